@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- pending -> caught. What frees memory in the end goes on when Redis is full (allow-oom).
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by deadline
+-- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
+-- Replies: {'caught', created, payload}    it is this agent's now
+--          {'replayed', created, payload}  the same operation caught it before; nothing changed
+--          {'not_found'} {'expired'} {'already_caught'} {'already_done'} {'rejected'} {'approval_required'}
+--          {'late'}                        the call's deadline is over; nothing changed
+local key, due = KEYS[1], KEYS[2]
+local token, caught_by, work_ttl, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local now = clock()
+local record, payload = unpack(redis.call('HMGET', key, 's', 'p'))
+
+if now > tonumber(ARGV[1]) then return { 'late' } end
+if not record then return { 'not_found' } end
+local status, approval, created, expires, passed_by, pass_token, tail = string.match(record, PASSED)
+if status == 'caught' then
+  local _, deadline, by, made_by = string.match(tail, CAUGHT)
+  if now >= tonumber(deadline) then return { 'expired' } end
+  if by ~= caught_by or made_by ~= token then return { 'already_caught' } end
+  return { 'replayed', tonumber(created), payload }
+end
+if status == 'done' then return { 'already_done' } end
+if status ~= 'pending' then return { status } end
+if now >= tonumber(expires) then return { 'expired' } end
+if approval == 'waiting' then return { 'approval_required' } end
+
+local deadline = now + work_ttl
+redis.call('HSET', key, 's', 'caught ' .. approval .. ' ' .. created .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. pass_token ..
+  ' ' .. now .. ' ' .. deadline .. ' ' .. caught_by .. ' ' .. token)
+redis.call('PEXPIREAT', key, deadline + retention)
+redis.call('ZADD', due, deadline, member)
+return { 'caught', tonumber(created), payload }

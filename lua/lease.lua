@@ -1,0 +1,15 @@
+#!lua flags=allow-oom
+-- Takes or renews a lease that one replica holds at a time. Safe to lose: what it guards (the sweep) may run twice.
+-- KEYS: 1 prefix:{tag}:sweeper   who holds it
+-- ARGV: 1 the call's deadline (ms)  2 who asks  3 for how long (ms)
+-- Replies: {'held'}   the asker holds it from now on
+--          {'taken'}  another does
+--          {'late'}   the call's deadline is over; nothing changed
+local key = KEYS[1]
+local holder = redis.call('GET', key)
+
+if clock() > tonumber(ARGV[1]) then return { 'late' } end
+if holder and holder ~= ARGV[2] then return { 'taken' } end
+
+redis.call('SET', key, ARGV[2], 'PX', ARGV[3])
+return { 'held' }

@@ -1,0 +1,10 @@
+-- A handoff is a hash of few fields, since each costs memory (bench/README.md, "Layout"):
+--   s  the record, words parted by one space, each transition appending its own:
+--        status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
+--      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -
+--   p  the payload, JSON members as catch answers them; opaque here, freed by done and by expiry
+--   r  the result given to done, JSON text; opaque here
+-- Names, tokens and numbers hold no space, so a word can't run into the next.
+local PASSED = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
+local CAUGHT = '^(%d+) (%d+) (%S+) (%S+) ?(.*)$'
+local DONE = '^(%d+) (%S+)$'

@@ -1,0 +1,30 @@
+#!lua
+-- (none) -> pending.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by deadline
+--       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
+-- ARGV: 1 the call's deadline (ms)  2 pass_token  3 passed_by  4 expires_in (ms)  5 retention (ms)
+--       6 tenant:id                  7 the payload
+-- Replies: {'passed', created, expires}    it is pending now
+--          {'replayed', created, expires}  the same operation made it before; nothing changed
+--          {'reused'}                      another operation made it: the Idempotency-Key came with another body
+--          {'late'}                        the call's deadline is over; nothing changed
+local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
+local token, passed_by, expires_in, retention, member, payload = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local now = clock()
+local record = redis.call('HGET', key, 's')
+
+if now > tonumber(ARGV[1]) then return { 'late' } end
+if record then
+  local _, _, created, expires, _, made_by = string.match(record, PASSED)
+  if made_by ~= token then return { 'reused' } end
+  return { 'replayed', tonumber(created), tonumber(expires) }
+end
+
+local expires = now + expires_in
+local approval = waiting and 'waiting' or 'none'
+redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. now .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
+redis.call('PEXPIREAT', key, expires + retention)
+redis.call('ZADD', due, expires, member)
+if waiting then redis.call('ZADD', waiting, now, member) end
+return { 'passed', now, expires }

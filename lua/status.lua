@@ -1,0 +1,10 @@
+#!lua flags=no-writes
+-- Reads a handoff and moves nothing: Redis itself refuses a write from here.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+-- ARGV: none
+-- Replies: {'found', now, record, result}  the result is nil where none was given
+--          {'not_found'}
+local record, result = unpack(redis.call('HMGET', KEYS[1], 's', 'r'))
+
+if not record then return { 'not_found' } end
+return { 'found', clock(), record, result }

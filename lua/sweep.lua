@@ -1,0 +1,38 @@
+#!lua flags=allow-oom
+-- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. It frees the payloads; the
+-- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come.
+-- KEYS: 1 prefix:{tag}:due   live handoffs by deadline
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most
+-- Replies: {'swept', looked_at, expired}  looked_at at the limit: there may be more
+--          {'late'}                       the call's deadline is over; nothing changed
+-- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
+local due = KEYS[1]
+local prefix, limit = ARGV[2], ARGV[3]
+local now = clock()
+local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+
+if now > tonumber(ARGV[1]) then return { 'late' } end
+
+local expired = 0
+for _, member in ipairs(members) do
+  local key = prefix .. 'h:' .. member
+  local record = redis.call('HGET', key, 's')
+  local status, approval, expires, tail
+  if record then status, approval, _, expires, _, _, tail = string.match(record, PASSED) end
+  local deadline = nil
+  if status == 'pending' then deadline = expires end
+  if status == 'caught' then _, deadline = string.match(tail, CAUGHT) end
+  if deadline and tonumber(deadline) > now then
+    -- The index was behind the record; the record is the truth.
+    redis.call('ZADD', due, deadline, member)
+  else
+    if deadline then
+      redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1))
+      redis.call('HDEL', key, 'p')
+      expired = expired + 1
+    end
+    redis.call('ZREM', due, member)
+    if approval == 'waiting' then redis.call('ZREM', prefix .. 'w:' .. string.match(member, '^[^:]+'), member) end
+  end
+end
+return { 'swept', #members, expired }

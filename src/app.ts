@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import Fastify from 'fastify'
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { Config } from './config.ts'
+import { HandoffService } from './handoff/service.ts'
+import { useAuth } from './http/auth.ts'
+import { useJsonBodies } from './http/body.ts'
+import { useDraining } from './http/drain.ts'
+import { refuseUnknown } from './http/methods.ts'
+import { useOpenApi } from './http/openapi.ts'
+import { answerError } from './http/problem.ts'
+import { requestId } from './http/request-id.ts'
+import { catchRoute } from './http/routes/catch.ts'
+import { doneRoute } from './http/routes/done.ts'
+import { healthRoutes } from './http/routes/health.ts'
+import { passRoute } from './http/routes/pass.ts'
+import { problemsRoute } from './http/routes/problems.ts'
+import { statusRoute } from './http/routes/status.ts'
+import { serverOptions } from './http/server.ts'
+import { problem } from './schemas/problem.ts'
+import type { ApiKeys } from './store/api-keys.ts'
+import type { Store } from './store/store.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+
+export interface AppDependencies {
+  store: Pick<Store, 'handoffs' | 'whyNotReady'>
+  keys: ApiKeys
+  /** pino's, or false for none. */
+  log: FastifyBaseLogger | false
+}
+
+/** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
+export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
+  const app = Fastify({
+    ...serverOptions(config),
+    ...(log === false ? { logger: false } : { loggerInstance: log }),
+    genReqId: requestId,
+    frameworkErrors: answerError,
+  })
+  app.setErrorHandler(answerError)
+  app.addSchema(problem)
+  useDraining(app)
+  refuseUnknown(app)
+  await useOpenApi(app, version)
+  healthRoutes(app, store.whyNotReady)
+  problemsRoute(app)
+
+  const service = new HandoffService(store.handoffs, {
+    baseUrl: baseUrlOf(app, config),
+    defaultExpiresIn: config.defaultExpiresIn,
+  })
+  await app.register(async api => {
+    api.addHook('onRequest', (request, reply, done) => {
+      reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' })
+      done()
+    })
+    await useAuth(api, keys)
+    useJsonBodies(api)
+    passRoute(api, service, config.maxExpiresIn)
+    catchRoute(api, service)
+    doneRoute(api, service)
+    statusRoute(api, service)
+  })
+  return app
+}
+
+/** What links are built on: BASE_URL, else where the service listens; never what a request's Host says. */
+function baseUrlOf (app: FastifyInstance, config: Config): () => string {
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  let baseUrl = config.baseUrl ?? `http://${host}:${config.port}`
+  app.addHook('onListen', async () => {
+    const address = app.addresses()[0] as AddressInfo | undefined
+    if (config.baseUrl === undefined && address !== undefined) baseUrl = `http://${host}:${address.port}`
+  })
+  return () => baseUrl
+}

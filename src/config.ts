@@ -1,0 +1,123 @@
+import { Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { envSchema } from 'env-schema'
+import type { ApiKey, Scope } from './handoff/handoff.ts'
+
+const seconds = (standard: number, what: string) =>
+  Type.Integer({ minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: whole seconds, at least 1` })
+const milliseconds = (standard: number, what: string) =>
+  Type.Integer({ minimum: 0, maximum: 3600_000, default: standard, description: `${what}: whole milliseconds` })
+const notYet = (only: string | number, what: string) =>
+  Type.Literal(only, { default: only, description: `${what}: this version takes ${only} alone` })
+
+/** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
+const environment = Type.Object({
+  HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
+  PORT: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one' }),
+  BASE_URL: Type.Optional(Type.String({
+    pattern: '^https?://[^/?#\\s]+(/[^?#\\s]*)?$', description: 'what pickup_url and approval_url are built on: an http(s) URL without query'
+  })),
+  REDIS_URL: Type.Optional(Type.String({
+    pattern: '^rediss?://\\S+$', description: 'where Redis is: redis:// or rediss:// (Sentinel and Cluster are not served by this version)'
+  })),
+  REDIS_SERVER_BIN: Type.Optional(Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })),
+  // No braces: they would make a hash tag of their own.
+  REDIS_KEY_PREFIX: Type.String({
+    pattern: '^[A-Za-z0-9._:-]{1,64}$', default: 'handoff', description: 'what every Redis key begins with: 1 to 64 of A-Z a-z 0-9 . _ : -'
+  }),
+  DATA_DIR: Type.String({ default: '.data', description: 'where the embedded Redis keeps its data: a directory' }),
+  API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
+  APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
+  DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),
+  MAX_EXPIRES_IN: seconds(30 * 86400, 'the most that expires_in may ask for'),
+  WORK_TTL: seconds(86400, 'how long a catcher has until done'),
+  RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
+  BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
+  DURABILITY: notYet('none', 'when a write is acknowledged'),
+  RATE_LIMIT_PER_MINUTE: notYet(0, 'requests of one agent a minute'),
+  METRICS_PORT: Type.Optional(Type.Never({ description: 'not in this version: leave it unset' })),
+  DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
+  DRAIN_TIMEOUT: milliseconds(15000, 'when a stopping service stops at the latest'),
+  LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level => Type.Literal(level)),
+    { default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' }),
+})
+
+/** A setting that can't be: one line for whoever starts the service. */
+export class SettingError extends Error {}
+
+export type Config = ReturnType<typeof loadConfig>
+
+/**
+ * The settings, checked and frozen. Durations are in milliseconds from here on, whatever unit their variable has.
+ * @throws {SettingError}
+ */
+export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
+  const given = read(env)
+  if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
+  const config = Object.freeze({
+    host: given.HOST,
+    port: given.PORT,
+    baseUrl: given.BASE_URL?.replace(/\/+$/, ''),
+    redisUrl: given.REDIS_URL,
+    redisServerBin: given.REDIS_SERVER_BIN,
+    keyPrefix: given.REDIS_KEY_PREFIX,
+    dataDir: given.DATA_DIR,
+    apiKeys: [
+      ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
+      ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
+    ],
+    defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
+    maxExpiresIn: given.MAX_EXPIRES_IN * 1000,
+    workTtl: given.WORK_TTL * 1000,
+    retention: given.RETENTION * 1000,
+    bodyLimit: given.BODY_LIMIT,
+    drainDelay: given.DRAIN_DELAY,
+    drainTimeout: given.DRAIN_TIMEOUT,
+    logLevel: given.LOG_LEVEL,
+  })
+  refuseSharedSecrets(config.apiKeys)
+  return config
+}
+
+function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
+  // `PORT=` in a compose file means unset.
+  const data = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in environment.properties && value !== ''))
+  try {
+    return envSchema<Static<typeof environment>>({ schema: environment, data, env: false })
+  } catch (error) {
+    const [fault] = (error as { errors?: Array<{ instancePath: string }> }).errors ?? []
+    const name = fault?.instancePath.slice(1) as keyof typeof environment.properties
+    if (name in environment.properties) throw new SettingError(`${name}: ${environment.properties[name].description}`)
+    throw error
+  }
+}
+
+export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
+export const approverScopes: readonly Scope[] = ['approve', 'status']
+
+/** `name:secret` or `tenant/name:secret`: names of 1 to 64, a secret of at least 16 visible ASCII characters but , and : */
+const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
+
+function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
+  return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '').map((entry, index) => {
+    const [, tenant = 'default', agent, secret] = keyShape.exec(entry) ?? []
+    if (agent === undefined || secret === undefined) {
+      // Which one, never what it says: a mistyped secret is a secret still.
+      throw new SettingError(`${variable}: entry ${index + 1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
+        'A-Z a-z 0-9 . _ -, a secret of at least 16 visible ASCII characters other than , and :')
+    }
+    return { caller: { tenant, agent, scopes: new Set(scopes) }, secret }
+  })
+}
+
+/** One secret stands for one caller; else who a request is from would depend on the order of the lists. */
+function refuseSharedSecrets (keys: readonly ApiKey[]): void {
+  const owners = new Map<string, ApiKey['caller']>()
+  for (const { secret, caller } of keys) {
+    const owner = owners.get(secret)
+    if (owner !== undefined) {
+      throw new SettingError(`API_KEYS, APPROVER_KEYS: ${owner.tenant}/${owner.agent} and ${caller.tenant}/${caller.agent} have the same secret`)
+    }
+    owners.set(secret, caller)
+  }
+}

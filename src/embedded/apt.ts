@@ -1,0 +1,106 @@
+import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { complaint, run, which, type Candidate, type LogLine } from './programs.ts'
+
+const minute = 60_000
+
+/** What an earlier run left in the cache; none or one. */
+export async function cachedRedis (cacheDir: string): Promise<Candidate[]> {
+  const path = join(cacheDir, 'usr/bin/redis-server')
+  if (await stat(path).catch(() => undefined) === undefined) return []
+  const libraries = await readdir(join(cacheDir, 'usr/lib')).catch(() => [])
+  const multiarch = libraries.find((name) => name.includes('-linux-'))
+  // No such directory: the system had all the libraries already.
+  return multiarch === undefined ? [{ path }] : [{ path, libraryPath: join(cacheDir, 'usr/lib', multiarch) }]
+}
+
+/**
+ * Debian's redis-server unpacked into `cacheDir`: not installed, no root, nothing written elsewhere.
+ * None where there is no apt, or where apt cannot (then `log` has the reason).
+ */
+export async function aptRedis (cacheDir: string, log: LogLine): Promise<Candidate[]> {
+  if (await which('apt-get') === undefined || await which('dpkg-deb') === undefined) return []
+  log(`getting redis-server with apt into ${cacheDir} (nothing is installed on the system)`)
+  try {
+    await fill(cacheDir)
+    return await cachedRedis(cacheDir)
+  } catch (error) {
+    log(`apt could not: ${complaint(error)}`)
+    return []
+  }
+}
+
+async function fill (cacheDir: string): Promise<void> {
+  await mkdir(dirname(cacheDir), { recursive: true })
+  await removeAbandoned(cacheDir)
+  const temp = await mkdtemp(`${cacheDir}.tmp-`)
+  try {
+    await unpack(temp)
+    await publish(temp, cacheDir)
+  } finally {
+    await rm(temp, { recursive: true, force: true })
+  }
+}
+
+/** apt in a world of its own under `temp`: its lists, its archives, its locks; only the list of what is installed is the system's. */
+async function unpack (temp: string): Promise<void> {
+  const archives = join(temp, 'cache/archives')
+  await mkdir(join(temp, 'state/lists/partial'), { recursive: true })
+  await mkdir(join(archives, 'partial'), { recursive: true })
+  const config = join(temp, 'apt.conf')
+  await writeFile(config, aptConfig(temp))
+  const apt = async (...args: string[]) => run('env', ['LC_ALL=C', 'apt-get', '-c', config, '-qq', ...args], { timeout: 5 * minute })
+  // One broken source among the user's makes update fail though Debian's own came; install tells if they didn't.
+  await apt('update').catch(() => undefined)
+  // redis-tools holds the program that redis-server is a link to; --reinstall fetches both even where the system has one.
+  await apt('install', '--yes', '--no-install-recommends', '--download-only', '--reinstall', 'redis-server', 'redis-tools')
+  for (const name of await readdir(archives)) {
+    if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(archives, name), join(temp, 'root')], { timeout: minute })
+  }
+}
+
+/** Given with -c because that is read last: it can clear the hooks that the system's own settings bring along. */
+function aptConfig (temp: string): string {
+  return `Dir::State "${temp}/state";
+Dir::State::status "/var/lib/dpkg/status";
+Dir::Cache "${temp}/cache";
+Dir::Log "${temp}";
+Debug::NoLocking "1";
+APT::Sandbox::User "root";
+Acquire::Languages "none";
+Acquire::http::Timeout "20";
+Acquire::https::Timeout "20";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+#clear DPkg::Pre-Install-Pkgs;
+#clear DPkg::Pre-Invoke;
+#clear DPkg::Post-Invoke;
+`
+}
+
+/**
+ * The cache is there whole or not at all: a rename is one step. What stood there was passed over, or came from a run
+ * beside this one; either may give way, since the new one is as good and a redis-server that runs keeps the files it has open.
+ */
+async function publish (temp: string, cacheDir: string): Promise<void> {
+  await rename(cacheDir, join(temp, 'old')).catch(ignoreMissing)
+  await rename(join(temp, 'root'), cacheDir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    // Another run put its own there between the two renames: that one serves.
+  })
+}
+
+/** Runs that were killed leave their directory beside the cache; one so old belongs to none that still goes on. */
+async function removeAbandoned (cacheDir: string): Promise<void> {
+  const parent = dirname(cacheDir)
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(`${basename(cacheDir)}.tmp-`)) continue
+    const { mtimeMs } = await stat(join(parent, name)).catch(() => ({ mtimeMs: Date.now() }))
+    if (Date.now() - mtimeMs > 30 * minute) await rm(join(parent, name), { recursive: true, force: true })
+  }
+}
+
+function ignoreMissing (error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error
+}

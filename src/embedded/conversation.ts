@@ -1,0 +1,58 @@
+import { Redis } from 'ioredis'
+
+/** A connection to the Redis at `socket` for `talk` alone; never a service's name, lest it be taken for one. */
+async function withConnection<T> (socket: string, talk: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis({
+    path: socket,
+    connectionName: 'embedded',
+    lazyConnect: true,
+    enableReadyCheck: false, // one that still loads its data is to be talked to as well
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 1000,
+    commandTimeout: 1000
+  })
+  redis.on('error', () => {}) // told by the call that failed
+  try {
+    await redis.connect()
+    return await talk(redis)
+  } finally {
+    redis.disconnect()
+  }
+}
+
+/** Who is at `socket`: `nobody` answers, a Redis that is `idle`, or one with a service connected, `used`. */
+export async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | 'used'> {
+  try {
+    const clients = await withConnection(socket, async (redis) => String(await redis.client('LIST')))
+    return /(^| )name=handoff/m.test(clients) ? 'used' : 'idle'
+  } catch {
+    return 'nobody'
+  }
+}
+
+/** Asks it to end; that it has is seen elsewhere (the connection just closes). */
+export async function shutDown (socket: string): Promise<void> {
+  await withConnection(socket, (redis) => redis.shutdown()).catch(() => {})
+}
+
+/**
+ * Resolves when the Redis at `socket`, which may still be starting, answers PING and has loaded its data.
+ * Throws when it hasn't within `timeoutMs`, or as soon as it has `ended`.
+ */
+export async function untilReady (socket: string, timeoutMs: number, ended: Promise<number | string>): Promise<void> {
+  const redis = new Redis({ path: socket, connectionName: 'embedded', retryStrategy: () => 10, maxLoadingRetryTime: 100, maxRetriesPerRequest: null })
+  redis.on('error', () => {}) // not there yet: it tries again
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`redis-server was not ready within ${timeoutMs / 1000} s`)), timeoutMs)
+  })
+  const over = ended.then((how) => { throw new Error(`redis-server ended as it started (${how})`) })
+  try {
+    // Sent once ioredis holds the connection for ready, and that is: when the data is loaded.
+    await Promise.race([redis.ping(), over, late])
+  } finally {
+    clearTimeout(timer)
+    redis.disconnect()
+  }
+}

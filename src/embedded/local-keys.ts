@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EmbeddedError } from './programs.ts'
+
+export interface LocalKeys { agentKey: string, approverKey: string, created: boolean, agentKeyFile: string, approverKeyFile: string }
+
+/**
+ * The keys of this machine: one for an agent and one for a person who approves, kept in `dataDir` (mode 0600), made
+ * when they aren't there. `created` tells whether either was made now. Throws an EmbeddedError for a file that holds no key.
+ */
+export async function localKeys (dataDir: string): Promise<LocalKeys> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const agentKeyFile = join(dataDir, 'agent.key')
+  const approverKeyFile = join(dataDir, 'approver.key')
+  const madeAgent = await makeUnlessThere(agentKeyFile)
+  const madeApprover = await makeUnlessThere(approverKeyFile)
+  return {
+    agentKey: await readKey(agentKeyFile),
+    approverKey: await readKey(approverKeyFile),
+    created: madeAgent || madeApprover,
+    agentKeyFile,
+    approverKeyFile
+  }
+}
+
+/**
+ * Written whole under another name first, then linked: the file appears with all its content or not at all, and of
+ * two that start at once one makes the key (a link never replaces) and the other reads it.
+ */
+async function makeUnlessThere (file: string): Promise<boolean> {
+  const there = await readFile(file).then(() => true, (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return false
+    throw error
+  })
+  if (there) return false
+  const temp = `${file}.${randomBytes(6).toString('hex')}`
+  try {
+    await writeFile(temp, `ah_${randomBytes(32).toString('base64url')}\n`, { flag: 'wx', mode: 0o600, flush: true })
+    await link(temp, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  } finally {
+    await rm(temp, { force: true })
+  }
+}
+
+async function readKey (file: string): Promise<string> {
+  const key = (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+  // The form of a secret in API_KEYS.
+  if (!/^[!-~]{16,}$/.test(key) || /[,:]/.test(key)) {
+    throw new EmbeddedError(`${file} holds no key (16 or more visible ASCII characters other than , and : on one line): put one there, or remove the file and a new key is made`)
+  }
+  return key
+}

@@ -1,0 +1,104 @@
+import { closeSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { untilReady } from './conversation.ts'
+import { openDataDir, type DataDir } from './data-dir.ts'
+import { tryLock } from './lock.ts'
+import { inUse, redisLock } from './orphan.ts'
+import { EmbeddedError, type Candidate } from './programs.ts'
+import { spawnRedis, type RedisProcess } from './redis-process.ts'
+
+type Say = (line: string) => void
+
+export interface StartOptions {
+  binary: Candidate
+  /** Made (mode 0700) if missing. */
+  dataDir: string
+  log: { info: Say, warn: Say, error: Say }
+  /** More options for redis-server, after ours: `['--appendfsync', 'always']`. */
+  extra?: readonly string[]
+  /** Told each time redis-server ends unasked, with its exit code or signal; it is started again by itself. */
+  onExit?: (how: number | string) => void
+}
+
+export interface EmbeddedRedis {
+  /** The unix socket's path. */
+  socket: string
+  /** Of the redis-server that runs now. */
+  readonly pid: number
+  /** Ends redis-server, its data written; resolves when nothing of it is left running. */
+  stop: () => Promise<void>
+}
+
+const startMs = 60_000 // a large append-only file takes a while to load
+const restart = { firstMs: 200, lastMs: 5000, stableMs: 10_000 }
+
+/**
+ * Starts a redis-server on `dataDir` and keeps it running until `stop`. It ends with this process, however that ends.
+ * Throws an EmbeddedError: another service is on this `dataDir`, or redis-server doesn't start.
+ */
+export async function startRedis (options: StartOptions): Promise<EmbeddedRedis> {
+  const dir = await openDataDir(options.dataDir)
+  const ours = tryLock(join(dir.path, 'service.lock'))
+  const release = async () => {
+    if (ours !== undefined) closeSync(ours)
+    await dir.close()
+  }
+  try {
+    if (ours === undefined) throw new EmbeddedError(inUse(dir.path))
+    return await supervise(dir, options, release)
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function supervise (dir: DataDir, options: StartOptions, release: () => Promise<void>): Promise<EmbeddedRedis> {
+  const { binary, log, extra = [], onExit } = options
+  const stopping = new AbortController()
+  let redis = spawnRedis(binary, dir.path, await redisLock(dir), extra)
+  await firstReady(redis, dir)
+  const kept = keepRunning()
+  let stopped: Promise<void> | undefined
+
+  async function keepRunning (): Promise<void> {
+    let delay = restart.firstMs
+    let since = Date.now()
+    while (true) {
+      const how = await redis.ended
+      if (stopping.signal.aborted) return
+      log.error(`redis-server (pid ${redis.pid}) ended unasked (${how}); starting it again`)
+      onExit?.(how)
+      if (Date.now() - since > restart.stableMs) delay = restart.firstMs
+      await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})
+      delay = Math.min(delay * 2, restart.lastMs)
+      const lock = await redisLock(dir).catch((error: Error) => { log.error(error.message) })
+      // From here to the spawn nothing waits, so stop() either is seen here or sees the new one.
+      if (lock !== undefined && !stopping.signal.aborted) redis = spawnRedis(binary, dir.path, lock, extra)
+      else if (lock !== undefined) closeSync(lock)
+      since = Date.now()
+    }
+  }
+
+  async function stop (): Promise<void> {
+    stopping.abort()
+    await redis.stop()
+    await kept
+    await release()
+  }
+
+  return {
+    socket: dir.socket,
+    get pid () { return redis.pid },
+    stop: () => (stopped ??= stop())
+  }
+}
+
+async function firstReady (redis: RedisProcess, dir: DataDir): Promise<void> {
+  try {
+    await untilReady(dir.socket, startMs, redis.ended)
+  } catch (error) {
+    await redis.stop()
+    throw new EmbeddedError(`${(error as Error).message}: ${join(dir.path, 'redis.log')} tells why`)
+  }
+}

@@ -1,0 +1,28 @@
+import { findRedisServer, defaultCacheDir } from './binary.ts'
+import { localKeys } from './local-keys.ts'
+import type { LocalKeys } from './local-keys.ts'
+import { startRedis } from './server.ts'
+
+export interface Embedded {
+  /** The unix socket of the Redis that was brought up. */
+  socket: string
+  /** The keys of this machine, where none are configured. */
+  keys: LocalKeys | undefined
+  stop (): Promise<void>
+}
+
+interface EmbeddedLog {
+  info (message: string): void
+  warn (message: string): void
+  error (message: string): void
+}
+
+/** Brings up a Redis of our own and, where no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
+export async function startEmbedded (
+  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[] }, log: EmbeddedLog
+): Promise<Embedded> {
+  const binary = await findRedisServer({ serverBin: config.redisServerBin, cacheDir: defaultCacheDir, log: line => log.info(line) })
+  const redis = await startRedis({ binary, dataDir: config.dataDir, log })
+  const keys = config.apiKeys.length === 0 ? await localKeys(config.dataDir) : undefined
+  return { socket: redis.socket, keys, stop: redis.stop }
+}

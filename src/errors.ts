@@ -1,0 +1,69 @@
+/**
+ * Every error an agent can be told, in one table: its HTTP status, its title, and the way out, which is the `detail` where the
+ * place that raises it knows nothing better. The page `/problems`, the OpenAPI document and the answers are all made from it.
+ */
+export const errorTable = {
+  invalid_request: { status: 400, title: 'Invalid request', detail: 'The request is not what this operation takes; see errors.' },
+  unauthorized: { status: 401, title: 'Unauthorized', detail: 'Send a key that is known here: Authorization: Bearer <key>.' },
+  insufficient_scope: { status: 403, title: 'Insufficient scope', detail: 'This key may not do that; use one with the scope that the operation needs.' },
+  not_the_catcher: { status: 403, title: 'Not the catcher', detail: 'Another agent caught this handoff; only that agent may report it done.' },
+  self_approval: { status: 403, title: 'Self-approval', detail: 'Who passed a handoff may not decide on it; ask somebody else.' },
+  not_found: { status: 404, title: 'Not found', detail: 'There is nothing at this address: it never was, is gone, or is not yours.' },
+  method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'Use a method that the Allow header lists.' },
+  request_timeout: { status: 408, title: 'Request timeout', detail: 'The request was not there whole in time; send it again on a new connection.' },
+  already_caught: { status: 409, title: 'Already caught', detail: 'Another catch was first; this handoff is not to be had any more.' },
+  already_done: { status: 409, title: 'Already done', detail: 'This handoff was reported done before; see completed_at.' },
+  not_caught: { status: 409, title: 'Not caught', detail: 'A handoff must be caught before it can be done.' },
+  approval_required: { status: 409, title: 'Approval required', detail: 'A person has yet to approve this handoff; catch it after that.' },
+  rejected: { status: 409, title: 'Rejected', detail: 'A person rejected this handoff; nobody can catch it.' },
+  already_decided: { status: 409, title: 'Already decided', detail: 'A decision is final; see the one that stands.' },
+  no_approval_required: { status: 409, title: 'No approval required', detail: 'This handoff was passed without require_human; there is nothing to decide.' },
+  expired: { status: 410, title: 'Expired', detail: 'The deadline of this handoff is over; pass it anew.' },
+  payload_too_large: { status: 413, title: 'Payload too large', detail: 'The body is over the limit of this service; pass a reference to the data instead.' },
+  uri_too_long: { status: 414, title: 'URI too long', detail: 'No address of this service is as long as that.' },
+  unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send JSON in UTF-8, Content-Type: application/json, without a Content-Encoding.' },
+  idempotency_key_reused: { status: 422, title: 'Idempotency key reused', detail: 'This Idempotency-Key was used with another body; take a new key for a new request.' },
+  rate_limited: { status: 429, title: 'Rate limited', detail: 'Too many requests of this agent; wait as long as Retry-After says.' },
+  headers_too_large: { status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.' },
+  internal_error: { status: 500, title: 'Internal error', detail: 'A fault of this service; tell its operator the request_id.' },
+  unavailable: { status: 503, title: 'Unavailable', detail: 'The outcome is unknown or nothing happened; ask again with the same Idempotency-Key.' },
+} as const satisfies Record<string, { status: number, title: string, detail: string }>
+
+export type ErrorCode = keyof typeof errorTable
+
+/** One thing wrong with a request: where (a JSON Pointer, RFC 6901, or `?name` for the query) and what. */
+export interface Fault { pointer: string, message: string }
+
+/** What a problem says beyond its row in the table: members of the problem document, and header fields of the answer. */
+export interface ProblemMore {
+  detail?: string
+  /** `errors` of validation, `handoff_status` of a state conflict, and the like: RFC 9457 extension members. */
+  members?: Record<string, unknown>
+  headers?: Record<string, string>
+}
+
+/** An expected refusal. Thrown anywhere, turned into its answer in one place (http/problem.ts). */
+export class Problem extends Error {
+  readonly code: ErrorCode
+  readonly more: ProblemMore
+
+  constructor (code: ErrorCode, more: ProblemMore = {}) {
+    // A lost race is no fault to trace, and capturing a stack costs more than answering it.
+    const limit = Error.stackTraceLimit
+    Error.stackTraceLimit = 0
+    super(code)
+    Error.stackTraceLimit = limit
+    this.code = code
+    this.more = more
+  }
+}
+
+/** A 400 that says what is wrong and where. */
+export function invalid (...faults: Fault[]): Problem {
+  return new Problem('invalid_request', { members: { errors: faults } })
+}
+
+/** May the same request succeed when it is sent again as it is? (API.md, Errors) */
+export function isRetryable (status: number): boolean {
+  return status === 408 || status === 429 || status === 503
+}

@@ -1,0 +1,49 @@
+/** What a handoff is: its states, what moves it, and what is kept of it. A leaf: anyone may import it. */
+
+export const statuses = ['pending', 'caught', 'done', 'expired', 'rejected'] as const
+export type Status = typeof statuses[number]
+
+/** Where a person's approval stands: never asked for, or asked for and undecided, given, refused. */
+export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
+export type Approval = typeof approvals[number]
+
+/**
+ * What moves a handoff, from where to where. The scripts in lua/ enforce it (each checks its own from-state); the model
+ * that the property tests compare them with reads it here.
+ */
+export const transitions = {
+  pass: { from: null, to: 'pending' },
+  catch: { from: 'pending', to: 'caught' },
+  done: { from: 'caught', to: 'done' },
+} as const satisfies Record<string, { from: Status | null, to: Status }>
+
+/** Who asks: the identity behind an API key. A handoff belongs to the tenant that passed it. */
+export interface Caller {
+  tenant: string
+  agent: string
+  scopes: ReadonlySet<Scope>
+}
+
+/** A caller's key as it was configured. */
+export interface ApiKey { caller: Caller, secret: string }
+
+export const scopes = ['pass', 'catch', 'status', 'approve'] as const
+export type Scope = typeof scopes[number]
+
+/** A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch by Redis's clock. */
+export interface HandoffRecord {
+  status: Status
+  approval: Approval
+  createdAt: number
+  expiresAt: number
+  passedBy: string
+  caught: { at: number, deadline: number, by: string } | null
+  completedAt: number | null
+}
+
+/** The status that is true at `now`: a deadline counts from its millisecond on, whether or not the sweep has got there. */
+export function statusAt (record: HandoffRecord, now: number): Status {
+  if (record.status === 'pending' && now >= record.expiresAt) return 'expired'
+  if (record.status === 'caught' && record.caught !== null && now >= record.caught.deadline) return 'expired'
+  return record.status
+}

@@ -1,0 +1,43 @@
+import bearerAuth from '@fastify/bearer-auth'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '../errors.ts'
+import type { Caller, Scope } from '../handoff/handoff.ts'
+import type { ApiKeys } from '../store/api-keys.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who asks; there in every route of a scope that has this plugin. */
+    caller: Caller
+  }
+  interface FastifyContextConfig {
+    /** The scope that a key must have for this route. */
+    scope?: Scope
+  }
+}
+
+/** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
+export async function useAuth (app: FastifyInstance, keys: ApiKeys): Promise<void> {
+  app.decorateRequest('caller', null as unknown as Caller)
+  await app.register(bearerAuth, {
+    keys: new Set<string>(),
+    addHook: false,
+    verifyErrorLogLevel: 'debug',
+    auth (key: string, request: FastifyRequest) {
+      const caller = keys.find(key)
+      if (caller !== undefined) request.caller = caller
+      return caller !== undefined
+    },
+  })
+  app.addHook('onRequest', app.verifyBearerAuth!)
+  app.addHook('onRequest', checkScope)
+}
+
+/** RFC 6750, 3.1: what the key lacks, and what it would take. */
+function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+  const { scope } = request.routeOptions.config
+  if (scope === undefined || request.caller.scopes.has(scope)) return done()
+  done(new Problem('insufficient_scope', {
+    detail: `This operation needs a key with the scope ${scope}.`,
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
+  }))
+}

@@ -1,0 +1,75 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, errorTable, invalid, isRetryable } from '../errors.ts'
+import type { ErrorCode, Fault } from '../errors.ts'
+import { BodyError } from '../handoff/json.ts'
+import { problemType } from '../schemas/problem.ts'
+import { Unavailable } from '../store/lane.ts'
+
+/** What the framework's own errors are here. One that is not listed is a fault of ours. */
+const frameworkCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
+  // An address that can't be decoded is one where nothing is.
+  FST_ERR_BAD_URL: 'not_found',
+  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
+}
+
+/** RFC 6750, 3: no error code where no credential was sent. */
+const challenges: Record<string, string> = {
+  FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: 'Bearer',
+  FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: 'Bearer error="invalid_token"',
+}
+
+/** The problem document's text. */
+export function problemText (problem: Problem, requestId: string): string {
+  const { status, title, detail } = errorTable[problem.code]
+  return JSON.stringify({
+    type: `/problems#${problem.code}`,
+    title,
+    status,
+    detail: problem.more.detail ?? detail,
+    code: problem.code,
+    retryable: isRetryable(status),
+    request_id: requestId,
+    ...problem.more.members,
+  })
+}
+
+/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. */
+export function answerError (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const problem = asProblem(error)
+  if (problem.code === 'internal_error') request.log.error({ err: error }, 'a fault of ours')
+  reply
+    .code(errorTable[problem.code].status)
+    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
+    .header('content-type', problemType)
+    .send(problemText(problem, request.id))
+}
+
+function asProblem (error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
+  if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
+  const { code, validation, validationContext } = error as FastifyError
+  if (validation !== undefined) return invalid(...validation.map(fault => readFault(fault, validationContext)))
+  const challenge = challenges[code]
+  if (challenge !== undefined) return new Problem('unauthorized', { headers: { 'www-authenticate': challenge } })
+  return new Problem(frameworkCodes[code] ?? 'internal_error')
+}
+
+/** An Ajv error in an agent's words: the member it is about, and what that takes. */
+function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
+  const { additionalProperty, missingProperty } = fault.params as { additionalProperty?: string, missingProperty?: string }
+  const member = additionalProperty ?? missingProperty
+  const place = context === undefined || context === 'body' ? '' : `${context}: `
+  const pointer = member === undefined ? fault.instancePath : `${fault.instancePath}/${escapePointer(member)}`
+  if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
+  if (missingProperty !== undefined) return { pointer, message: `${place}required` }
+  return { pointer, message: place + (fault.message ?? 'invalid') }
+}
+
+/** RFC 6901, 3. A name is echoed only so far. */
+function escapePointer (name: string): string {
+  return name.slice(0, 64).replace(/~/g, '~0').replace(/\//g, '~1')
+}

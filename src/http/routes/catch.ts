@@ -1,0 +1,30 @@
+import type { FastifyInstance } from 'fastify'
+import type { HandoffService } from '../../handoff/service.ts'
+import { catchAnswer, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
+import { problems } from '../../schemas/problem.ts'
+import { idempotencyKey, markReplayed } from '../idempotency.ts'
+import { jsonType } from '../media.ts'
+
+export function catchRoute (app: FastifyInstance, service: HandoffService): void {
+  app.get<{ Params: { id: string } }>('/api/catch/:id', {
+    config: { scope: 'catch' },
+    schema: {
+      operationId: 'catch',
+      summary: 'Catch a handoff: the only one who gets it',
+      description: 'Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
+      tags: ['handoffs'],
+      params: handoffParams,
+      querystring: noQuery,
+      headers: idempotencyHeaders,
+      response: {
+        200: catchAnswer,
+        ...problems({ body: false }, 'already_caught', 'already_done', 'rejected', 'approval_required', 'expired')
+      },
+    },
+  }, async (request, reply) => {
+    const { answer, replayed } = await service.catch(request.caller, request.params.id, idempotencyKey(request))
+    markReplayed(reply, replayed)
+    reply.header('content-type', jsonType)
+    return answer
+  })
+}

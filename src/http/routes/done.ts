@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { HandoffService } from '../../handoff/service.ts'
+import { doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
+import { problems } from '../../schemas/problem.ts'
+import { idempotencyKey, markReplayed } from '../idempotency.ts'
+
+export function doneRoute (app: FastifyInstance, service: HandoffService): void {
+  app.post<{ Params: { id: string }, Body: { output?: object | null } }>('/api/done/:id', {
+    config: { scope: 'catch' },
+    schema: {
+      operationId: 'done',
+      summary: 'Report a caught handoff done',
+      description: 'Only by the agent that caught it. The body may be left out.',
+      tags: ['handoffs'],
+      params: handoffParams,
+      querystring: noQuery,
+      headers: idempotencyHeaders,
+      body: doneBody,
+      response: {
+        200: doneAnswer,
+        ...problems({ body: true }, 'expired', 'rejected', 'not_caught', 'not_the_catcher', 'already_done')
+      },
+    },
+  }, async (request, reply) => {
+    const { caller, params, body, bytes, members } = request
+    const result = body.output == null ? undefined : members.raw('output')
+    const { answer, replayed } = await service.done(caller, params.id, result, bytes, idempotencyKey(request))
+    markReplayed(reply, replayed)
+    return answer
+  })
+}

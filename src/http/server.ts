@@ -1,0 +1,45 @@
+import Fastify from 'fastify'
+import { answerSocketError } from './socket-errors.ts'
+
+/** A request that isn't there whole after this is answered 408. */
+const requestTimeout = 10_000
+
+/** Fastify's and node's defaults that must go, each with its reason. */
+export function serverOptions (config: { bodyLimit: number }) {
+  return {
+    bodyLimit: config.bodyLimit,
+    // A HEAD on catch would run its GET handler and consume the handoff.
+    exposeHeadRoutes: false,
+    // A line a request costs half of what the request does (DESIGN.md, "Fast").
+    logController: new Fastify.LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    // Draining refuses nothing (API.md, Errors).
+    return503OnClosing: false,
+    forceCloseConnections: 'idle' as const,
+    requestTimeout,
+    // Longer than the balancers' idle timeout (commonly 60 s), so that it is never we who close a connection being reused.
+    keepAliveTimeout: 75_000,
+    routerOptions: {
+      // A malformed id is a 404; only what is beyond any id is a 414.
+      maxParamLength: 2048,
+    },
+    http: {
+      // They take effect only when given here as well.
+      requestTimeout,
+      headersTimeout: requestTimeout,
+      // By default half a minute, in which a slow request stays open past its time.
+      connectionsCheckingInterval: 500,
+    },
+    ajv: {
+      customOptions: {
+        // Strict bodies: "false" is not false, and an unknown member is an error.
+        coerceTypes: false as const,
+        removeAdditional: false as const,
+        useDefaults: false as const,
+        // Bounded: a body has at most 64 members.
+        allErrors: true,
+        allowUnionTypes: true,
+      },
+    },
+    clientErrorHandler: answerSocketError,
+  }
+}

@@ -1,0 +1,31 @@
+import type { Socket } from 'node:net'
+import { STATUS_CODES } from 'node:http'
+import { Problem, errorTable } from '../errors.ts'
+import type { ErrorCode } from '../errors.ts'
+import { problemType } from '../schemas/problem.ts'
+import { problemText } from './problem.ts'
+import { newRequestId } from './request-id.ts'
+
+/** What node's HTTP parser and its timers complain of, before there is a request to answer. Anything else is a 400. */
+const parserCodes: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
+}
+
+/** Answers on the bare socket and closes it: what follows on that connection can't be told apart from the rest of the fault. */
+export function answerSocketError (error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const problem = new Problem(parserCodes[error.code ?? ''] ?? 'invalid_request', error.code?.startsWith('HPE_')
+    ? { detail: 'This is not HTTP/1.1 as RFC 9112 has it.' }
+    : {})
+  const { status } = errorTable[problem.code]
+  const requestId = newRequestId()
+  const body = problemText(problem, requestId)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
+    `Content-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+    `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
+}

@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import closeWithGrace from 'close-with-grace'
+import { pino } from 'pino'
+import type { Logger } from 'pino'
+import { buildApp } from './app.ts'
+import { SettingError, agentScopes, approverScopes, loadConfig } from './config.ts'
+import type { Config } from './config.ts'
+import { startEmbedded } from './embedded/start.ts'
+import type { Embedded } from './embedded/start.ts'
+import type { ApiKey } from './handoff/handoff.ts'
+import { tags } from './handoff/id.ts'
+import { welcome } from './embedded/welcome.ts'
+import { ApiKeys } from './store/api-keys.ts'
+import { openStore } from './store/store.ts'
+
+/** The process: settings, wiring, listening, signals, draining. */
+async function main (): Promise<void> {
+  const config = loadConfig()
+  const log = pino({ level: config.logLevel })
+  const embedded = config.redisUrl === undefined ? await startEmbedded(config, log) : undefined
+  try {
+    await serve(config, log, embedded)
+  } catch (error) {
+    await embedded?.stop()
+    throw error
+  }
+}
+
+async function serve (config: Config, log: Logger, embedded: Embedded | undefined): Promise<void> {
+  const store = openStore({
+    url: config.redisUrl ?? embedded!.socket,
+    keyPrefix: config.keyPrefix,
+    tags,
+    workTtl: config.workTtl,
+    retention: config.retention,
+    log,
+  })
+  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)])
+  const app = await buildApp(config, { store, keys, log })
+  closeWithGrace({ delay: config.drainTimeout, logger: log }, async ({ signal, err }) => {
+    if (err) log.fatal({ err }, 'stopping after a fault')
+    else log.info({ signal }, 'draining')
+    // Not ready at once, still serving until balancers have noticed (API.md, Errors).
+    app.draining.now = true
+    if (!err) await sleep(config.drainDelay)
+    await app.close()
+    await store.close()
+    await embedded?.stop()
+    log.info('stopped')
+  })
+  const address = await app.listen({ host: config.host, port: config.port })
+  store.sweeper.start()
+  if (embedded?.keys !== undefined) process.stdout.write(welcome(address, embedded.keys))
+}
+
+/** The keys made for this machine, as callers of the default tenant. */
+function localKeys (embedded: Embedded | undefined): ApiKey[] {
+  if (embedded?.keys === undefined) return []
+  return [
+    { secret: embedded.keys.agentKey, caller: { tenant: 'default', agent: 'agent', scopes: new Set(agentScopes) } },
+    { secret: embedded.keys.approverKey, caller: { tenant: 'default', agent: 'approver', scopes: new Set(approverScopes) } },
+  ]
+}
+
+/** A line for whoever started it, where a line is all there is to say. */
+function sayWhy (error: NodeJS.ErrnoException): void {
+  const known = error instanceof SettingError || error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.name === 'EmbeddedError'
+  process.stderr.write(known ? `${error.message}\n` : `${error.stack}\n`)
+  process.exit(1)
+}
+
+main().catch(sayWhy)

@@ -1,0 +1,22 @@
+import { hash } from 'node:crypto'
+import type { ApiKey, Caller } from '../handoff/handoff.ts'
+
+/**
+ * The keys by the SHA-256 of their secrets. One look-up however many keys there are; and since it is the digest that is looked
+ * up, how long that takes tells nothing of a secret that is near.
+ */
+export class ApiKeys {
+  readonly #byDigest = new Map<string, Caller>()
+
+  constructor (keys: readonly ApiKey[]) {
+    for (const { secret, caller } of keys) this.#byDigest.set(digest(secret), caller)
+  }
+
+  find (secret: string): Caller | undefined {
+    return this.#byDigest.get(digest(secret))
+  }
+}
+
+function digest (secret: string): string {
+  return hash('sha256', secret, 'base64url')
+}

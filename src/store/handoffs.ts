@@ -1,0 +1,113 @@
+import type { HandoffRecord, Approval, Status } from '../handoff/handoff.ts'
+import { memberOf } from './keys.ts'
+import type { Keys } from './keys.ts'
+import type { Lane } from './lane.ts'
+import type { Scripts } from './scripts.ts'
+
+/** Milliseconds. */
+export interface Lifetimes { workTtl: number, retention: number }
+
+/** A handoff's place: whose it is, its id, and the hash tag of the id's partition. */
+export interface Place { tenant: string, id: string, tag: string }
+
+export interface NewHandoff extends Place {
+  token: string
+  passedBy: string
+  requireHuman: boolean
+  /** Milliseconds from now. */
+  expiresIn: number
+  payload: Buffer
+}
+
+export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
+
+export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected' | 'approval_required'
+export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer } | { outcome: CatchRefusal }
+
+export type DoneRefusal = 'not_found' | 'expired' | 'rejected' | 'not_caught' | 'not_the_catcher'
+export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', completedAt: number } | { outcome: DoneRefusal }
+
+export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null } | { outcome: 'not_found' }
+
+/** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
+export class Handoffs {
+  readonly #lane: Lane
+  readonly #scripts: Scripts
+  readonly #keys: Keys
+  readonly #workTtl: string
+  readonly #retention: string
+
+  constructor (lane: Lane, scripts: Scripts, keys: Keys, lifetimes: Lifetimes) {
+    this.#lane = lane
+    this.#scripts = scripts
+    this.#keys = keys
+    this.#workTtl = String(lifetimes.workTtl)
+    this.#retention = String(lifetimes.retention)
+  }
+
+  async pass (handoff: NewHandoff): Promise<PassReply> {
+    const { tag, tenant } = handoff
+    const member = memberOf(tenant, handoff.id)
+    const keys = [this.#keys.handoff(tag, member), this.#keys.due(tag)]
+    if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
+    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member]
+    const [outcome, createdAt, expiresAt] = tagged(await this.#lane.call(this.#scripts.pass, keys, texts, handoff.payload))
+    if (outcome === 'reused') return { outcome }
+    return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number }
+  }
+
+  async catch (place: Place, token: string, agent: string): Promise<CatchReply> {
+    const member = memberOf(place.tenant, place.id)
+    const texts = [token, agent, this.#workTtl, this.#retention, member]
+    const [outcome, createdAt, payload] = tagged(await this.#lane.call(this.#scripts.catch, this.#liveKeys(place.tag, member), texts))
+    if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
+    return { outcome, createdAt: createdAt as number, payload: payload as Buffer }
+  }
+
+  /** @param result JSON text; empty for none */
+  async done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
+    const member = memberOf(place.tenant, place.id)
+    const texts = [token, agent, this.#retention, member]
+    const [outcome, completedAt] = tagged(await this.#lane.call(this.#scripts.done, this.#liveKeys(place.tag, member), texts, result))
+    if (completedAt === undefined) return { outcome: outcome as DoneRefusal }
+    return { outcome: outcome as 'done', completedAt: completedAt as number }
+  }
+
+  async status (place: Place): Promise<StatusReply> {
+    const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+    const [outcome, now, record, result] = tagged(await this.#lane.call(this.#scripts.status, [key], []))
+    if (outcome === 'not_found') return { outcome }
+    return { outcome: 'found', now: now as number, record: parseRecord(String(record)), result: (result ?? null) as Buffer | null }
+  }
+
+  /** Expires what is due in one partition, at most `limit` handoffs. */
+  async sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
+    const [, lookedAt, expired] = tagged(await this.#lane.call(this.#scripts.sweep, [this.#keys.due(tag)],
+      [this.#keys.partition(tag), String(limit)]))
+    return { lookedAt: lookedAt as number, expired: expired as number }
+  }
+
+  #liveKeys (tag: string, member: string): string[] {
+    return [this.#keys.handoff(tag, member), this.#keys.due(tag)]
+  }
+}
+
+/** A script's reply: its tag as text, then what the tag's line in the script's header says. */
+function tagged (reply: unknown): [string, ...unknown[]] {
+  const [tag, ...rest] = reply as [Buffer, ...unknown[]]
+  return [tag.toString('latin1'), ...rest]
+}
+
+/** Field `s` of a handoff's hash; lua/lib/record.lua says what its words are. */
+export function parseRecord (text: string): HandoffRecord {
+  const [status, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = text.split(' ')
+  return {
+    status: status as Status,
+    approval: approval as Approval,
+    createdAt: Number(createdAt),
+    expiresAt: Number(expiresAt),
+    passedBy: passedBy as string,
+    caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
+    completedAt: completedAt === undefined ? null : Number(completedAt),
+  }
+}

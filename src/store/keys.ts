@@ -1,0 +1,45 @@
+/**
+ * Every Redis key is built here, nowhere else. All keys that one script touches carry one hash tag, so a call is one hop to
+ * one shard. The tenant stands in a handoff's key: another tenant's handoff is simply not there.
+ */
+export class Keys {
+  readonly #prefix: string
+
+  constructor (prefix: string) {
+    this.#prefix = prefix
+  }
+
+  /** What all keys of a partition begin with: `prefix:{tag}:`. */
+  partition (tag: string): string {
+    return `${this.#prefix}:{${tag}}:`
+  }
+
+  handoff (tag: string, member: string): string {
+    return `${this.partition(tag)}h:${member}`
+  }
+
+  /** Live handoffs of a partition by their next deadline. */
+  due (tag: string): string {
+    return `${this.partition(tag)}due`
+  }
+
+  /** A tenant's handoffs that wait for a person. */
+  waiting (tag: string, tenant: string): string {
+    return `${this.partition(tag)}w:${tenant}`
+  }
+
+  /** Who sweeps. */
+  sweeper (tag: string): string {
+    return `${this.partition(tag)}sweeper`
+  }
+
+  /** A replica's own, renewed to show that Redis takes its writes. */
+  ready (tag: string, replica: string): string {
+    return `${this.partition(tag)}ready:${replica}`
+  }
+}
+
+/** A handoff in the sorted sets of its partition, and the end of its key. */
+export function memberOf (tenant: string, id: string): string {
+  return `${tenant}:${id}`
+}

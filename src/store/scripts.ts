@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/** lua/ lies beside src/ and beside dist/ alike. */
+export const luaDirectory = new URL('../../lua/', import.meta.url)
+
+const names = ['pass', 'catch', 'done', 'status', 'sweep', 'lease'] as const
+export type ScriptName = typeof names[number]
+
+/** A script as the server runs it. */
+export interface Script {
+  readonly name: ScriptName
+  readonly source: string
+  readonly sha1: string
+  /** May it write? Then its first argument is the call's deadline in Redis time, which the lane puts there. */
+  readonly writes: boolean
+}
+
+export type Scripts = Readonly<Record<ScriptName, Script>>
+
+/** The file's text, from lua/. */
+export function readLua (path: string): string {
+  return readFileSync(new URL(path, luaDirectory), 'utf8')
+}
+
+/**
+ * Reads lua/: each script is its own first line (the flags), then what all share (lua/lib/), then the rest of it.
+ * @param clock the text that defines `clock()`; tests give another to move time, production has no way to
+ */
+export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts {
+  const shared = clock + readLua('lib/record.lua')
+  return Object.fromEntries(names.map(name => [name, loadScript(name, shared)])) as Record<ScriptName, Script>
+}
+
+function loadScript (name: ScriptName, shared: string): Script {
+  const text = readLua(`${name}.lua`)
+  const endOfFlags = text.indexOf('\n')
+  const flags = text.slice(0, endOfFlags)
+  const source = withoutComments(`${flags}\n${shared}${text.slice(endOfFlags + 1)}`)
+  const sha1 = createHash('sha1').update(source).digest('hex')
+  return { name, source, sha1, writes: !flags.includes('no-writes') }
+}
+
+/** Whole-line comments stay here: the text crosses the network whenever a server has lost its scripts. */
+function withoutComments (source: string): string {
+  return source.replace(/^--.*\n/gm, '')
+}

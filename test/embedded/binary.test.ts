@@ -1,0 +1,107 @@
+import { mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { defaultCacheDir, findRedisServer } from '../../src/embedded/binary.ts'
+import { scratchDir } from '../helpers/processes.ts'
+
+const real = await findRedisServer({ cacheDir: defaultCacheDir, log: (line) => t.comment(line) })
+const hasApt = process.platform === 'linux' && whereIs('apt-get') !== undefined && whereIs('dpkg-deb') !== undefined
+
+function whereIs (program: string): string | undefined {
+  try {
+    return execFileSync('/bin/sh', ['-c', 'command -v "$1"', 'sh', program], { encoding: 'utf8' }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** A PATH of only these programs of the system's, and of files written here. */
+async function onlyPath (t: Test, programs: string[], own: Record<string, string> = {}): Promise<string> {
+  const dir = await scratchDir(t)
+  for (const program of programs) await symlink(whereIs(program) ?? '', join(dir, program))
+  for (const [name, script] of Object.entries(own)) await writeFile(join(dir, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+  const before = process.env.PATH
+  process.env.PATH = dir
+  t.teardown(() => { process.env.PATH = before })
+  return dir
+}
+
+/** Runs the real one: a PATH entry that works wherever its libraries are. */
+const theReal = `exec env LD_LIBRARY_PATH='${real.libraryPath ?? ''}' '${real.path}' "$@"`
+const says = (line: string) => `echo '${line}'`
+
+/** What findRedisServer answers, or its error's message, and what it logged. */
+async function find (t: Test, opts: { serverBin?: string, cacheDir?: string } = {}) {
+  const lines: string[] = []
+  const cacheDir = opts.cacheDir ?? join(await scratchDir(t), 'cache/redis')
+  const found = await findRedisServer({ ...opts, cacheDir, log: (line) => { lines.push(line) } })
+    .catch((error: Error) => ({ path: undefined, version: undefined, error: `${error.name}: ${error.message}` }))
+  return { ...found, lines, cacheDir }
+}
+
+t.test('one on PATH is taken, and Valkey first', async (t) => {
+  const dir = await onlyPath(t, ['env'], { 'redis-server': theReal })
+  t.match(await find(t), { path: join(dir, 'redis-server'), version: real.version, lines: [] })
+  await writeFile(join(dir, 'valkey-server'), `#!/bin/sh\n${says('Valkey server v=8.1.1 sha=00000000:0 malloc=jemalloc')}\n`, { mode: 0o755 })
+  t.match(await find(t), { path: join(dir, 'valkey-server'), version: '8.1.1', lines: [] })
+})
+
+t.test('one that will not do is passed over, and the log says why', async (t) => {
+  const dir = await onlyPath(t, ['env'], {
+    'valkey-server': 'echo "cannot find libvalkey" >&2; exit 127',
+    'redis-server': says('Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc')
+  })
+  const { error, lines } = await find(t) as { error?: string, lines: string[] }
+  t.match(error, /^EmbeddedError: There is no redis-server to use: install Redis 7\.0 or newer \(or Valkey\), or set REDIS_SERVER_BIN[^\n]*$/)
+  t.same(lines, [
+    `passing over ${dir}/valkey-server: cannot find libvalkey`,
+    `passing over ${dir}/redis-server: it is Redis 6.2.14, and 7.0 is the oldest that will do`
+  ])
+  await writeFile(join(dir, 'redis-server'), `#!/bin/sh\n${says('Some server v=9.0.0')}\n`)
+  t.match((await find(t)).lines[1], /its --version is not that of Redis or Valkey/)
+})
+
+t.test('REDIS_SERVER_BIN is the only one looked at', async (t) => {
+  const dir = await onlyPath(t, ['env'], { 'redis-server': theReal, mine: theReal, old: says('Redis server v=6.0.16 sha=0') })
+  t.match(await find(t, { serverBin: join(dir, 'mine') }), { path: join(dir, 'mine'), version: real.version })
+  t.match(await find(t, { serverBin: 'mine' }), { path: join(dir, 'mine') }, 'a name is looked up on PATH')
+  t.match(await find(t, { serverBin: join(dir, 'old') }), { error: /^EmbeddedError: REDIS_SERVER_BIN=.*\/old cannot be used \(it is Redis 6\.0\.16, [^\n]*$/ })
+  t.match(await find(t, { serverBin: join(dir, 'none') }), { error: /^EmbeddedError: REDIS_SERVER_BIN=.*\/none cannot be used \(.*No such file[^\n]*$/ })
+})
+
+t.test('apt fills the cache, whole or not at all, also with several at it, and then the cache serves', { skip: !hasApt }, async (t) => {
+  // apt runs many other programs; all may stay but a redis-server that is installed here.
+  const others = (await readdir('/usr/bin')).filter((name) => /^[\w.+-]+$/.test(name) && !/^(redis|valkey)-/.test(name))
+  const path = await onlyPath(t, [])
+  for (const name of others) await symlink(join('/usr/bin', name), join(path, name))
+  const cacheDir = join(await scratchDir(t), 'cache/redis')
+  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true }) // broken: it has to give way
+  await writeFile(join(cacheDir, 'usr/bin/redis-server'), '')
+  const all = await Promise.all([find(t, { cacheDir }), find(t, { cacheDir })])
+  for (const found of all) {
+    t.equal(found.path, join(cacheDir, 'usr/bin/redis-server'))
+    t.match(found.lines, [/^passing over .*redis-server: /, /^getting redis-server with apt into /])
+  }
+  t.same(await readdir(join(cacheDir, '..')), ['redis'], 'nothing else is left')
+  await rm(join(path, 'apt-get'))
+  t.match(await find(t, { cacheDir }), { path: join(cacheDir, 'usr/bin/redis-server'), lines: [] })
+})
+
+t.test('apt that cannot leaves no cache and says what it said', async (t) => {
+  await onlyPath(t, ['env'], { 'apt-get': 'echo "E: Unable to locate package redis-server" >&2; exit 100', 'dpkg-deb': 'exit 1' })
+  const { lines, cacheDir } = await find(t)
+  t.match(lines, [/^getting /, 'apt could not: E: Unable to locate package redis-server'])
+  t.same(await readdir(join(cacheDir, '..')), [])
+})
+
+t.test('brew\'s is taken where it is, and installed where it isn\'t', async (t) => {
+  const prefix = await scratchDir(t)
+  const install = `mkdir -p '${prefix}/bin' && ln -s "$(command -v the-real)" '${prefix}/bin/redis-server'`
+  await onlyPath(t, ['env', 'mkdir', 'ln'], {
+    'the-real': theReal,
+    brew: `case "$1" in --prefix) echo '${prefix}';; install) ${install};; esac`
+  })
+  t.match(await find(t), { path: join(prefix, 'bin/redis-server'), lines: ['installing redis with brew'] })
+  t.match(await find(t), { path: join(prefix, 'bin/redis-server'), lines: [] })
+})

@@ -1,0 +1,196 @@
+import { once } from 'node:events'
+import { access, readdir, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import t, { type Test } from 'tap'
+import { defaultCacheDir, findRedisServer } from '../../src/embedded/binary.ts'
+import { startRedis, type StartOptions } from '../../src/embedded/server.ts'
+import { detachedChildrenOf, isAlive, killed, scratchDir, startOwner, untilGone } from '../helpers/processes.ts'
+
+const binary = await findRedisServer({ cacheDir: defaultCacheDir, log: (line) => t.comment(line) })
+const quiet = { info () {}, warn () {}, error () {} }
+
+async function start (t: Test, dataDir: string, more: Partial<StartOptions> = {}) {
+  const embedded = await startRedis({ binary, dataDir, log: quiet, ...more })
+  t.teardown(() => embedded.stop())
+  return embedded
+}
+
+/** A connection that waits for Redis as long as it takes, and goes with the test. */
+function connect (t: Test, socket: string, connectionName = 'test'): Redis {
+  const redis = new Redis({ path: socket, connectionName, retryStrategy: () => 20, maxRetriesPerRequest: null })
+  redis.on('error', () => {})
+  t.teardown(() => redis.disconnect())
+  return redis
+}
+
+const isThere = (file: string) => access(file).then(() => true, () => false)
+
+t.test('it runs as the service needs it, in a directory of its own', async (t) => {
+  const dataDir = join(await scratchDir(t), 'made/here')
+  const embedded = await start(t, dataDir, { extra: ['--appendfsync', 'always'] })
+  const redis = connect(t, embedded.socket)
+  const settings = Object.fromEntries(await Promise.all(
+    ['port', 'appendonly', 'appendfsync', 'save', 'hash-max-listpack-value', 'maxmemory-policy', 'unixsocketperm']
+      .map((name) => redis.config('GET', name) as Promise<[string, string]>)))
+  t.same(settings, {
+    port: '0',
+    appendonly: 'yes',
+    appendfsync: 'always',
+    save: '',
+    'hash-max-listpack-value': '2048',
+    'maxmemory-policy': 'noeviction',
+    unixsocketperm: '700'
+  })
+  t.equal((await stat(dataDir)).mode & 0o777, 0o700)
+  t.equal((await stat(join(dataDir, 'redis.sock'))).mode & 0o777, 0o700)
+  t.match(await redis.info('server'), `process_id:${embedded.pid}`)
+})
+
+t.test('stop leaves nothing running, and what was written is there at the next start', async (t) => {
+  const dataDir = await scratchDir(t)
+  const first = await start(t, dataDir)
+  await connect(t, first.socket).set('kept', 'yes')
+  t.equal(detachedChildrenOf(process.pid).length, 2, 'redis-server and its watchdog')
+  await first.stop()
+  t.same(detachedChildrenOf(process.pid), [])
+  t.notOk(isAlive(first.pid))
+  t.notOk(await isThere(first.socket))
+  const second = await start(t, dataDir)
+  t.equal(await connect(t, second.socket).get('kept'), 'yes')
+})
+
+t.test('a redis-server that is killed is started again with its data, time after time', async (t) => {
+  const errors: string[] = []
+  let ended = () => {}
+  const embedded = await start(t, await scratchDir(t), {
+    log: { ...quiet, error: (line) => errors.push(line) },
+    onExit: () => ended()
+  })
+  const redis = connect(t, embedded.socket)
+  for (const round of [1, 2]) {
+    await redis.set(`round ${round}`, 'written')
+    const { pid } = embedded
+    const told = new Promise<void>((resolve) => { ended = resolve })
+    process.kill(pid, 'SIGKILL')
+    await told
+    t.equal(await redis.get(`round ${round}`), 'written')
+    t.not(embedded.pid, pid)
+    t.equal(errors.length, round)
+  }
+  t.equal(detachedChildrenOf(process.pid).length, 2, 'one redis-server, one watchdog')
+})
+
+t.test('stop while it is about to be started again', async (t) => {
+  let ended = () => {}
+  const told = new Promise<void>((resolve) => { ended = resolve })
+  const embedded = await start(t, await scratchDir(t), { onExit: () => ended() })
+  process.kill(embedded.pid, 'SIGKILL')
+  await told
+  await embedded.stop()
+  t.same(detachedChildrenOf(process.pid), [])
+})
+
+t.test('kill -9 of the service takes redis-server with it, and the next start finds all as it was', async (t) => {
+  const dataDir = await scratchDir(t)
+  const owner = startOwner(t, dataDir)
+  const { socket = '', pid = 0 } = await owner.next()
+  await connect(t, socket).set('kept', 'yes')
+  await killed(owner.process)
+  const next = await start(t, dataDir) // at once, while the watchdog is still at it
+  t.equal(await connect(t, next.socket).get('kept'), 'yes')
+  t.notOk(isAlive(pid))
+  await next.stop()
+
+  const other = startOwner(t, dataDir)
+  const { pid: left = 0 } = await other.next()
+  t.ok(isAlive(left))
+  await killed(other.process)
+  t.ok(await untilGone(left), 'without a next start too')
+})
+
+t.test('the terminal\'s Ctrl-C reaches the service, not redis-server', async (t) => {
+  const owner = startOwner(t, await scratchDir(t))
+  const { pid = 0 } = await owner.next()
+  process.kill(-(owner.process.pid ?? 0), 'SIGINT')
+  t.same(await owner.next(), { answered: 'PONG' })
+  owner.process.kill('SIGTERM')
+  await once(owner.process, 'exit')
+  t.notOk(isAlive(pid))
+})
+
+/** A redis-server whose service and whose watchdog were both killed. */
+async function orphan (t: Test, dataDir: string): Promise<{ socket: string, pid: number }> {
+  const owner = startOwner(t, dataDir)
+  const { socket = '', pid = 0 } = await owner.next()
+  const watchdog = detachedChildrenOf(owner.process.pid ?? 0).find((child) => child !== pid)
+  process.kill(watchdog ?? 0, 'SIGKILL')
+  await killed(owner.process)
+  t.teardown(async () => {
+    if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+    await untilGone(pid)
+  })
+  t.ok(isAlive(pid), 'it is left running')
+  return { socket, pid }
+}
+
+t.test('an orphan is replaced', async (t) => {
+  const dataDir = await scratchDir(t)
+  const left = await orphan(t, dataDir)
+  await connect(t, left.socket).set('kept', 'yes')
+  const embedded = await start(t, dataDir)
+  t.notOk(isAlive(left.pid))
+  t.equal(await connect(t, embedded.socket).get('kept'), 'yes')
+})
+
+t.test('an orphan that a service uses, and one that does not answer, get no second redis-server beside them', async (t) => {
+  const [used, mute] = await Promise.all([scratchDir(t), scratchDir(t)])
+  const left = await orphan(t, used)
+  await connect(t, left.socket, 'handoff-2').ping()
+  process.kill((await orphan(t, mute)).pid, 'SIGSTOP')
+  const [fromUsed, fromMute] = await Promise.all([used, mute].map((dataDir) =>
+    startRedis({ binary, dataDir, log: quiet }).then(() => 'started', (error: Error) => error.message)))
+  t.match(fromUsed, /^DATA_DIR .* is in use by another handoff service: [^\n]*$/)
+  t.match(fromUsed, used)
+  t.ok(isAlive(left.pid))
+  t.match(fromMute, /^DATA_DIR .* is held by a redis-server of an earlier run [^\n]*$/)
+})
+
+t.test('of several services on one directory one runs and the others are told, also where a killed run left its files', async (t) => {
+  const dataDir = await scratchDir(t)
+  const owner = startOwner(t, dataDir)
+  await owner.next()
+  await killed(owner.process)
+  const all = await Promise.all(Array.from({ length: 4 }, () => startOwner(t, dataDir).next()))
+  const running = all.filter(({ pid }) => pid !== undefined)
+  t.equal(running.length, 1)
+  for (const { error } of all) if (error !== undefined) t.match(error, /^DATA_DIR .* is in use by another handoff service: [^\n]*$/)
+  const redis = connect(t, running[0]?.socket ?? '')
+  t.match(await redis.info('server'), `process_id:${running[0]?.pid}`, 'and its redis-server is the one on the socket')
+})
+
+t.test('a directory whose path is too long for a socket', async (t) => {
+  const dataDir = join(await scratchDir(t), 'd'.repeat(120))
+  const aliases = async () => (await readdir(tmpdir())).filter((name) => /^handoff-\w{6}$/.test(name))
+  const before = await aliases()
+  const owner = startOwner(t, dataDir)
+  const { socket = '', pid = 0 } = await owner.next()
+  await connect(t, socket).set('kept', 'yes')
+  await t.rejects(startRedis({ binary, dataDir, log: quiet }), /in use/)
+  owner.process.kill('SIGTERM')
+  await once(owner.process, 'exit')
+  t.notOk(isAlive(pid))
+  t.same(await aliases(), before, 'nothing is left in the temporary directory')
+  const next = await start(t, dataDir)
+  t.equal(await connect(t, next.socket).get('kept'), 'yes')
+})
+
+t.test('a redis-server that does not start says where to look, and holds nothing', async (t) => {
+  const dataDir = await scratchDir(t)
+  await t.rejects(start(t, dataDir, { extra: ['--no-such-option', '1'] }),
+    { message: /^redis-server ended as it started \(1\): .*redis\.log tells why$/ })
+  t.same(detachedChildrenOf(process.pid), [])
+  await t.rejects(start(t, dataDir, { binary: { path: join(dataDir, 'none') } }), /redis\.log tells why/)
+  await start(t, dataDir)
+})

@@ -1,0 +1,49 @@
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { Test } from 'tap'
+import { buildApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { ApiKeys } from '../../src/store/api-keys.ts'
+import { testStore } from './redis.ts'
+import type { TestStore, TestStoreOptions } from './redis.ts'
+
+/** Secrets by who has them. */
+export const secrets = {
+  alice: 'alice-secret-0123456789',
+  alice2: 'alice-second-key-0123456789',
+  bob: 'bob-secret-0123456789',
+  /** Of another tenant; an agent of the same name as ours. */
+  foreignAlice: 'foreign-alice-secret-0123456789',
+  approver: 'approver-secret-0123456789',
+} as const
+export type Who = keyof typeof secrets
+
+export const testKeys = {
+  API_KEYS: `alice:${secrets.alice},alice:${secrets.alice2},bob:${secrets.bob},other/alice:${secrets.foreignAlice}`,
+  APPROVER_KEYS: `carol:${secrets.approver}`,
+}
+
+export interface TestApp extends TestStore {
+  app: FastifyInstance
+  /** A request by somebody; a body that is no string or Buffer is sent as JSON. */
+  call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
+}
+
+/** The whole service on the Redis of this run, under a prefix of its own. */
+export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
+  const config = loadConfig({ ...testKeys, ...env })
+  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
+  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: false })
+  t.teardown(() => app.close())
+  return {
+    ...store,
+    app,
+    call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
+  }
+}
+
+function requestOf (who: Who | null, method: 'GET' | 'POST', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {
+  const authorization = who === null ? {} : { authorization: `Bearer ${secrets[who]}` }
+  if (body === undefined) return { method, url, headers: { ...authorization, ...headers } }
+  const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+  return { method, url, payload, headers: { ...authorization, 'content-type': 'application/json', ...headers } }
+}

@@ -1,0 +1,71 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
+
+/** A directory that goes with the test. */
+export async function scratchDir (t: Test): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
+  t.teardown(() => rm(dir, { recursive: true, force: true }))
+  return dir
+}
+
+export function isAlive (pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch {
+    return false
+  }
+  return !state(pid).startsWith('Z') // has ended; only its parent hasn't asked yet
+}
+
+/** Polls, since the system tells nobody but its parent of a process's end. */
+export async function untilGone (pid: number, withinMs = 5000): Promise<boolean> {
+  for (const deadline = Date.now() + withinMs; Date.now() < deadline; await sleep(20)) {
+    if (!isAlive(pid)) return true
+  }
+  return false
+}
+
+/** The processes in a session of their own that `pid` started and that still run. */
+export function detachedChildrenOf (pid: number): number[] {
+  return execFileSync('ps', ['-eo', 'pid=,ppid=,sess='], { encoding: 'utf8' }).split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number))
+    .filter(([child, parent, session]) => parent === pid && session === child)
+    .map(([child = 0]) => child)
+}
+
+export interface Owner { process: ChildProcess, next: () => Promise<{ socket?: string, pid?: number, error?: string, answered?: string }> }
+
+/** Runs embedded-owner.ts, in a process group of its own as a terminal's foreground job is; `next` reads its next line. */
+export function startOwner (t: Test, dataDir: string): Owner {
+  const script = fileURLToPath(new URL('embedded-owner.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--import=tsx', script, dataDir], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  const exited = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await exited
+  })
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
+  return { process: child, next: async () => JSON.parse((await lines.next()).value ?? '{}') }
+}
+
+/** Kills a process that this one started, and waits until it has ended. */
+export async function killed (child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exited
+}
+
+function state (pid: number): string {
+  try {
+    return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+  } catch {
+    return 'Z' // gone between the two looks
+  }
+}
