@@ -12,7 +12,7 @@ local token, caught_by, work_ttl, retention, member = ARGV[2], ARGV[3], ARGV[4],
 local now = clock()
 local record, payload = unpack(redis.call('HMGET', key, 's', 'p'))
 
-if now > tonumber(ARGV[1]) then return { 'late' } end
+if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, created, expires, passed_by, pass_token, tail = string.match(record, PASSED)
 if status == 'caught' then

@@ -14,7 +14,7 @@ local token, agent, retention, member, result = ARGV[2], ARGV[3], ARGV[4], ARGV[
 local now = clock()
 local record = redis.call('HGET', key, 's')
 
-if now > tonumber(ARGV[1]) then return { 'late' } end
+if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, _, _, expires, _, _, tail = string.match(record, PASSED)
 if status == 'pending' and now >= tonumber(expires) then return { 'expired' } end

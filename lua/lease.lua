@@ -8,7 +8,7 @@
 local key = KEYS[1]
 local holder = redis.call('GET', key)
 
-if clock() > tonumber(ARGV[1]) then return { 'late' } end
+if late(ARGV[1], clock()) then return { 'late' } end
 if holder and holder ~= ARGV[2] then return { 'taken' } end
 
 redis.call('SET', key, ARGV[2], 'PX', ARGV[3])

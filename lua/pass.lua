@@ -14,7 +14,7 @@ local token, passed_by, expires_in, retention, member, payload = ARGV[2], ARGV[3
 local now = clock()
 local record = redis.call('HGET', key, 's')
 
-if now > tonumber(ARGV[1]) then return { 'late' } end
+if late(ARGV[1], now) then return { 'late' } end
 if record then
   local _, _, created, expires, _, made_by = string.match(record, PASSED)
   if made_by ~= token then return { 'reused' } end

@@ -11,7 +11,7 @@ local prefix, limit = ARGV[2], ARGV[3]
 local now = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
-if now > tonumber(ARGV[1]) then return { 'late' } end
+if late(ARGV[1], now) then return { 'late' } end
 
 local expired = 0
 for _, member in ipairs(members) do

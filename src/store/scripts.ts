@@ -28,7 +28,7 @@ export function readLua (path: string): string {
  * @param clock the text that defines `clock()`; tests give another to move time, production has no way to
  */
 export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts {
-  const shared = clock + readLua('lib/record.lua')
+  const shared = readLua('lib/late.lua') + clock + readLua('lib/record.lua')
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared)])) as Record<ScriptName, Script>
 }
 

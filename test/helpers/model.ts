@@ -1,0 +1,106 @@
+import type { Status } from '../../src/handoff/handoff.ts'
+import { transitions } from '../../src/handoff/handoff.ts'
+
+/** Who asks in the model: an agent's name in a tenant. Two keys of one name are one agent. */
+export interface Agent { tenant: string, name: string }
+
+/** What the model says of an answer: its HTTP status, the error's code, and the members that must be there. */
+export interface Expected { status: number, code?: string, replayed?: boolean, members?: Record<string, unknown> }
+
+interface Modelled {
+  tenant: string
+  requireHuman: boolean
+  expiresAt: number
+  status: Status
+  caught?: { by: string, key: string | undefined, deadline: number }
+  done?: { key: string | undefined, body: string, at: number }
+}
+
+/**
+ * The rules of API.md's four operations, as briefly as they can be said: what each operation answers, and where it leaves the
+ * handoff. It knows nothing of Redis, scripts or HTTP.
+ */
+export class Model {
+  readonly #handoffs = new Map<string, Modelled>()
+  /** Passes that named themselves: who, with or without a person, and their key → the body. */
+  readonly #keyed = new Map<string, string>()
+  readonly #workTtl: number
+  now: number
+
+  constructor (now: number, workTtl: number) {
+    this.now = now
+    this.#workTtl = workTtl
+  }
+
+  pass (who: Agent, key: string | undefined, requireHuman: boolean, body: string): Expected {
+    if (key === undefined) return { status: 201, replayed: false }
+    const scope = `${who.tenant} ${who.name} ${requireHuman} ${key}`
+    const before = this.#keyed.get(scope)
+    if (before === undefined) this.#keyed.set(scope, body)
+    else if (before !== body) return { status: 422, code: 'idempotency_key_reused' }
+    return { status: 201, replayed: before !== undefined }
+  }
+
+  /** Notes what a first pass made. */
+  made (who: Agent, id: string, requireHuman: boolean, expiresIn: number): void {
+    this.#handoffs.set(id, { tenant: who.tenant, requireHuman, expiresAt: this.now + expiresIn, status: transitions.pass.to })
+  }
+
+  catch (who: Agent, id: string, key: string | undefined): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return { status: 404, code: 'not_found' }
+    switch (handoff.status) {
+      case 'expired': return { status: 410, code: 'expired' }
+      case 'done': return { status: 409, code: 'already_done' }
+      case 'caught':
+        if (key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) return { status: 200, replayed: true }
+        return { status: 409, code: 'already_caught' }
+    }
+    if (handoff.requireHuman) return { status: 409, code: 'approval_required' }
+    handoff.status = transitions.catch.to
+    handoff.caught = { by: who.name, key, deadline: this.now + this.#workTtl }
+    return { status: 200, replayed: false }
+  }
+
+  done (who: Agent, id: string, key: string | undefined, body: string): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return { status: 404, code: 'not_found' }
+    if (handoff.status === 'expired') return { status: 410, code: 'expired' }
+    if (handoff.status === 'pending') return { status: 409, code: 'not_caught' }
+    if (handoff.caught?.by !== who.name) return { status: 403, code: 'not_the_catcher' }
+    if (handoff.done === undefined) {
+      handoff.status = transitions.done.to
+      handoff.done = { key, body, at: this.now }
+      return { status: 200, replayed: false, members: { completed_at: iso(this.now) } }
+    }
+    const members = { completed_at: iso(handoff.done.at) }
+    if (key !== undefined && handoff.done.key === key && handoff.done.body === body) return { status: 200, replayed: true, members }
+    return { status: 409, code: 'already_done', members }
+  }
+
+  status (who: Agent, id: string): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return { status: 404, code: 'not_found' }
+    const members = {
+      status: handoff.status,
+      expires_at: iso(handoff.expiresAt),
+      caught_by: handoff.caught?.by ?? null,
+      completed_at: handoff.done ? iso(handoff.done.at) : null,
+      require_human: handoff.requireHuman,
+    }
+    return { status: 200, members }
+  }
+
+  /** A handoff of the asker's tenant, as it stands now. */
+  #find (who: Agent, id: string): Modelled | undefined {
+    const handoff = this.#handoffs.get(id)
+    if (handoff === undefined || handoff.tenant !== who.tenant) return undefined
+    if (handoff.status === 'pending' && this.now >= handoff.expiresAt) handoff.status = 'expired'
+    if (handoff.status === 'caught' && this.now >= handoff.caught!.deadline) handoff.status = 'expired'
+    return handoff
+  }
+}
+
+function iso (milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}
