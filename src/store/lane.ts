@@ -4,7 +4,9 @@ import type { CallOwner } from './call.ts'
 import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
-export class Unavailable extends Error {}
+export class Unavailable extends Error {
+  override name = 'Unavailable'
+}
 
 /** How long a call is asked again before it is given up, in milliseconds. */
 export const callBudget = 2000

@@ -30,6 +30,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
   const address = options.url ?? url!
   const redis = new Redis(address)
+  redis.on('error', () => {}) // some tests take Redis away
   const store = openStore({
     url: address,
     keyPrefix: prefix,
