@@ -91,6 +91,13 @@ export class Model {
     return { status: 200, members }
   }
 
+  /** The next deadline of a handoff; 0 where it has none. */
+  deadlineOf (id: string): number {
+    const handoff = this.#handoffs.get(id)
+    if (handoff?.status === 'pending') return handoff.expiresAt
+    return handoff?.status === 'caught' ? handoff.caught!.deadline : 0
+  }
+
   /** A handoff of the asker's tenant, as it stands now. */
   #find (who: Agent, id: string): Modelled | undefined {
     const handoff = this.#handoffs.get(id)
