@@ -32,7 +32,7 @@ for _, member in ipairs(members) do
       expired = expired + 1
     end
     redis.call('ZREM', due, member)
-    if approval == 'waiting' then redis.call('ZREM', prefix .. 'w:' .. string.match(member, '^[^:]+'), member) end
+    if not record or approval == 'waiting' then redis.call('ZREM', prefix .. 'w:' .. string.match(member, '^[^:]+'), member) end
   end
 end
 return { 'swept', #members, expired }

@@ -37,9 +37,9 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)])
   const app = await buildApp(config, { store, keys, log })
-  closeWithGrace({ delay: config.drainTimeout, logger: log }, async ({ signal, err }) => {
+  const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: ['SIGINT'] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
-    else log.info({ signal }, 'draining')
+    else log.info('draining')
     // Not ready at once, still serving until balancers have noticed (API.md, Errors).
     app.draining.now = true
     if (!err) await sleep(config.drainDelay)
@@ -48,9 +48,24 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     await embedded?.stop()
     log.info('stopped')
   })
+  onInterrupt(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
   store.sweeper.start()
-  if (embedded?.keys !== undefined) process.stdout.write(welcome(address, embedded.keys))
+  if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
+  if (keys.count === 0) log.warn('neither API_KEYS nor APPROVER_KEYS is set: every request will be refused')
+}
+
+/**
+ * Ctrl-C, once to drain and once more to stop at once. Under `npm start` each comes twice, from the terminal and passed on by
+ * npm, milliseconds apart: that is one wish.
+ */
+function onInterrupt (first: () => void, second: () => void): void {
+  let since: number | undefined
+  process.on('SIGINT', () => {
+    if (since === undefined) first()
+    else if (performance.now() - since > 500) second()
+    since ??= performance.now()
+  })
 }
 
 /** The keys made for this machine, as callers of the default tenant. */

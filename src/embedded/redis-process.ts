@@ -49,6 +49,7 @@ export function spawnRedis (binary: Candidate, dir: string, lock: number, extra:
     // Before Redis ends, so that it can't signal whatever gets that pid next.
     await dismiss(watchdog)
     child.kill('SIGTERM')
+    child.kill('SIGCONT')
     const killer = setTimeout(() => child.kill('SIGKILL'), 10_000)
     await ended
     clearTimeout(killer)
@@ -56,9 +57,12 @@ export function spawnRedis (binary: Candidate, dir: string, lock: number, extra:
   return { pid: child.pid ?? 0, ended, stop }
 }
 
-/** Ends Redis when this process dies in whatever way: then the pipe that it reads from closes. */
+/**
+ * Ends Redis when this process dies in whatever way: then the pipe that it reads from closes.
+ * SIGCONT, here and in stop: a Redis that somebody has stopped sees SIGTERM only when it goes on.
+ */
 function watchOver (pid: number): ChildProcess {
-  const watchdog = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"', String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  const watchdog = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"; kill -CONT "$0"', String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
   watchdog.on('error', () => {}) // no process to be had: then the next start ends a Redis that was left
   return watchdog
 }

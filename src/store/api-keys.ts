@@ -12,6 +12,10 @@ export class ApiKeys {
     for (const { secret, caller } of keys) this.#byDigest.set(digest(secret), caller)
   }
 
+  get count (): number {
+    return this.#byDigest.size
+  }
+
   find (secret: string): Caller | undefined {
     return this.#byDigest.get(digest(secret))
   }

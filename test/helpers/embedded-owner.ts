@@ -1,5 +1,5 @@
 // A process that owns an embedded Redis, for tests that kill it. Its argument: the data directory. It prints one line of
-// JSON, {socket, pid} or {error}; another, {answered}, at each SIGINT; and stops at SIGTERM.
+// JSON, {socket, pid} or {error}; another, {answered, pid}, at each SIGINT; and stops at SIGTERM.
 import { Redis } from 'ioredis'
 import { defaultCacheDir, findRedisServer } from '../../src/embedded/binary.ts'
 import { startRedis } from '../../src/embedded/server.ts'
@@ -13,7 +13,7 @@ try {
   process.on('SIGTERM', () => { embedded.stop().then(() => process.exit(0)) })
   process.on('SIGINT', async () => {
     const redis = new Redis({ path: embedded.socket, connectionName: 'handoff' })
-    say({ answered: await redis.ping() })
+    say({ answered: await redis.ping(), pid: embedded.pid })
     redis.disconnect()
   })
   say({ socket: embedded.socket, pid: embedded.pid })

@@ -1,0 +1,147 @@
+import luaparse from 'luaparse'
+import type { LuaNode } from 'luaparse'
+import { statuses } from '../../src/handoff/handoff.ts'
+
+/** What a script's code does, read off its syntax tree. */
+export interface LuaCode {
+  /** The numbers that KEYS and ARGV are indexed with. */
+  keys: number[]
+  args: number[]
+  /** KEYS or ARGV used in another way than by a number. */
+  otherUses: string[]
+  /** Redis commands in source order. */
+  commands: Array<{ name: string, at: number }>
+  /** Calls of anything else, by name. */
+  calls: string[]
+  returns: Array<{ at: number, tags: string[], last: boolean }>
+  /** Where loops are. */
+  loops: Array<[number, number]>
+  /** Is the clock compared with ARGV[1], and `{ 'late' }` returned beyond it? */
+  comparesDeadline: boolean
+}
+
+/** @throws what is no Lua, with its line */
+export function readCode (source: string): LuaCode {
+  const chunk = luaparse.parse(source, { ranges: true, comments: false })
+  const code: LuaCode = { keys: [], args: [], otherUses: [], commands: [], calls: [], returns: [], loops: [], comparesDeadline: false }
+  const body = nodes(chunk.body)
+  const tagsOf = returnedTags(body)
+  visit(chunk, (node, parent) => {
+    if (node.type === 'Identifier' && (node.name === 'KEYS' || node.name === 'ARGV')) noteUse(code, node, parent)
+    if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node)
+    if (/^(For|While|Repeat)/.test(node.type)) code.loops.push(node.range)
+    if (node.type === 'IfClause' && isDeadlineCheck(node, body)) code.comparesDeadline = true
+    if (node.type === 'ReturnStatement') {
+      code.returns.push({ at: node.range[0], tags: tagsOf(node), last: node === body.at(-1) })
+    }
+  })
+  return code
+}
+
+function nodes (value: unknown): LuaNode[] {
+  return value as LuaNode[]
+}
+
+/** Every node below, in source order, with its parent. */
+function visit (node: LuaNode, see: (node: LuaNode, parent: LuaNode | undefined) => void, parent?: LuaNode): void {
+  see(node, parent)
+  for (const child of Object.values(node).flat() as Array<LuaNode | null | undefined>) {
+    if (typeof child?.type === 'string') visit(child, see, node)
+  }
+}
+
+function noteUse (code: LuaCode, node: LuaNode, parent: LuaNode | undefined): void {
+  const index = parent?.type === 'IndexExpression' && parent.base === node ? parent.index as LuaNode : undefined
+  if (index?.type === 'NumericLiteral') (node.name === 'KEYS' ? code.keys : code.args).push(index.value as number)
+  else code.otherUses.push(String(node.name))
+}
+
+function noteCall (code: LuaCode, call: LuaNode): void {
+  if (call.type === 'CallStatement') return
+  const name = nameOf(call.base as LuaNode)
+  const first = nodes(call.arguments)?.[0]
+  if (name !== 'redis.call') code.calls.push(name)
+  else code.commands.push({ name: first?.type === 'StringLiteral' ? textOf(first) : '(made up)', at: call.range[0] })
+}
+
+function nameOf (node: LuaNode): string {
+  if (node.type === 'Identifier') return String(node.name)
+  return node.type === 'MemberExpression' ? `${nameOf(node.base as LuaNode)}.${nameOf(node.identifier as LuaNode)}` : `(${node.type})`
+}
+
+function textOf (literal: LuaNode): string {
+  return String(literal.raw).slice(1, -1)
+}
+
+/** `if late(ARGV[1], clock()) then return { 'late' } end`, or with a local that is `clock()`. */
+function isDeadlineCheck (clause: LuaNode, body: LuaNode[]): boolean {
+  const { condition, body: then } = clause as unknown as { condition: LuaNode | null, body: LuaNode[] }
+  if (condition?.type !== 'CallExpression' || nameOf(condition.base as LuaNode) !== 'late') return false
+  const [deadline, now] = nodes(condition.arguments)
+  return isFirstArgument(deadline) && (isClock(now) || body.some(statement => isLocalClock(statement, now))) &&
+    then.length === 1 && then[0]!.type === 'ReturnStatement' && returnedTags(body)(then[0]!).join() === 'late'
+}
+
+function isClock (node: LuaNode | undefined): boolean {
+  return node?.type === 'CallExpression' && nameOf(node.base as LuaNode) === 'clock'
+}
+
+function isLocalClock (statement: LuaNode, variable: LuaNode | undefined): boolean {
+  return statement.type === 'LocalStatement' && variable?.type === 'Identifier' &&
+    nodes(statement.variables).length === 1 && nodes(statement.variables)[0]!.name === variable.name && isClock(nodes(statement.init)[0])
+}
+
+function isFirstArgument (node: LuaNode | undefined): boolean {
+  return node?.type === 'IndexExpression' && (node.base as LuaNode).name === 'ARGV' && (node.index as LuaNode).value === 1
+}
+
+/** Says of a return which tags its reply can have. `?` stands for what can't be told. */
+function returnedTags (body: LuaNode[]): (node: LuaNode) => string[] {
+  const possible = statusesAt(body)
+  return node => {
+    const [reply, ...more] = nodes(node.arguments)
+    const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
+    if (more.length > 0 || first?.type !== 'TableValue') return ['?']
+    return tagsOf(first.value as LuaNode, possible.get(node) ?? ['?'])
+  }
+}
+
+function tagsOf (node: LuaNode, statusHere: readonly string[]): string[] {
+  if (node.type === 'StringLiteral') return [textOf(node)]
+  if (node.type === 'Identifier' && node.name === 'status') return [...statusHere]
+  if (node.type !== 'LogicalExpression') return ['?']
+  const { left, right } = node as unknown as { left: LuaNode, right: LuaNode }
+  // `c and x or y`: the condition's own value is never the reply, since it is false when it gets that far.
+  if (node.operator === 'and') return tagsOf(right, statusHere)
+  return [...tagsOf(left, statusHere), ...tagsOf(right, statusHere)]
+}
+
+/** What the local `status` can be at each return directly inside an `if` of the script's top level. */
+function statusesAt (body: LuaNode[]): Map<LuaNode, readonly string[]> {
+  const at = new Map<LuaNode, readonly string[]>()
+  let possible: readonly string[] = statuses
+  for (const statement of body) {
+    if (statement.type !== 'IfStatement') continue
+    const [clause] = nodes(statement.clauses)
+    const { values, exact } = narrowed(possible, clause!.condition as LuaNode)
+    const then = nodes(clause!.body)
+    for (const inner of then) if (inner.type === 'ReturnStatement') at.set(inner, values)
+    if (exact && then.at(-1)?.type === 'ReturnStatement') possible = possible.filter(status => !values.includes(status))
+  }
+  return at
+}
+
+/** The statuses for which a condition can hold; exact when it surely holds for them. */
+function narrowed (possible: readonly string[], condition: LuaNode): { values: readonly string[], exact: boolean } {
+  const { type, operator } = condition
+  const { left, right } = condition as unknown as { left: LuaNode, right: LuaNode }
+  if (type === 'BinaryExpression' && left.name === 'status' && right.type === 'StringLiteral' && (operator === '==' || operator === '~=')) {
+    return { values: possible.filter(status => (status === textOf(right)) === (operator === '==')), exact: true }
+  }
+  if (type !== 'LogicalExpression') return { values: possible, exact: false }
+  const [a, b] = [narrowed(possible, left), narrowed(possible, right)]
+  const values = possible.filter(status => operator === 'and'
+    ? a.values.includes(status) && b.values.includes(status)
+    : a.values.includes(status) || b.values.includes(status))
+  return { values, exact: a.exact && b.exact }
+}

@@ -1,0 +1,114 @@
+import { transitions } from '../../src/handoff/handoff.ts'
+import { Keys } from '../../src/store/keys.ts'
+import { readCode } from './lua-code.ts'
+import type { LuaCode } from './lua-code.ts'
+
+/** What the first comment of a script in lua/ says. */
+interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
+
+const reads = new Set(['GET', 'HGET', 'HMGET', 'ZRANGE'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'ZADD', 'ZREM'])
+/** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
+const functions = new Set(['clock', 'ipairs', 'late', 'string.match', 'string.sub', 'tonumber', 'unpack'])
+
+const shapes = new Keys('prefix')
+const keyShapes = new Set([
+  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'),
+])
+
+/** Where a script breaks the rules of its house: a sentence for each. */
+export function scriptFaults (name: string, text: string): string[] {
+  const lines = text.trimEnd().split('\n')
+  if (!/^#!lua( flags=[a-z-]+(,[a-z-]+)*)?$/.test(lines[0]!)) return ['the first line must be #!lua, with or without flags']
+  const header = readHeader(lines)
+  if (typeof header === 'string') return [header]
+  const code = readCode(text)
+  return [
+    ...(lines.length < 60 ? [] : [`${lines.length} lines: must be under 60`]),
+    ...whatFaults(name, header),
+    ...numberFaults('KEYS', header.keys, code.keys),
+    ...numberFaults('ARGV', header.args, code.args),
+    ...code.otherUses.map(table => `${table} is used otherwise than by a number`),
+    ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/keys.ts`),
+    ...replyFaults(header, code),
+    ...commandFaults(header, code),
+    ...refusalFaults(code),
+    ...deadlineFaults(header, code),
+  ]
+}
+
+function readHeader (lines: string[]): Header | string {
+  const end = lines.findIndex((line, index) => index > 0 && !line.startsWith('--'))
+  const comment = lines.slice(1, end).join('\n')
+  const [, what, keys, args, replies] = /^(-- \S.*?)\n-- KEYS: (.*?)\n-- ARGV: (.*?)\n-- Replies: (.*)$/s.exec(comment) ?? []
+  if (what === undefined || keys === undefined || args === undefined || replies === undefined) {
+    return 'the header must say what the script is for, then KEYS, ARGV and Replies'
+  }
+  return {
+    flags: /flags=(.*)/.exec(lines[0]!)?.[1]?.split(',') ?? [],
+    what: what.replace(/^-- /gm, ''),
+    keys: numbered(keys, /^\S+/),
+    args: numbered(args, /^.*?(?= {2}|$)/),
+    replies: [...replies.matchAll(/\{'(\w+)'/g)].map(([, tag]) => tag!),
+  }
+}
+
+/** `1 this  2 that`, perhaps over several lines: each entry's beginning by its number. */
+function numbered (text: string, beginning: RegExp): Map<number, string> {
+  const entries = text.replace(/\n--/g, '  ').split(/(?:^|\s{2,})(?=\d+ )/)
+  return new Map(entries.map(entry => /^(\d+) (.*)/.exec(entry)).filter(found => found !== null)
+    .map(([, number, rest]) => [Number(number), beginning.exec(rest!)?.[0] ?? '']))
+}
+
+function whatFaults (name: string, { what }: Header): string[] {
+  if (!(name in transitions)) return []
+  const { from, to } = transitions[name as keyof typeof transitions]
+  const arrow = `${from ?? '(none)'} -> ${to}`
+  return what.includes(arrow) ? [] : [`the header must say ${arrow}`]
+}
+
+function numberFaults (table: string, documented: Map<number, string>, used: number[]): string[] {
+  const numbers = [...documented.keys()]
+  return [
+    ...(numbers.every((number, index) => number === index + 1) ? [] : [`${table} must be numbered 1, 2, 3`]),
+    ...numbers.filter(number => !used.includes(number)).map(number => `${table}[${number}] is documented and not used`),
+    ...used.filter(number => !documented.has(number)).map(number => `${table}[${number}] is used and not documented`),
+  ]
+}
+
+function replyFaults ({ replies }: Header, { returns }: LuaCode): string[] {
+  const tags = returns.flatMap(({ tags }) => tags)
+  return [
+    ...tags.filter(tag => tag === '?').map(() => 'a reply has no tag that can be told'),
+    ...tags.filter(tag => tag !== '?' && !replies.includes(tag)).map(tag => `{'${tag}'} is returned and not documented`),
+    ...replies.filter(tag => !tags.includes(tag)).map(tag => `{'${tag}'} is documented and not returned`),
+    ...(returns.some(({ last }) => last) ? [] : ['a script must end with its reply']),
+  ]
+}
+
+function commandFaults ({ flags }: Header, { commands, calls }: LuaCode): string[] {
+  const written = commands.filter(({ name }) => writes.has(name))
+  return [
+    ...commands.filter(({ name }) => !reads.has(name) && !writes.has(name)).map(({ name }) => `${name} is no command that is known here`),
+    ...calls.filter(name => !functions.has(name)).map(name => `${name} is no function that is known here`),
+    ...(flags.includes('no-writes') ? written.map(({ name }) => `no-writes, yet there is ${name}`) : []),
+    ...(written.length > 0 || flags.includes('no-writes') ? [] : ['writes nothing: must be flagged no-writes']),
+  ]
+}
+
+/** Scripts don't roll back: once something is written, nothing may be refused. */
+function refusalFaults ({ commands, returns, loops }: LuaCode): string[] {
+  const written = commands.filter(({ name }) => writes.has(name)).map(({ at }) => at)
+  // A later turn of a loop comes after the writes of an earlier one.
+  const within = ([start, end]: [number, number], at: number) => start <= at && at < end
+  const isAfter = (at: number) => written.some(write => write < at || loops.some(loop => within(loop, write) && within(loop, at)))
+  return returns.filter(({ at, last }) => !last && isAfter(at)).map(({ tags }) => `{'${tags[0]}'} is returned after a write`)
+}
+
+function deadlineFaults ({ flags, args }: Header, { comparesDeadline }: LuaCode): string[] {
+  if (flags.includes('no-writes')) return []
+  return [
+    ...(args.get(1) === "the call's deadline (ms)" ? [] : ["ARGV[1] must be documented as the call's deadline (ms)"]),
+    ...(comparesDeadline ? [] : ["ARGV[1] must be compared with the clock, and the reply beyond it be {'late'}"]),
+  ]
+}

@@ -1,0 +1,82 @@
+import type { Redis } from 'ioredis'
+import { Keys } from '../../src/store/keys.ts'
+import { loadScripts } from '../../src/store/scripts.ts'
+import type { ScriptName } from '../../src/store/scripts.ts'
+import { restore } from './states.ts'
+import type { State } from './states.ts'
+
+/** What runs the scripts raw, past lane and store: arguments as they are given, replies as Redis gives them. */
+export interface Raw {
+  redis: Redis
+  prefix: string
+  keys: Keys
+}
+
+export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
+  return { redis, prefix, keys: new Keys(prefix) }
+}
+
+/** A script's text with a clock that stands still, in milliseconds since the epoch. */
+export function sourceAt (name: ScriptName, now: number): string {
+  return loadScripts(`local function clock() return ${now} end\n`)[name].source
+}
+
+/** Runs a script at a moment. Its reply: texts, numbers, null and arrays of these. */
+export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>): Promise<unknown> {
+  return await on.redis.eval(sourceAt(name, now), keys.length, ...keys, ...args)
+}
+
+/** The one handoff that the tables are about, and its partition. */
+export const tag = 'T_g'
+export const tenant = 'acme'
+export const member = `${tenant}:T_gAAAAAAAAAAAAAAAAAAAAAA`
+
+export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000 } as const
+
+export interface Asking { agent: string, token: string, deadline: number }
+
+/** @param requireHuman gives the waiting list's key */
+export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
+  const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload])
+}
+
+export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking) {
+  return run(on, 'catch', now, [on.keys.handoff(tag, member), on.keys.due(tag)],
+    [deadline, token, agent, lifetimes.workTtl, lifetimes.retention, member])
+}
+
+/** @param result JSON text; empty for none */
+export function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}') {
+  return run(on, 'done', now, [on.keys.handoff(tag, member), on.keys.due(tag)],
+    [deadline, token, agent, lifetimes.retention, member, result])
+}
+
+export function status (on: Raw, now: number) {
+  return run(on, 'status', now, [on.keys.handoff(tag, member)], [])
+}
+
+export function sweep (on: Raw, now: number, limit = 10, deadline = now) {
+  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit])
+}
+
+export function lease (on: Raw, now: number, holder: string, duration: number, deadline = now) {
+  return run(on, 'lease', now, [on.keys.sweeper(tag)], [deadline, holder, duration])
+}
+
+/** Puts the one handoff into a state, whatever was there before. */
+export async function put (on: Raw, state: State): Promise<void> {
+  const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag), on.keys.waiting(tag, tenant)]
+  await on.redis.del(handoff, due, waiting)
+  await restore(on.redis, state, { handoff, due, waiting, member })
+}
+
+/** How a state looks in a dump (test/helpers/redis.ts). */
+export function dumped (state: State): Record<string, unknown> {
+  const all: Record<string, unknown> = {}
+  const zset = (score: number) => ({ type: 'zset', content: [member, String(score)], expires: -1 })
+  if (state.hash) all[`{${tag}}:h:${member}`] = { type: 'hash', content: state.hash, expires: state.expires }
+  if (state.due !== undefined) all[`{${tag}}:due`] = zset(state.due)
+  if (state.waiting !== undefined) all[`{${tag}}:w:${tenant}`] = zset(state.waiting)
+  return all
+}

@@ -1,0 +1,76 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from 'typescript'
+
+/** One import of a file by a file: its path in src/, or in brackets what can't be told before it runs. Packages are not in it. */
+export interface Import { of: string, typeOnly: boolean }
+
+export interface Source {
+  /** In src/, with slashes. */
+  path: string
+  lines: number
+  imports: Import[]
+  readsEnvironment: boolean
+  /** Every text in it: strings, and templates with their holes as ${}. */
+  texts: string[]
+}
+
+const root = fileURLToPath(new URL('../../src/', import.meta.url))
+
+/** All of src/. */
+export function readSources (): Source[] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && /\.m?[jt]s$/.test(entry.name))
+    .map(entry => join(entry.parentPath, entry.name))
+    .map(file => parseSource(file.slice(root.length).replaceAll('\\', '/'), readFileSync(file, 'utf8')))
+    .sort((a, b) => a.path < b.path ? -1 : 1)
+}
+
+export function parseSource (path: string, text: string): Source {
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], readsEnvironment: false, texts: [] }
+  const see = (node: ts.Node): void => {
+    const imported = importOf(node)
+    if (imported !== undefined && /^[./#(]|^file:/.test(imported.of)) source.imports.push({ ...imported, of: resolve(path, imported.of) })
+    if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
+    if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
+    if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))
+    ts.forEachChild(node, see)
+  }
+  see(ts.createSourceFile(path, text, ts.ScriptTarget.ES2022, true))
+  return source
+}
+
+function resolve (from: string, specifier: string): string {
+  return specifier.startsWith('.') ? posix.join(posix.dirname(from), specifier) : specifier
+}
+
+/** import, export … from, import() and require() alike, and a type's import(). */
+function importOf (node: ts.Node): Import | undefined {
+  if (ts.isImportDeclaration(node)) return { of: textOf(node.moduleSpecifier), typeOnly: isTypeOnly(node.importClause) }
+  if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined) return { of: textOf(node.moduleSpecifier), typeOnly: node.isTypeOnly }
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) return { of: textOf(node.argument.literal), typeOnly: true }
+  if (!ts.isCallExpression(node)) return undefined
+  const isCallOfImport = node.expression.kind === ts.SyntaxKind.ImportKeyword || node.expression.getText() === 'require'
+  return isCallOfImport && node.arguments[0] !== undefined ? { of: textOf(node.arguments[0]), typeOnly: false } : undefined
+}
+
+function isTypeOnly (clause: ts.ImportClause | undefined): boolean {
+  if (clause === undefined || clause.isTypeOnly) return clause !== undefined
+  const names = clause.namedBindings
+  return clause.name === undefined && names !== undefined && ts.isNamedImports(names) && names.elements.every(element => element.isTypeOnly)
+}
+
+/** What is no plain text can't be followed, which no rule allows. */
+function textOf (node: ts.Node): string {
+  return ts.isStringLiteralLike(node) ? node.text : `(${node.getText()})`
+}
+
+/** `process.env`, `process['env']`, `{ env } = process`: the bare process other than to name a member that isn't env. */
+function isEnvironment (node: ts.Node): boolean {
+  if (!ts.isIdentifier(node) || node.text !== 'process') return false
+  const { parent } = node
+  if (ts.isPropertyAccessExpression(parent)) return parent.expression === node && parent.name.text === 'env'
+  if (ts.isElementAccessExpression(parent)) return parent.expression === node
+  return ts.isVariableDeclaration(parent) && parent.initializer === node
+}

@@ -1,0 +1,84 @@
+import type { Redis } from 'ioredis'
+
+/**
+ * Every state that a handoff can be found in, as it lies in Redis: written out by hand, so that a script's mistake can't hide
+ * in what another script made. lifecycle.test.ts shows that the scripts' own path leads through just these.
+ */
+export interface State {
+  /** When it is looked at. */
+  now: number
+  hash?: { s: string, p?: string, r?: string }
+  /** The hash's PEXPIRETIME. */
+  expires?: number
+  /** Its score among the live. */
+  due?: number
+  /** Its score among those that wait for a person. */
+  waiting?: number
+}
+
+/** Far ahead: Redis's own key expiry, which goes by the true clock, must not come between. */
+export const T = Date.UTC(2100, 0, 1)
+
+/** When each thing happened or is due; test/helpers/scripts.ts, `lifetimes`, has what they follow from. */
+export const at = {
+  passed: T,
+  caught: T + 100,
+  done: T + 300,
+  expires: T + 1000,
+  workDeadline: T + 2100,
+} as const
+
+export const payload = '"task":"t"'
+export const result = '{"a":1}'
+
+const passed = `${at.passed} ${at.expires} passer ptok`
+const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
+const done = `${caught} ${at.done} dtok`
+
+const pending = (approval: string): State => ({
+  now: T + 500,
+  hash: { s: `pending ${approval} ${passed}`, p: payload },
+  expires: at.expires + 5000,
+  due: at.expires,
+  ...(approval === 'waiting' ? { waiting: at.passed } : {}),
+})
+
+// Its pick-up window is over by then, which counts no more.
+const taken: State = {
+  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.workDeadline,
+}
+
+const ended = (s: string, expires: number, r?: string): State => ({ now: T + 3000, hash: { s, ...(r === undefined ? {} : { r }) }, expires })
+
+export const states = {
+  absent: { now: T + 500 },
+  pending: pending('none'),
+  'pending, its last millisecond': { ...pending('none'), now: at.expires - 1 },
+  'pending, waiting': pending('waiting'),
+  'pending, approved': pending('approved'),
+  'pending, overdue': { ...pending('none'), now: at.expires },
+  'pending, waiting, overdue': { ...pending('waiting'), now: at.expires },
+  'pending, approved, overdue': { ...pending('approved'), now: at.expires },
+  caught: taken,
+  'caught, its last millisecond': { ...taken, now: at.workDeadline - 1 },
+  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload } },
+  'caught, overdue': { ...taken, now: at.workDeadline },
+  done: ended(`done none ${done}`, at.done + 5000, result),
+  'done without a result': ended(`done none ${done}`, at.done + 5000),
+  expired: ended(`expired none ${passed}`, at.expires + 5000),
+  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000),
+  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000),
+  rejected: ended(`rejected rejected ${passed}`, at.expires + 5000),
+} as const satisfies Record<string, State>
+
+export type StateName = keyof typeof states
+export const stateNames = Object.keys(states) as StateName[]
+
+/** Writes a state under the given keys, where nothing is yet. */
+export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {
+  const all = redis.multi()
+  if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)
+  if (state.due !== undefined) all.zadd(keys.due, state.due, keys.member)
+  if (state.waiting !== undefined) all.zadd(keys.waiting, state.waiting, keys.member)
+  await all.exec()
+}

@@ -1,0 +1,76 @@
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import { catchIt, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
+import { at, payload, stateNames, states } from '../helpers/states.ts'
+import type { State, StateName } from '../helpers/states.ts'
+
+/** In a caught handoff it is A that caught it, by ctok. */
+const callers = [{ agent: 'A', token: 'ctok' }, { agent: 'A', token: 'other' }, { agent: 'B', token: 'ctok' }, { agent: 'B', token: 'other' }]
+
+const caught = ['caught', at.passed, payload]
+const replayed = ['replayed', at.passed, payload]
+const everyone = (reply: unknown[]) => [reply, reply, reply, reply]
+
+/** What each of the callers is told, in their order. */
+const replies: Record<StateName, unknown[][]> = {
+  absent: everyone(['not_found']),
+  pending: everyone(caught),
+  'pending, its last millisecond': everyone(caught),
+  'pending, waiting': everyone(['approval_required']),
+  'pending, approved': everyone(caught),
+  'pending, overdue': everyone(['expired']),
+  'pending, waiting, overdue': everyone(['expired']),
+  'pending, approved, overdue': everyone(['expired']),
+  caught: [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
+  'caught, its last millisecond': [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
+  'caught after approval': [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
+  'caught, overdue': everyone(['expired']),
+  done: everyone(['already_done']),
+  'done without a result': everyone(['already_done']),
+  expired: everyone(['expired']),
+  'expired while waiting': everyone(['expired']),
+  'expired from caught': everyone(['expired']),
+  rejected: everyone(['rejected']),
+}
+
+/** A pending one after its catch: the record has grown, the deadline is the work's, the payload stays for a second asking. */
+function afterCatch (state: State, { agent, token }: { agent: string, token: string }): State {
+  const deadline = state.now + lifetimes.workTtl
+  return {
+    now: state.now,
+    hash: { s: `${state.hash!.s.replace('pending', 'caught')} ${state.now} ${deadline} ${agent} ${token}`, p: payload },
+    expires: deadline + lifetimes.retention,
+    due: deadline,
+  }
+}
+
+for (const name of stateNames) {
+  t.test(name, async t => {
+    const test = await testStore(t)
+    const on = raw(test)
+    const state: State = states[name]
+    for (const [index, caller] of callers.entries()) {
+      const label = `${caller.agent}, ${caller.token}`
+      const reply = replies[name][index]!
+
+      await put(on, state)
+      t.strictSame(await catchIt(on, state.now, { ...caller, deadline: state.now - 1 }), ['late'], `${label}, late`)
+      t.strictSame(await test.dump(), dumped(state), `${label}, late: nothing changed`)
+
+      // At its very deadline the call still runs.
+      t.strictSame(await catchIt(on, state.now, { ...caller, deadline: state.now }), reply, label)
+      const after = reply === caught ? afterCatch(state, caller) : state
+      t.strictSame(await test.dump(), dumped(after), `${label}: ${reply === caught ? 'caught' : 'nothing changed'}`)
+    }
+  })
+}
+
+t.test('one of two wins, and only it is answered again', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const [A, , , B] = callers.map(caller => ({ ...caller, deadline: at.caught }))
+  await put(on, states.pending)
+  t.strictSame(await catchIt(on, at.caught, A!), caught)
+  t.strictSame(await catchIt(on, at.caught, B!), ['already_caught'])
+  t.strictSame(await catchIt(on, at.caught, A!), replayed)
+})

@@ -1,0 +1,75 @@
+import { readdirSync } from 'node:fs'
+import t from 'tap'
+import { loadScripts, luaDirectory, readLua } from '../../src/store/scripts.ts'
+import { scriptFaults } from '../helpers/lua-header.ts'
+
+const names = readdirSync(luaDirectory).filter(name => name.endsWith('.lua')).map(name => name.slice(0, -4))
+
+t.strictSame(names.sort(), Object.keys(loadScripts()).sort(), 'every script in lua/ is loaded')
+
+for (const name of names) t.strictSame(scriptFaults(name, readLua(`${name}.lua`)), [], name)
+
+/** A breach of each rule: a script, what in it becomes what, and the sentence that must come of it. */
+const breaches: Array<[script: string, from: string | RegExp, to: string, fault: RegExp]> = [
+  ['pass', '#!lua\n', '', /first line/],
+  ['done', '#!lua flags=allow-oom', '#!lua flags = allow-oom', /first line/],
+  ['pass', '-- (none) -> pending.\n', '', /what the script is for/],
+  ['catch', '-- pending -> caught.', '-- caught -> pending.', /must say pending -> caught/],
+  ['lease', /-- KEYS: .*\n/, '', /KEYS, ARGV and Replies/],
+  ['status', '-- ARGV: none\n', '', /KEYS, ARGV and Replies/],
+  ['sweep', '-- Replies:', '-- Answers:', /KEYS, ARGV and Replies/],
+
+  ['catch', /--.*2 prefix.*due.*\n/, '', /KEYS\[2\] is used and not documented/],
+  ['catch', 'local key, due = KEYS[1], KEYS[2]', 'local key, due = KEYS[1], KEYS[1]', /KEYS\[2\] is documented and not used/],
+  ['catch', 'KEYS[1], KEYS[2]', 'unpack(KEYS)', /KEYS is used otherwise/],
+  ['pass', '--       3 prefix', '--       4 prefix', /KEYS must be numbered/],
+  ['done', ':due  ', ':live ', /key prefix:\{tag\}:live is none/],
+  ['pass', '7 the payload', 'and the payload', /ARGV\[7\] is used and not documented/],
+  ['pass', 'ARGV[6], ARGV[7]', 'ARGV[6], ARGV[6]', /ARGV\[7\] is documented and not used/],
+  ['lease', '  3 for how long (ms)', '  4 for how long (ms)', /ARGV must be numbered/],
+  ['status', 'KEYS[1]', 'ARGV[1]', /ARGV\[1\] is used and not documented/],
+  ['sweep', 'local expired = 0', 'local expired = #ARGV', /ARGV is used otherwise/],
+
+  ['pass', "return { 'reused' }", "return { 'used' }", /\{'used'\} is returned and not documented/],
+  ['pass', "return { 'reused' }", "return { 'late' }", /\{'reused'\} is documented and not returned/],
+  ['done', "{'replayed', completed} ", '{replayed, completed} ', /\{'replayed'\} is returned and not documented/],
+  ['done', "'replayed' or 'already_done'", "'replayed' or 'replayed'", /\{'already_done'\} is documented and not returned/],
+  ['done', " {'rejected'}", '', /\{'rejected'\} is returned and not documented/],
+  ['done', "status == 'expired' or status == 'rejected'", "status == 'expired'", /\{'rejected'\} is documented and not returned/],
+  ['catch', " {'rejected'}", '', /\{'rejected'\} is returned and not documented/],
+  ['catch', "if status == 'done' then return { 'already_done' } end", '', /\{'done'\} is returned and not documented/],
+  ['catch', "if status ~= 'pending' then", 'if approval then', /\{'pending'\} is returned and not documented/],
+  ['status', "{ 'not_found' }", '{ record }', /no tag that can be told/],
+  ['status', "{ 'not_found' }", "'not_found'", /no tag that can be told/],
+  ['lease', "\nreturn { 'held' }", "\nif holder then return { 'held' } end", /must end with its reply/],
+
+  ['pass', "redis.call('HGET'", "redis.call('HGETEX'", /HGETEX is no command/],
+  ['pass', "redis.call('HGET'", 'redis.call(token', /\(made up\) is no command/],
+  ['pass', "redis.call('HGET'", "redis.pcall('HGET'", /redis\.pcall is no function/],
+  ['done', "return { 'not_found' }", "return { 'not_found', error('x') }", /error is no function/],
+  ['catch', 'local now = clock()', 'local now = os.time()', /os\.time is no function/],
+  ['status', '\n\nif not', "\nredis.call('HDEL', KEYS[1], 'p')\nif not", /no-writes, yet there is HDEL/],
+  ['status', ' flags=no-writes', '', /must be flagged no-writes/],
+
+  ['pass', '\nlocal expires = now', "\nredis.call('ZREM', due, member)\nif now == 0 then return { 'late' } end\nlocal expires = now", /'late'\} is returned after a write/],
+  ['catch', '\nif late', "\nredis.call('PEXPIREAT', key, 0)\nif late", /'late'\} is returned after a write/],
+  ['lease', "return { 'held' }", "if holder then return { 'taken' } end\nreturn { 'held' }", /'taken'\} is returned after a write/],
+  ['sweep', '  local key = prefix', "  if not member then return { 'late' } end\n  local key = prefix", /'late'\} is returned after a write/],
+
+  ['pass', "1 the call's deadline (ms)", '1 the deadline', /ARGV\[1\] must be documented/],
+  ['lease', 'late(ARGV[1], clock())', 'late(ARGV[3], clock(ARGV[1]))', /ARGV\[1\] must be compared/],
+  ['done', 'late(ARGV[1], now)', 'late(now, ARGV[1])', /ARGV\[1\] must be compared/],
+  ['done', 'local now = clock()', 'local now = 0', /ARGV\[1\] must be compared/],
+  ['sweep', "then return { 'late' } end", "then return { 'swept', 0, 0 } end", /ARGV\[1\] must be compared/],
+  ['done', 'if not record', '\n'.repeat(30) + 'if not record', /must be under 60/],
+]
+
+t.test('the checker sees each breach', async t => {
+  for (const [script, from, to, fault] of breaches) {
+    const text = readLua(`${script}.lua`)
+    const broken = text.replace(from, to)
+    t.not(broken, text, `${script}: ${from} is there to be broken`)
+    const faults = scriptFaults(script, broken)
+    t.ok(faults.some(sentence => fault.test(sentence)), `${script}: ${from} -> ${to}`, { faults, fault: String(fault) })
+  }
+})

@@ -1,0 +1,54 @@
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import type { TestStore } from '../helpers/redis.ts'
+import { lease, raw, tag } from '../helpers/scripts.ts'
+import { T } from '../helpers/states.ts'
+
+const hour = 3600_000
+
+/** The lease as it lies in Redis: who holds it, and until when by the server's own clock. */
+async function look (test: TestStore): Promise<{ holder: unknown, expires: number } | null> {
+  const { [`{${tag}}:sweeper`]: held, ...others } = await test.dump() as Record<string, { content: unknown, expires: number }>
+  if (Object.keys(others).length > 0) throw new Error(`nothing else is written: ${Object.keys(others)}`)
+  return held === undefined ? null : { holder: held.content, expires: held.expires }
+}
+
+async function serverTime (test: TestStore): Promise<number> {
+  const [seconds, microseconds] = await test.redis.time()
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+}
+
+t.test('it is one holder’s at a time', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+
+  t.strictSame(await lease(on, T, 'one', hour, T - 1), ['late'])
+  t.equal(await look(test), null, 'too late takes nothing')
+
+  const before = await serverTime(test)
+  t.strictSame(await lease(on, T, 'one', hour, T), ['held'], 'at its very deadline the call still runs')
+  const after = await serverTime(test)
+  const taken = await look(test)
+  t.equal(taken?.holder, 'one')
+  t.ok(taken!.expires >= before + hour && taken!.expires <= after + hour, 'for as long as was asked')
+
+  t.strictSame(await lease(on, T, 'two', hour), ['taken'])
+  t.strictSame(await lease(on, T, 'two', hour, T - 1), ['late'])
+  t.strictSame(await lease(on, T, 'one', 2 * hour, T - 1), ['late'])
+  t.strictSame(await look(test), taken, 'none of these changed it')
+
+  t.strictSame(await lease(on, T, 'one', 2 * hour), ['held'])
+  const renewed = await look(test)
+  t.equal(renewed?.holder, 'one')
+  t.ok(renewed!.expires >= after + 2 * hour, 'renewed from now')
+})
+
+t.test('once it has run out it is anybody’s', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  await lease(on, T, 'one', hour)
+  // What Redis does when its time is over.
+  await test.redis.pexpireat(on.keys.sweeper(tag), 1)
+  t.strictSame(await lease(on, T, 'two', hour), ['held'])
+  t.equal((await look(test))?.holder, 'two')
+})

@@ -1,0 +1,65 @@
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import { dumped, lifetimes, member, pass, put, raw, sourceAt, tag } from '../helpers/scripts.ts'
+import { T, at, stateNames, states } from '../helpers/states.ts'
+
+const passer = { agent: 'passer', token: 'ptok' }
+const callers = [passer, { agent: 'passer', token: 'other' }, { agent: 'B', token: 'ptok' }, { agent: 'B', token: 'other' }]
+
+t.test('a handoff that is there already stays as it is, in whatever state', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  for (const name of stateNames.filter(name => name !== 'absent')) {
+    const state = states[name]
+    for (const { agent, token } of callers) {
+      for (const requireHuman of [false, true]) {
+        const label = `${name}; ${agent}, ${token}${requireHuman ? ', with a person' : ''}`
+        await put(on, state)
+        // The agent is not compared: it is in what the id and the token are derived from.
+        const expected = token === 'ptok' ? ['replayed', at.passed, at.expires] : ['reused']
+        t.strictSame(await pass(on, state.now, { agent, token, deadline: state.now }, requireHuman), expected, label)
+        t.strictSame(await test.dump(), dumped(state), `${label}: nothing changed`)
+        t.strictSame(await pass(on, state.now, { agent, token, deadline: state.now - 1 }, requireHuman), ['late'], `${label}, late`)
+        t.strictSame(await test.dump(), dumped(state), `${label}, late: nothing changed`)
+      }
+    }
+  }
+})
+
+t.test('one that is not there is made', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const made = (approval: string, p: string) => ({
+    now: T,
+    hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p },
+    expires: T + lifetimes.expiresIn + lifetimes.retention,
+    due: T + lifetimes.expiresIn,
+  })
+  const asking = { ...passer, deadline: T }
+
+  t.strictSame(await pass(on, T, { ...asking, deadline: T - 1 }), ['late'])
+  t.strictSame(await pass(on, T, { ...asking, deadline: T - 1 }, true), ['late'])
+  t.strictSame(await test.dump(), {}, 'too late makes nothing')
+
+  t.strictSame(await pass(on, T, asking), ['passed', T, T + 1000], 'at its very deadline it still runs')
+  t.strictSame(await test.dump(), dumped(made('none', '"task":"new"')))
+
+  await put(on, states.absent)
+  t.strictSame(await pass(on, T, asking, true), ['passed', T, T + 1000])
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"'), waiting: T }))
+
+  t.strictSame(await pass(on, T + 10, { ...asking, deadline: T + 10 }, true, '"task":"another"'), ['replayed', T, T + 1000])
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"'), waiting: T }), 'the same again changes nothing, whatever it brings')
+})
+
+t.test('the payload is bytes, kept and given back as they are', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
+  await pass(on, T, { ...passer, deadline: T }, false, bytes)
+  const key = on.keys.handoff(tag, member)
+  t.strictSame(await test.redis.hgetBuffer(key, 'p'), bytes)
+  const given = await test.redis.callBuffer('EVAL', sourceAt('catch', T), 2, key, on.keys.due(tag),
+    T, 'ctok', 'A', lifetimes.workTtl, lifetimes.retention, member) as unknown[]
+  t.strictSame(given[2], bytes)
+})

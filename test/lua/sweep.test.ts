@@ -1,0 +1,133 @@
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import { dumped, put, raw, sweep, tag } from '../helpers/scripts.ts'
+import type { Raw } from '../helpers/scripts.ts'
+import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
+import type { State, StateName } from '../helpers/states.ts'
+
+/** Swept: the payload and the places in the lists are gone, the rest and its TTL stay. */
+function expired ({ now, hash, expires }: State): State {
+  return { now, hash: { s: hash!.s.replace(/^\w+/, 'expired') }, expires: expires! }
+}
+
+const due: readonly StateName[] = ['pending, overdue', 'pending, waiting, overdue', 'pending, approved, overdue', 'caught, overdue']
+
+/** Puts a handoff of any tenant into the partition that is swept. */
+async function place (on: Raw, member: string, state: State): Promise<void> {
+  const tenant = member.split(':')[0]!
+  await restore(on.redis, state, { handoff: on.keys.handoff(tag, member), due: on.keys.due(tag), waiting: on.keys.waiting(tag, tenant), member })
+}
+
+/** The members of a sorted set, first to last. */
+async function members (on: Raw, key: string): Promise<string[]> {
+  return await on.redis.zrange(key, '0', '-1')
+}
+
+for (const name of stateNames) {
+  t.test(name, async t => {
+    const test = await testStore(t)
+    const on = raw(test)
+    const state: State = states[name]
+    await put(on, state)
+    t.strictSame(await sweep(on, state.now, 10, state.now - 1), ['late'])
+    t.strictSame(await test.dump(), dumped(state), 'too late: nothing changed')
+
+    const moves = due.includes(name)
+    // At its very deadline the call still runs.
+    t.strictSame(await sweep(on, state.now), moves ? ['swept', 1, 1] : ['swept', 0, 0])
+    t.strictSame(await test.dump(), dumped(moves ? expired(state) : state))
+    t.strictSame(await sweep(on, state.now), ['swept', 0, 0], 'and there is nothing left to do')
+  })
+}
+
+t.test('what is left in the lists and is live no more is only taken off them', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const ended = ['done', 'done without a result', 'expired', 'expired while waiting', 'expired from caught', 'rejected'] as const
+  for (const name of ended) {
+    const state: State = states[name]
+    const listed = name === 'expired while waiting' ? { ...state, waiting: T } : state
+    await put(on, { ...listed, due: state.now })
+    t.strictSame(await sweep(on, state.now), ['swept', 1, 0], name)
+    t.strictSame(await test.dump(), dumped(state), name)
+  }
+})
+
+t.test('a member whose handoff Redis has removed goes from the index', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  await put(on, { now: T, due: T })
+  t.strictSame(await sweep(on, T), ['swept', 1, 0])
+  t.strictSame(await test.dump(), {})
+})
+
+t.test('a member whose handoff Redis has removed goes from the waiting list', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  // No sweep came for as long as the retention: the list has no TTL of its own, and once the index has forgotten it nobody looks.
+  await put(on, { now: T, due: T, waiting: T })
+  t.strictSame(await sweep(on, T), ['swept', 1, 0])
+  t.strictSame(await test.dump(), {})
+})
+
+t.test('an index that was behind is set right', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  for (const name of ['pending', 'pending, waiting', 'pending, approved', 'caught', 'pending, its last millisecond', 'caught, its last millisecond'] as const) {
+    const state: State = states[name]
+    await put(on, { ...state, due: state.now - 10 })
+    t.strictSame(await sweep(on, state.now), ['swept', 1, 0], name)
+    t.strictSame(await test.dump(), dumped(state), `${name}: the record is the truth`)
+  }
+})
+
+t.test('each of a batch by itself, and only those that expired are counted', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const now = at.workDeadline
+  await place(on, 'acme:gone', { now, due: now - 4 })
+  await place(on, 'acme:done', { ...states.done, due: now - 3 })
+  await place(on, 'acme:caught', states['caught, overdue'])
+  await place(on, 'acme:behind', { ...states.pending, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, due: now - 2 })
+  t.strictSame(await sweep(on, now), ['swept', 4, 1])
+  t.strictSame(await members(on, on.keys.due(tag)), ['acme:behind'])
+})
+
+t.test('one call looks at no more than it may, the longest due first', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const deadlines = [at.expires - 3, at.expires - 2, at.expires - 1, at.expires, at.expires + 1]
+  for (const [index, deadline] of deadlines.entries()) {
+    const s = `pending none ${T} ${deadline} passer ptok`
+    await place(on, `acme:${index}`, { now: T, hash: { s, p: payload }, expires: deadline + 5000, due: deadline })
+  }
+  const left = () => members(on, on.keys.due(tag))
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 3, 3])
+  t.strictSame(await left(), ['acme:3', 'acme:4'])
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 1, 1])
+  t.strictSame(await left(), ['acme:4'], 'what is due a millisecond later stays')
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 0, 0])
+  t.strictSame((await test.dump())[`{${tag}}:h:acme:4`],
+    { type: 'hash', content: { s: `pending none ${T} ${at.expires + 1} passer ptok`, p: payload }, expires: at.expires + 5001 })
+})
+
+t.test('names with every character that a name may have, each in its own list', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const every = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-'
+  const tenants = [every.slice(0, 64), every.slice(-64), '.', '-', '_', 'a', 'a.b', 'a-b', 'A']
+  const overdue: State = states['pending, waiting, overdue']
+  const waiting: State = states['pending, waiting']
+  for (const tenant of tenants) {
+    await place(on, `${tenant}:over`, overdue)
+    // Its own deadline is further off, so it must stay on its tenant's list.
+    await place(on, `${tenant}:later`, { ...waiting, hash: { s: `pending waiting ${T} ${T + 9000} ${tenant} -`, p: payload }, due: T + 9000 })
+  }
+  t.strictSame(await sweep(on, at.expires, 100), ['swept', tenants.length, tenants.length])
+  for (const tenant of tenants) {
+    t.strictSame(await members(on, on.keys.waiting(tag, tenant)), [`${tenant}:later`], tenant)
+    t.strictSame(await on.redis.hgetall(on.keys.handoff(tag, `${tenant}:over`)), expired(overdue).hash, tenant)
+    t.equal(Number(await on.redis.pexpiretime(on.keys.handoff(tag, `${tenant}:over`))), overdue.expires, tenant)
+  }
+  t.strictSame((await members(on, on.keys.due(tag))).sort(), tenants.map(tenant => `${tenant}:later`).sort())
+})

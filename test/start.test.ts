@@ -1,0 +1,121 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { ownRedis } from './helpers/own-redis.ts'
+import { scratchDir, untilGone } from './helpers/processes.ts'
+import { npmStart } from './helpers/service.ts'
+import type { Started } from './helpers/service.ts'
+
+const keyOf = (output: string) => /agent key\s+(\S+)/.exec(output)?.[1] ?? ''
+
+async function pass ({ address }: Started, key: string): Promise<string> {
+  const answer = await fetch(`${address}/api/pass`, {
+    method: 'POST', body: '{"task":"t"}', headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  })
+  return (await answer.json() as { handoff_id: string }).handoff_id
+}
+
+async function status ({ address }: Started, key: string, id: string): Promise<number> {
+  return (await fetch(`${address}/api/status/${id}`, { headers: { authorization: `Bearer ${key}` } })).status
+}
+
+function commandOf (pid: number): string {
+  return execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' })
+}
+
+async function freePort (): Promise<number> {
+  const server = createServer().listen(0)
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
+async function allGone (pids: number[]): Promise<boolean> {
+  return (await Promise.all(pids.map(pid => untilGone(pid)))).every(gone => gone)
+}
+
+t.test('it says where it is, shows the keys once, keeps what it took, and leaves nothing behind', async t => {
+  const DATA_DIR = await scratchDir(t)
+  const first = await npmStart(t, { DATA_DIR })
+  const key = keyOf(first.output())
+  t.match(key, /^ah_\S{40,}$/)
+  t.match(first.output(), `${first.address}/docs`)
+  t.equal((await stat(join(DATA_DIR, 'agent.key'))).mode & 0o777, 0o600)
+  // The printed call, as it stands.
+  const call = /^ {2}(curl[^]*?'\{.*\}')$/m.exec(first.output())![1]!
+  const printed = execFileSync('sh', ['-c', call.replace('curl', 'curl -s')], { encoding: 'utf8' })
+  t.match(JSON.parse(printed), { status: 'pending' })
+  const id = await pass(first, key)
+
+  const processes = first.processes
+  t.ok(processes.length >= 3, `${processes.length} processes`)
+  process.kill(first.pid, 'SIGTERM') // npm's process alone, as a supervisor does
+  await first.ended
+  t.ok(await allGone(processes), 'SIGTERM: nothing is left')
+  t.match(first.output(), '"stopped"')
+
+  const start = performance.now()
+  const second = await npmStart(t, { DATA_DIR })
+  const took = performance.now() - start
+  t.ok(took < 5000, `the second start took ${Math.round(took)} ms`)
+  t.notMatch(second.output(), key)
+  t.equal(await status(second, key, id), 200, 'what was taken is still there')
+  const more = second.processes
+  process.kill(-second.pid, 'SIGINT') // the terminal's Ctrl-C: to the whole group
+  await second.ended
+  t.ok(await allGone(more), 'Ctrl-C: nothing is left')
+  t.match(second.output(), '"stopped"')
+})
+
+t.test('killed with -9 and started again it has what is older than a second', async t => {
+  const DATA_DIR = await scratchDir(t)
+  const first = await npmStart(t, { DATA_DIR })
+  const key = keyOf(first.output())
+  const id = await pass(first, key)
+  await sleep(1000)
+  const all = first.processes
+  for (const pid of all) process.kill(pid, 'SIGKILL') // Redis and its watchdog too: the hardest case
+  t.ok(await allGone(all))
+  const second = await npmStart(t, { DATA_DIR })
+  t.equal(await status(second, key, id), 200)
+  // The service alone: what it started goes with it.
+  const more = second.processes
+  process.kill(more.find(pid => commandOf(pid).includes('dist/main.js') && !commandOf(pid).includes('sh -c'))!, 'SIGKILL')
+  t.ok(await allGone(more))
+  const third = await npmStart(t, { DATA_DIR })
+  t.equal(await status(third, key, id), 200)
+})
+
+t.test('a second one on the same data stops with one line', async t => {
+  const DATA_DIR = await scratchDir(t)
+  await npmStart(t, { DATA_DIR })
+  const refused = await npmStart(t, { DATA_DIR }).catch((error: Error) => error.message)
+  t.match(refused, /^ended \(1\): /)
+  t.match(refused, /DATA_DIR .* is in use by another handoff service/)
+  t.notMatch(refused, /\n\s+at /, 'no stack')
+})
+
+t.test('with a REDIS_URL several run side by side, and none invents a key', async t => {
+  const port = await freePort()
+  await ownRedis(t, ['--port', String(port)])
+  const env = { REDIS_URL: `redis://127.0.0.1:${port}`, API_KEYS: 'writer:a-secret-of-sixteen' }
+  const both = await Promise.all([npmStart(t, env), npmStart(t, env)])
+  const id = await pass(both[0], 'a-secret-of-sixteen')
+  t.equal(await status(both[1], 'a-secret-of-sixteen', id), 200)
+  t.notMatch(both[0].output(), 'agent key')
+})
+
+t.test('a wrong setting stops the start with one line', async t => {
+  for (const [env, says] of [[{ PORT: 'abc' }, /^PORT: /m], [{ DURABILITY: 'replicas:1' }, /^DURABILITY: /m], [{ API_KEYS: 'a:b' }, /^API_KEYS: /m]] as const) {
+    const refused = await npmStart(t, env).catch((error: Error) => error.message)
+    t.match(refused, says)
+    t.match(refused, /^ended \(1\): /)
+    t.notMatch(refused, /\n\s+at /, 'no stack')
+  }
+})

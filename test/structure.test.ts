@@ -1,0 +1,85 @@
+import t from 'tap'
+import { parseSource, readSources } from './helpers/sources.ts'
+import type { Source } from './helpers/sources.ts'
+import { structureFaults } from './helpers/structure.ts'
+
+const sources = readSources()
+
+t.strictSame(structureFaults(sources), [])
+
+t.test('all of src/ was read', async t => {
+  const paths = sources.map(({ path }) => path)
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'store/lane.ts', 'embedded/server.ts']) {
+    t.ok(paths.includes(path), path)
+  }
+  const app = sources.find(({ path }) => path === 'app.ts')!
+  t.ok(app.imports.some(({ of, typeOnly }) => of === 'config.ts' && typeOnly))
+  t.ok(app.imports.some(({ of, typeOnly }) => of === 'http/auth.ts' && !typeOnly))
+})
+
+/** The house as it is, with one more file or with another text for one. */
+function withFile (path: string, text: string): Source[] {
+  return [...sources.filter(source => source.path !== path), parseSource(path, text)]
+}
+
+const allowed: Array<[path: string, text: string]> = [
+  ['store/new.ts', "import { statusAt } from '../handoff/handoff.ts'\nimport { Problem } from '../errors.ts'\nimport { Lane } from './lane.ts'"],
+  ['handoff/new.ts', "import { Handoffs } from '../store/handoffs.ts'\nimport { problem } from '../schemas/problem.ts'"],
+  ['http/routes/new.ts', "import { Unavailable } from '../../store/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
+  ['schemas/new.ts', "import { statuses } from '../handoff/handoff.ts'\nimport { problem } from './problem.ts'"],
+  ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
+]
+
+const breaches: Array<[path: string, text: string, fault: RegExp]> = [
+  ['store/new.ts', "import { tagOf } from '../handoff/id.ts'", /^store\/new.ts must not import handoff\/id.ts/],
+  ['store/new.ts', "import type { HandoffService } from '../handoff/service.ts'", /must not import handoff\/service.ts/],
+  ['store/new.ts', "export { useAuth } from '../http/auth.ts'", /must not import http\/auth.ts/],
+  ['handoff/new.ts', "import '../http/auth.ts'", /must not import http\/auth.ts/],
+  ['handoff/new.ts', "const later = await import('../app.ts')", /must not import app.ts/],
+  ['handoff/new.ts', "let it: import('../http/auth.ts').Auth", /must not import http\/auth.ts/],
+  ['http/new.ts', "import { buildApp } from '../app.ts'", /must not import app.ts/],
+  ['http/new.ts', 'const it = await import(name)', /must not import \(name\)/],
+  ['http/new.ts', "const it = require('../main.ts')", /must not import main.ts/],
+  ['app.ts', "import './main.ts'", /must not import main.ts/],
+  ['errors.ts', "import { Lane } from './store/lane.ts'", /errors.ts must not import store\/lane.ts/],
+  ['errors.ts', "import { statuses } from './handoff/handoff.ts'", /errors.ts must not import handoff\/handoff.ts/],
+  ['schemas/new.ts', "import { isId } from '../handoff/id.ts'", /must not import handoff\/id.ts/],
+  ['handoff/handoff.ts', "import { Problem } from '../errors.ts'", /must not import errors.ts/],
+  ['app.ts', "import { startEmbedded } from './embedded/start.ts'", /must not import embedded\/start.ts/],
+  ['store/new.ts', "import type { Embedded } from '../embedded/start.ts'", /must not import embedded\/start.ts/],
+  ['embedded/new.ts', "import { Problem } from '../errors.ts'", /embedded\/new.ts must not import errors.ts/],
+  ['embedded/new.ts', "import { connect } from '../store/redis.ts'", /must not import store\/redis.ts/],
+  ['http/new.ts', "import { loadConfig } from '../config.ts'", /must not import config.ts/],
+  ['http/new.ts', "import { loadConfig, type Config } from '../config.ts'", /must not import config.ts/],
+  ['config.ts', "import { Lane } from './store/lane.ts'", /config.ts must not import store\/lane.ts/],
+  ['main.ts', "import { bootstrap } from './bootstrap.mjs'", /main.ts must not import bootstrap.mjs/],
+  ['bootstrap.mjs', "import './errors.ts'", /bootstrap.mjs must not import errors.ts/],
+  ['main.ts', "import '../test/helpers/app.ts'", /main.ts must not import ..\/test\/helpers\/app.ts/],
+  ['main.ts', "import './http/nowhere.ts'", /isn't in src/],
+  ['util/new.ts', '', /util\/new.ts has no place/],
+  ['helpers.ts', '', /helpers.ts has no place/],
+
+  ['embedded/new.ts', 'const { PATH } = process.env', /reads the environment/],
+  ['http/new.ts', "const env = process['env']", /reads the environment/],
+  ['http/new.ts', 'const { env } = process', /reads the environment/],
+  ['store/new.ts', "import { env } from 'node:process'", /reads the environment/],
+
+  ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
+  ['http/new.ts', "export const key = (partition) => partition + ':due'", /builds a Redis key/],
+  ['store/new.ts', 'export const key = (prefix, tag) => `$' + '{prefix}:{$' + '{tag}}`', /builds a Redis key/],
+  ['store/new.ts', '\n'.repeat(200) + 'export {}', /201 lines/],
+
+  ['store/keys.ts', "import './lane.ts'\nimport './handoffs.ts'", /a cycle: .*store\/keys.ts -> store\/handoffs.ts/],
+  ['store/new.ts', "import './new.ts'", /a cycle: store\/new.ts -> store\/new.ts/],
+]
+
+t.test('the checker lets pass what may be', async t => {
+  for (const [path, text] of allowed) t.strictSame(structureFaults(withFile(path, text)), [], `${path}: ${text}`)
+})
+
+t.test('the checker sees each breach', async t => {
+  for (const [path, text, fault] of breaches) {
+    const faults = structureFaults(withFile(path, text))
+    t.ok(faults.some(sentence => fault.test(sentence)), `${path}: ${text.trim()}`, { faults, fault: String(fault) })
+  }
+})
