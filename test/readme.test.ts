@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { scratchDir } from './helpers/processes.ts'
+import { npmStart, projectRoot } from './helpers/service.ts'
+
+/** The README's commands: its `sh` blocks, in order. */
+async function commands (): Promise<string[]> {
+  const readme = await readFile(join(projectRoot, 'README.md'), 'utf8')
+  return [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block]) => block!.trim())
+}
+
+/** A copy as a clone has it: what git knows of or would take, and nothing that was installed or built. */
+async function freshClone (directory: string): Promise<void> {
+  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: projectRoot, encoding: 'utf8' }).trim().split('\n')
+  for (const file of files) {
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await cp(join(projectRoot, file), join(directory, file)).catch(error => { if (error.code !== 'ENOENT') throw error })
+  }
+}
+
+t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 }, async t => {
+  const clone = await scratchDir(t)
+  await freshClone(clone)
+  const [start, test, ...calls] = await commands()
+  t.equal(start, 'npm start')
+  t.equal(test, 'npm test')
+  t.equal(calls.length, 3, 'pass, catch, done and status')
+
+  const service = await npmStart(t, { PORT: '0' }, clone)
+  t.match(service.output(), 'A first call')
+  // One shell for all of them, as a newcomer has; the port alone is another, since tests run side by side.
+  const script = calls.join('\n').replaceAll('http://127.0.0.1:8080', service.address)
+  const { REDIS_URL: _, ...env } = process.env
+  const said = execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: clone, encoding: 'utf8', env })
+  const id = /^[A-Za-z0-9_-]{25}$/m.exec(said)?.[0]
+  t.ok(id, 'pass printed the id')
+  const answers = [...said.matchAll(/\{"handoff_id".*?\}(?=\{"handoff_id"|$)/gs)].map(([text]) => JSON.parse(text))
+  t.match(answers, [
+    { handoff_id: id, status: 'caught', output: { rows: 128 } },
+    { handoff_id: id, status: 'done' },
+    { handoff_id: id, status: 'done', result: { summary: 'All is well.' } },
+  ])
+  t.match(said, '"total": 1.0', 'byte for byte')
+
+  // The suite itself, from the clone, with a Redis that it finds; one file of it, since this is part of it.
+  const suite = execFileSync('npm', ['test', '--', 'test/http/operations.test.ts'], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] })
+  t.match(suite, /^ok 1 - test.http.operations/m)
+})
