@@ -8,6 +8,7 @@ import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
 import { useDraining } from './http/drain.ts'
 import { refuseUnknown } from './http/methods.ts'
+import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerError } from './http/problem.ts'
 import { requestId } from './http/request-id.ts'
@@ -42,6 +43,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.setErrorHandler(answerError)
   app.addSchema(problem)
   useDraining(app)
+  useNodeAnswers(app)
   refuseUnknown(app)
   await useOpenApi(app, version)
   healthRoutes(app, store.whyNotReady)

@@ -31,7 +31,7 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable
 
-/** One thing wrong with a request: where (a JSON Pointer, RFC 6901, or `?name` for the query) and what. */
+/** One thing wrong with a request: where (a JSON Pointer, RFC 6901, into the body or what the message names) and what. */
 export interface Fault { pointer: string, message: string }
 
 /** What a problem says beyond its row in the table: members of the problem document, and header fields of the answer. */

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 
 interface KnownPath { pattern: RegExp, methods: Set<string> }
@@ -14,16 +14,21 @@ export function refuseUnknown (app: FastifyInstance): void {
     for (const one of [method].flat()) path.methods.add(one)
     paths.set(url, path)
   })
-  app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
-    const path = request.url.replace(/[?#].*$/, '')
-    for (const { pattern, methods } of paths.values()) {
-      if (!pattern.test(path)) continue
-      throw methods.has(request.method)
-        ? new Problem('not_found')
-        : new Problem('method_not_allowed', { headers: { allow: [...methods].join(', ') } })
-    }
-    throw new Problem('not_found')
-  })
+  // At once, before the body: what is wrong with that must not hide that there is nobody to read it.
+  app.addHook('onRequest', (request, reply, done) => done(request.is404 ? refusal(request, paths.values()) : undefined))
+  // Where a route finds only later that there is nothing: the files of /docs.
+  app.setNotFoundHandler(request => { throw refusal(request, paths.values()) })
+}
+
+function refusal (request: FastifyRequest, paths: Iterable<KnownPath>): Problem {
+  const path = request.url.replace(/[?#].*$/, '')
+  for (const { pattern, methods } of paths) {
+    if (!pattern.test(path)) continue
+    return methods.has(request.method)
+      ? new Problem('not_found')
+      : new Problem('method_not_allowed', { headers: { allow: [...methods].join(', ') } })
+  }
+  return new Problem('not_found')
 }
 
 /** A route's path as a pattern: `:name` is one segment, `*` whatever follows. */

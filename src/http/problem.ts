@@ -1,11 +1,11 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable, invalid, isRetryable } from '../errors.ts'
 import type { ErrorCode, Fault } from '../errors.ts'
-import { BodyError } from '../handoff/json.ts'
+import { BodyError, pointerTo } from '../handoff/json.ts'
 import { problemType } from '../schemas/problem.ts'
 import { Unavailable } from '../store/lane.ts'
 
-/** What the framework's own errors are here. One that is not listed is a fault of ours. */
+/** What the framework's own errors are here. See readStatus for those that are not listed. */
 const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -51,11 +51,17 @@ function asProblem (error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
   if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
-  const { code, validation, validationContext } = error as FastifyError
+  const { code, statusCode, validation, validationContext } = error as FastifyError
   if (validation !== undefined) return invalid(...validation.map(fault => readFault(fault, validationContext)))
   const challenge = challenges[code]
   if (challenge !== undefined) return new Problem('unauthorized', { headers: { 'www-authenticate': challenge } })
-  return new Problem(frameworkCodes[code] ?? 'internal_error')
+  return new Problem(frameworkCodes[code] ?? readStatus(statusCode))
+}
+
+/** The rest: an upload that broke off, a file of /docs asked for in a way that it isn't there. What has no 4xx is a fault of ours. */
+function readStatus (status: number | undefined): ErrorCode {
+  if (status === 403 || status === 404) return 'not_found'
+  return status !== undefined && status >= 400 && status < 500 ? 'invalid_request' : 'internal_error'
 }
 
 /** An Ajv error in an agent's words: the member it is about, and what that takes. */
@@ -63,13 +69,8 @@ function readFault (fault: NonNullable<FastifyError['validation']>[number], cont
   const { additionalProperty, missingProperty } = fault.params as { additionalProperty?: string, missingProperty?: string }
   const member = additionalProperty ?? missingProperty
   const place = context === undefined || context === 'body' ? '' : `${context}: `
-  const pointer = member === undefined ? fault.instancePath : `${fault.instancePath}/${escapePointer(member)}`
+  const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
   if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
   if (missingProperty !== undefined) return { pointer, message: `${place}required` }
   return { pointer, message: place + (fault.message ?? 'invalid') }
-}
-
-/** RFC 6901, 3. A name is echoed only so far. */
-function escapePointer (name: string): string {
-  return name.slice(0, 64).replace(/~/g, '~0').replace(/\//g, '~1')
 }

@@ -28,6 +28,8 @@ export function serverOptions (config: { bodyLimit: number }) {
       headersTimeout: requestTimeout,
       // By default half a minute, in which a slow request stays open past its time.
       connectionsCheckingInterval: 500,
+      // Node's own refusal is no problem document; ours is in node-answers.ts.
+      requireHostHeader: false,
     },
     ajv: {
       customOptions: {

@@ -13,13 +13,19 @@ const parserCodes: Record<string, ErrorCode> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
 }
 
+/** How long the client has to read the answer, in milliseconds: a socket closed over bytes unread takes it along (RFC 9112, 9.6). */
+const linger = 1000
+
 /** Answers on the bare socket and closes it: what follows on that connection can't be told apart from the rest of the fault. */
 export function answerSocketError (error: NodeJS.ErrnoException, socket: Socket): void {
+  // Each further piece of what was answered already comes here again.
+  if (socket.writableEnded) return
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
   }
-  const problem = new Problem(parserCodes[error.code ?? ''] ?? 'invalid_request', error.code?.startsWith('HPE_')
+  const known = parserCodes[error.code ?? '']
+  const problem = new Problem(known ?? 'invalid_request', known === undefined
     ? { detail: 'This is not HTTP/1.1 as RFC 9112 has it.' }
     : {})
   const { status } = errorTable[problem.code]
@@ -28,4 +34,6 @@ export function answerSocketError (error: NodeJS.ErrnoException, socket: Socket)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
     `Content-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
     `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
+  // Node leaves closing the other half to the client, who may never do it.
+  setTimeout(() => socket.destroy(), linger).unref()
 }

@@ -9,7 +9,7 @@ function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
-const exampleId = 'BhwTq3uYv9oK1mZx7RcPfJdLw'
+const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
 const createdAt = time('When it was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
 const expiresAt = time('Until when it can be caught.', '2026-11-21T09:00:00.000Z')
@@ -21,6 +21,10 @@ export const handoffParams = Type.Object({ id: Type.String({ description: 'The h
 
 /** No operation takes an unknown query parameter: a mistyped one must not be ignored in silence. */
 export const noQuery = Type.Object({}, { additionalProperties: false })
+
+/** Header fields of an answer, for the document. */
+const replayedField = { 'Idempotency-Replayed': { type: 'string', enum: ['true'], description: 'There when the Idempotency-Key was recognised.' } }
+const locationField = { Location: { type: 'string', description: 'Where its status is.', examples: [`/api/status/${exampleId}`] } }
 
 export const idempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(Type.String({
@@ -48,7 +52,7 @@ export const passAnswer = Type.Object({
   created_at: createdAt,
   expires_at: expiresAt,
   approval_url: Type.Optional(Type.String({ description: 'The page where a person decides; only with require_human.', examples: [`http://127.0.0.1:8080/approvals/${exampleId}`] })),
-})
+}, { description: 'Passed: it waits for its catch.', headers: { ...locationField, ...replayedField } })
 export type PassAnswer = Static<typeof passAnswer>
 
 export const catchAnswer = Type.Object({
@@ -59,13 +63,14 @@ export const catchAnswer = Type.Object({
   context: object('As passed; {} when none was given.', { ticket: 'OPS-7' }),
   constraints: nullable<string>('string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }),
   created_at: createdAt,
-})
+}, { description: 'Caught: it is the asker’s.', headers: replayedField })
 
 export const doneBody = Type.Object({
   output: Type.Optional(nullable<object>('object', { description: 'Result of the work; read back as `result` on status.', examples: [{ summary: 'All five rows agree.' }] })),
 }, { additionalProperties: false })
 
-export const doneAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt })
+export const doneAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt },
+  { description: 'Done.', headers: replayedField })
 export type DoneAnswer = Static<typeof doneAnswer>
 
 const approval = Type.Object({
@@ -86,5 +91,5 @@ export const statusAnswer = Type.Object({
   completed_at: nullable<string>('string', { format: 'date-time', examples: [null] }),
   approval: Type.Union([approval, Type.Null()], { examples: [null] }),
   result: nullable<object>('object', { description: 'The output as given to done.', examples: [null] }),
-})
+}, { description: 'Where it stands. What hasn’t happened is null.' })
 export type StatusAnswer = Static<typeof statusAnswer>

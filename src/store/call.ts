@@ -24,6 +24,8 @@ export class Call {
   settled = false
   /** The deadline that the script itself honours, in Redis time; set before each asking. */
   deadline = 0
+  /** What stood in its way last; told when it is given up. */
+  hindrance = 'Redis did not answer in time'
   /** Send the script's text: the server doesn't have it. */
   withSource = false
 

@@ -116,6 +116,7 @@ export class Lane implements CallOwner {
       // The connection broke; `ready` asks again.
       this.#parked.push(call)
     } else if (passing.test(error.message)) {
+      call.hindrance = error.message
       this.#again(call)
     } else {
       call.refuse(error)
@@ -146,7 +147,7 @@ export class Lane implements CallOwner {
   #giveUpLate (): void {
     const now = performance.now()
     this.#open = this.#open.filter(call => {
-      if (!call.settled && call.givenUpAt <= now) call.refuse(new Unavailable('Redis did not answer in time'))
+      if (!call.settled && call.givenUpAt <= now) call.refuse(new Unavailable(call.hindrance))
       return !call.settled
     })
     this.#parked = this.#parked.filter(call => !call.settled)

@@ -5,6 +5,16 @@ import type { Leases } from './leases.ts'
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
 
+/** What Redis's own words mean for an operator; the words themselves are not for a page that needs no key. */
+const meanings: Array<[start: string, meaning: string]> = [
+  ['READONLY', 'Redis is a replica and takes no writes.'],
+  ['MISCONF', 'Redis takes no writes because it cannot save them; its own log says why.'],
+  ['NOREPLICAS', 'Redis takes no writes because it has too few replicas.'],
+  ['NOPERM', 'Redis does not give this service the rights that it needs.'],
+  ['NOAUTH', 'Redis wants a password; set it in REDIS_URL.'],
+  ['WRONGPASS', 'Redis refuses the user and password of REDIS_URL.'],
+]
+
 /** Why Redis can't serve us now, in a sentence for an operator; null when it can. */
 export async function whyNotReady (redis: Redis, leases: Leases, key: string): Promise<string | null> {
   if (redis.status !== 'ready') return 'Redis is not connected.'
@@ -13,7 +23,9 @@ export async function whyNotReady (redis: Redis, leases: Leases, key: string): P
     await leases.take(key, signDuration)
     return complaint(await redis.info('server', 'memory'))
   } catch (error) {
-    return error instanceof Unavailable ? `Redis takes no writes: ${error.message}` : 'Redis does not run our scripts.'
+    const { message } = error as Error
+    const meaning = meanings.find(([start]) => message.startsWith(start))?.[1]
+    return meaning ?? (error instanceof Unavailable ? 'Redis does not answer in time.' : 'Redis does not run our scripts.')
   }
 }
 

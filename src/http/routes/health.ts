@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { Problem } from '../../errors.ts'
 import { problems } from '../../schemas/problem.ts'
 
-const alive = Type.Object({ status: Type.Literal('ok') })
-const ready = Type.Object({ status: Type.Literal('ready') })
+const alive = Type.Object({ status: Type.Literal('ok') }, { description: 'The process answers.' })
+const ready = Type.Object({ status: Type.Literal('ready') }, { description: 'Send requests here.' })
 
 /** For balancers and orchestrators. @param whyNotReady what keeps Redis from serving, or null */
 export function healthRoutes (app: FastifyInstance, whyNotReady: () => Promise<string | null>): void {

@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process'
+import { cpus } from 'node:os'
+
+export interface BenchOptions {
+  rounds: number
+  /** How long each measurement under load takes. */
+  seconds: number
+  /** How many handoffs each measurement of a layout makes. */
+  handoffs: number
+  /** Tells how far it is. */
+  say: (line: string) => void
+}
+
+/** What a scenario found: for people (Markdown) and for programs. */
+export interface Report { table: string, figures: object }
+
+/** Where and on what figures were taken; without it they mean nothing. */
+export function circumstances (redisVersion: string) {
+  const [cpu] = cpus()
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    commit: commit(),
+    machine: `${cpus().length} × ${cpu?.model.trim()}, ${process.platform} ${process.arch}`,
+    node: process.version,
+    redis: redisVersion,
+  }
+}
+
+export function caption ({ date, commit, machine, node, redis }: ReturnType<typeof circumstances>): string {
+  return `${date}, commit ${commit}; ${machine}; Node ${node}, Redis ${redis}.`
+}
+
+/** With `-dirty` where the tree differs from it. */
+function commit (): string {
+  try {
+    return execFileSync('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname, encoding: 'utf8' }).trim()
+  } catch {
+    return 'unknown'
+  }
+}
+
+export function median (numbers: readonly number[]): number {
+  const sorted = numbers.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? NaN
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2
+}
+
+export function markdownTable (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string {
+  const rule = head.map((_, index) => index === 0 ? '---' : '---:')
+  return [head, rule, ...rows].map(cells => `| ${cells.join(' | ')} |\n`).join('')
+}

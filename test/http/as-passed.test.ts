@@ -1,0 +1,58 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+
+/** JSON texts that JSON.parse and JSON.stringify don't give back as they were. */
+const texts = [
+  '{}',
+  '{"n":[9007199254740993,1.0,1e400,-0,0.10,1E+2,123456789012345678901234567890]}',
+  '{"b":1,"a":2,"10":3,"9":4}',
+  '{"a":1,"a":2,"a":{"a":1,"a":1}}',
+  '{"__proto__":{"x":1},"constructor":{"prototype":{}},"toString":null}',
+  '{"lone":"\\ud800","pair":"\\ud83d\\ude00","\\udfff":"\\u0000"}',
+  '{"é":"日本語 😀 \u2028\u2029","nfd":"e\u0301","bidi":"\u202e","bom":"\ufeff"}',
+  '{"esc":"\\/\\b\\f\\n\\r\\t\\"\\\\\\u00e9"}',
+  '{"":{"":[[],{},[[]],"",null,true,false]}}',
+  '{"task":"t","output":{"context":1},"status":"done"}',
+]
+
+for (const [index, text] of texts.entries()) {
+  t.test(`as passed, text ${index}`, async t => {
+    const { call } = await testApp(t)
+    const passed = await call('alice', 'POST', '/api/pass', `{"context":${text},"task":"t","output":${text}}`)
+    const { handoff_id: id, created_at: createdAt } = passed.json()
+    const caught = await call('bob', 'GET', `/api/catch/${id}`)
+    t.match(caught.headers['content-type'], /^application\/json(; *charset=utf-8)?$/)
+    t.equal(caught.rawPayload.toString('hex'), Buffer.from(`{"handoff_id":"${id}","status":"caught","task":"t","output":${text},"context":${text},` +
+      `"constraints":null,"created_at":"${createdAt}"}`).toString('hex'))
+    await call('bob', 'POST', `/api/done/${id}`, `{"output":${text}}`)
+    const status = await call('alice', 'GET', `/api/status/${id}`)
+    t.ok(status.rawPayload.includes(`"result":${text}}`), 'so the result')
+    t.equal(Number(status.headers['content-length']), status.rawPayload.length)
+  })
+}
+
+t.test('task and constraints too, whatever they are written with', async t => {
+  const { call } = await testApp(t)
+  const task = '"\\ud800 \\u0041 😀 \\"quoted\\" \\\\"'
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', `{"task":${task},"constraints":${task}}`)).json()
+  const caught = await call('bob', 'GET', `/api/catch/${id}`)
+  t.equal(caught.json().task, JSON.parse(task))
+  t.ok(caught.rawPayload.includes(`"task":${task},`))
+  t.ok(caught.rawPayload.includes(`"constraints":${task},`))
+})
+
+t.test('of white space only what means nothing may change', async t => {
+  const { call } = await testApp(t)
+  const spaced = '{ "a b" :\t[ 1 ,\r\n "  two  " ] }'
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', ` {\n"task" : "t" ,\t"output" :${spaced} } \r\n`)).json()
+  const bare = (text: string) => text.replace(/("[^"]*")|\s+/g, '$1')
+  t.ok(bare((await call('bob', 'GET', `/api/catch/${id}`)).body).includes(`"output":${bare(spaced)},`))
+  await call('bob', 'POST', `/api/done/${id}`, `{"output":${spaced}}`)
+  t.ok(bare((await call('alice', 'GET', `/api/status/${id}`)).body).includes(`"result":${bare(spaced)}`))
+})
+
+t.test('member names may be written with escapes', async t => {
+  const { call } = await testApp(t)
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', '{"\\u0074ask":"t","out\\u0070ut":{"a":1.0}}')).json()
+  t.ok((await call('bob', 'GET', `/api/catch/${id}`)).body.includes('"output":{"a":1.0}'))
+})

@@ -1,0 +1,116 @@
+import t from 'tap'
+import { SettingError, loadConfig } from '../../src/config.ts'
+import { randomId } from '../../src/handoff/id.ts'
+import { ApiKeys } from '../../src/store/api-keys.ts'
+import { testApp, secrets } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+const operations = [['POST', '/api/pass'], ['GET', '/api/catch/x'], ['POST', '/api/done/x'], ['GET', '/api/status/x']] as const
+
+t.test('every operation asks for a key, before it looks at anything else', async t => {
+  const { app, dump } = await testApp(t, { BODY_LIMIT: '1024' })
+  const refused = async (headers: Record<string, string>, challenge: string | RegExp) => {
+    for (const [method, url] of operations) {
+      const answer = await app.inject({ method, url, headers, ...(method === 'POST' && { payload: '{bad' }) })
+      isProblem(t, answer, 401, 'unauthorized', `${method} ${url} ${JSON.stringify(headers)}`)
+      t.match(answer.headers['www-authenticate'], challenge)
+    }
+  }
+  await refused({}, /^Bearer$/)
+  await refused({ authorization: '' }, /^Bearer$/)
+  await refused({ 'x-api-key': secrets.alice }, /^Bearer$/)
+  const invalid = /^Bearer error="invalid_token"$/
+  for (const credential of [
+    'Bearer unknown-secret-0123456789', `Bearer ${secrets.alice}x`, `Bearer ${secrets.alice.slice(0, -1)}`, `Bearer ${secrets.alice.toUpperCase()}`,
+    `Bearer ${secrets.alice} ${secrets.alice}`, `bearer ${secrets.alice}`, `BEARER ${secrets.alice}`, `Basic ${Buffer.from(`alice:${secrets.alice}`).toString('base64')}`,
+    secrets.alice, `Bearer\t${secrets.alice}`, 'Bearer ', 'Bearer', 'Bearer __proto__', `Bearer ${'a'.repeat(8000)}`,
+  ]) await refused({ authorization: credential }, invalid)
+  isProblem(t, await app.inject({ method: 'POST', url: '/api/pass', headers: { 'content-type': 'application/json' }, payload: 'x'.repeat(5000) }), 401, 'unauthorized', 'before the body')
+  isProblem(t, await app.inject({ method: 'GET', url: `/api/status/x?key=${secrets.alice}&access_token=${secrets.alice}` }), 401, 'unauthorized', 'not in the query')
+  t.strictSame(await dump(), {})
+})
+
+t.test('what a key is not for is told with the scope that is', async t => {
+  const { call, dump } = await testApp(t)
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  const before = await dump()
+  const attempts = [['POST', '/api/pass', 'pass'], ['GET', `/api/catch/${id}`, 'catch'], ['POST', `/api/done/${id}`, 'catch']] as const
+  for (const [method, path, scope] of attempts) {
+    const answer = await call('approver', method, path, method === 'POST' ? '{bad' : undefined)
+    isProblem(t, answer, 403, 'insufficient_scope', path)
+    t.equal(answer.headers['www-authenticate'], `Bearer error="insufficient_scope", scope="${scope}"`)
+  }
+  t.strictSame(await dump(), before)
+  t.equal((await call('approver', 'GET', `/api/status/${id}`)).statusCode, 200)
+})
+
+t.test('the body is checked before the state', async t => {
+  const { call } = await testApp(t)
+  isProblem(t, await call('bob', 'POST', `/api/done/${randomId()}`, '{bad'), 400, 'invalid_request')
+})
+
+t.test('a look-up costs the same however many keys there are', t => {
+  const keys = (count: number) => new ApiKeys(Array.from({ length: count }, (_, i) => (
+    { secret: `secret-of-agent-number-${i}`, caller: { tenant: 'default', agent: `agent-${i}`, scopes: new Set(['pass'] as const) } })))
+  const cost = (some: ApiKeys, secret: string) => {
+    const start = process.cpuUsage()
+    for (let i = 0; i < 20_000; i++) some.find(secret)
+    const { user, system } = process.cpuUsage(start)
+    return user + system
+  }
+  const [one, many] = [keys(1), keys(50_000)]
+  t.equal(many.find('secret-of-agent-number-49999')?.agent, 'agent-49999')
+  t.equal(many.find('secret-of-agent-number-50000'), undefined)
+  cost(one, 'warm') // compiled
+  const base = cost(one, 'secret-of-agent-number-0')
+  for (const secret of ['secret-of-agent-number-0', 'secret-of-agent-number-49999', 'unknown']) {
+    const spent = cost(many, secret)
+    // Looking at each would cost thousands of times as much.
+    t.ok(spent < 10 * base + 20_000, `${spent} µs, with one key ${base} µs`)
+  }
+  t.end()
+})
+
+/** What a start with these settings is stopped with. */
+function complaint (env: Record<string, string>): string {
+  try {
+    loadConfig(env)
+  } catch (error) {
+    if (error instanceof SettingError) return error.message
+    throw error
+  }
+  throw new Error(`taken: ${JSON.stringify(env)}`)
+}
+
+t.test('a wrong key setting names its variable and never says a secret', t => {
+  const secret = 'canary-0123456789'
+  const wrong = [
+    secret, `:${secret}`, `alice ${secret}`, `al ice:${secret}`, `a/b/c:${secret}`, `/alice:${secret}`, `tenant/:${secret}`, `${'a'.repeat(65)}:${secret}`,
+    'alice:canary-tooshort'.slice(0, -1), `alice:${secret}:${secret}`, `alice:${secret}é`, `alice:${secret} x`, `ok:another-0123456789,alice=${secret}`, `älice:${secret}`,
+  ]
+  for (const variable of ['API_KEYS', 'APPROVER_KEYS']) {
+    for (const text of wrong) {
+      const message = complaint({ [variable]: text })
+      t.ok(message.startsWith(`${variable}: `), message)
+      t.notMatch(message, /canary|another|\n/)
+    }
+  }
+  const others = [
+    [complaint({ API_KEYS: `alice:${secret}`, APPROVER_KEYS: `bob:${secret}` }), /^API_KEYS, APPROVER_KEYS: .*alice.*bob/],
+    [complaint({ REDIS_URL: `http://user:${secret}@redis` }), /^REDIS_URL: /],
+    [complaint({ BASE_URL: `https://user:${secret}@host?q` }), /^BASE_URL: /],
+  ] as const
+  for (const [message, shape] of others) {
+    t.match(message, shape)
+    t.notMatch(message, /canary/)
+  }
+  t.end()
+})
+
+t.test('keys as the contract writes them', t => {
+  const { apiKeys } = loadConfig({ API_KEYS: `a:${'!'.repeat(16)}, t.1/B_-.9:${'~'.repeat(200)} ,`, APPROVER_KEYS: `${'n'.repeat(64)}:abc/def=#"\\{}0123` })
+  t.strictSame(apiKeys.map(({ caller }) => [caller.tenant, caller.agent, [...caller.scopes]]), [
+    ['default', 'a', ['pass', 'catch', 'status']], ['t.1', 'B_-.9', ['pass', 'catch', 'status']], ['default', 'n'.repeat(64), ['approve', 'status']],
+  ])
+  t.end()
+})

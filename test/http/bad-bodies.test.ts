@@ -1,0 +1,124 @@
+import t from 'tap'
+import { testApp, secrets } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { listen, wire } from '../helpers/wire.ts'
+
+/** A handoff that bob has caught, to be done or not. */
+async function caught ({ call }: TestApp): Promise<string> {
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  await call('bob', 'GET', `/api/catch/${id}`)
+  return id
+}
+
+const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
+
+t.test('what is no JSON object is refused and changes nothing', async t => {
+  const service = await testApp(t)
+  const { call, dump } = service
+  const id = await caught(service)
+  const before = await dump()
+  const wrong: Array<string | Buffer> = [
+    '{', '}', '{"task":"t"', '{"task":"t",}', '{task:"t"}', "{'task':'t'}", '{"task":"t"}}', '{"task":"t"} x', '{"task":"t"}{"task":"t"}',
+    '{"task":"t" "output":{}}', '{"task":"a\nb"}', '{"task":"\\x"}', '{"task":"t","output":{"a":01}}', '{"task":"t","output":{"a":NaN}}',
+    '{"task":"t","output":{"a":1,}}', '{"task":"t","output":[1}', '{"task":"t"/**/}', '{"output":tru}',
+    'null', '[]', '[{"task":"t"}]', '"t"', '1', 'true', ' ', '\u00a0{}',
+    '\ufeff{"task":"t"}',
+    Buffer.from('{"task":"\xff"}', 'latin1'), Buffer.from('{"task":"t","output":{"\xc3":1}}', 'latin1'), Buffer.from('{"task":"\xed\xa0\x80"}', 'latin1'),
+    Buffer.concat([Buffer.from('{"task":"t"}'), Buffer.from([0])]), Buffer.from('{"task":"t"}', 'utf16le'),
+    `{"task":"t","output":${nested(100)}}`,
+  ]
+  for (const body of wrong) {
+    for (const path of ['/api/pass', `/api/done/${id}`]) {
+      const document = isProblem(t, await call('bob', 'POST', path, body), 400, 'invalid_request', `${path} ${String(body).slice(0, 60)}`)
+      t.match(document.errors, [{ pointer: String, message: /./ }])
+    }
+  }
+  isProblem(t, await call('bob', 'POST', '/api/pass', ''), 400, 'invalid_request', 'empty')
+  t.strictSame(await dump(), before)
+  t.equal((await call('alice', 'POST', '/api/pass', `{"task":"t","output":${nested(99)}}`)).statusCode, 201, 'a depth of 100 is taken')
+})
+
+t.test('what is in the body is taken as it is or refused by name', async t => {
+  const service = await testApp(t)
+  const { call, dump } = service
+  const id = await caught(service)
+  const before = await dump()
+  const wrong: Array<[string, string]> = [
+    ['{}', '/task'], ['{"task":""}', '/task'], ['{"task":null}', '/task'], ['{"task":5}', '/task'], ['{"task":["t"]}', '/task'], ['{"task":{}}', '/task'],
+    ['{"task":"t","output":[]}', '/output'], ['{"task":"t","output":"{}"}', '/output'], ['{"task":"t","output":1}', '/output'],
+    ['{"task":"t","context":[]}', '/context'], ['{"task":"t","context":false}', '/context'],
+    ['{"task":"t","constraints":5}', '/constraints'], ['{"task":"t","constraints":{}}', '/constraints'],
+    ['{"task":"t","require_human":"false"}', '/require_human'], ['{"task":"t","require_human":0}', '/require_human'], ['{"task":"t","require_human":"true"}', '/require_human'],
+    ['{"task":"t","requireHuman":true}', '/requireHuman'], ['{"task":"t","Task":"t"}', '/Task'], ['{"task":"t","a/b~c":1}', '/a~1b~0c'],
+    ['{"task":"t","__proto__":{"require_human":true}}', '/__proto__'], ['{"task":"t","constructor":1}', '/constructor'], ['{"task":"t","":1}', '/'],
+    ['{"task":"t","task":"t"}', '/task'], ['{"task":"t","require_human":true,"require_human":false}', '/require_human'],
+    ['{"task":"t","\\u0074ask":"t"}', '/task'], ['{"task":"t","__proto__":1,"__proto__":2}', '/__proto__'],
+  ]
+  for (const [body, pointer] of wrong) {
+    const document = isProblem(t, await call('alice', 'POST', '/api/pass', body), 400, 'invalid_request', body)
+    t.ok(document.errors.some((fault: { pointer: string }) => fault.pointer === pointer), `${body} is told of ${pointer}`)
+  }
+  for (const [body, pointer] of [['{"output":[]}', '/output'], ['{"output":"x"}', '/output'], ['{"result":{}}', '/result'], ['{"output":{},"output":{}}', '/output']]) {
+    const document = isProblem(t, await call('bob', 'POST', `/api/done/${id}`, body), 400, 'invalid_request', body)
+    t.equal(document.errors[0].pointer, pointer)
+  }
+  t.strictSame(await dump(), before)
+  const both = isProblem(t, await call('alice', 'POST', '/api/pass', '{"output":1,"x":2}'), 400, 'invalid_request')
+  t.strictSame(both.errors.map((fault: { pointer: string }) => fault.pointer).sort(), ['/output', '/task', '/x'], 'all that is wrong is told')
+})
+
+t.test('half a million brackets cost next to nothing', async t => {
+  const { call } = await testApp(t)
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  const bodies = [
+    `{"task":"t","output":${'['.repeat(500_000)}`,
+    `{"task":"t","output":${'{"a":'.repeat(150_000)}`,
+    '['.repeat(500_000),
+    `{"task":"t","output":${'['.repeat(250_000)}${']'.repeat(250_000)}}`,
+    `{"task":"t","output":{"a":"${'['.repeat(500_000)}}}`,
+  ]
+  const start = process.cpuUsage()
+  for (const body of [...bodies, ...bodies]) isProblem(t, await call('alice', 'POST', '/api/pass', body), 400, 'invalid_request', body.slice(0, 40))
+  const { user, system } = process.cpuUsage(start)
+  t.ok(user + system < 500_000, `${(user + system) / 1000} ms`)
+})
+
+t.test('a body over the limit, declared or chunked, is a 413; one at the limit is taken', async t => {
+  const service = await testApp(t, { BODY_LIMIT: '1024' })
+  const { app, call, dump } = service
+  const port = await listen(app)
+  const ofLength = (length: number) => `{"task":"${'t'.repeat(length - 11)}"}`
+  t.equal((await call('alice', 'POST', '/api/pass', ofLength(1024))).statusCode, 201)
+  const before = await dump()
+  isProblem(t, await call('alice', 'POST', '/api/pass', ofLength(1025)), 413, 'payload_too_large')
+  const head = `POST /api/pass HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\nContent-Type: application/json\r\n`
+  const chunk = `200\r\n${'x'.repeat(512)}\r\n`
+  for (const rest of ['Content-Length: 1025\r\n\r\n', 'Content-Length: 99999999999\r\n\r\n', `Transfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`]) {
+    const { send, answer, ended } = await wire(t, port)
+    send(head + rest)
+    isProblem(t, await answer(), 413, 'payload_too_large', rest.slice(0, 30))
+    await ended
+  }
+  t.strictSame(await dump(), before)
+})
+
+t.test('only JSON in UTF-8, not encoded, and called so', async t => {
+  const service = await testApp(t)
+  const { app, call, dump } = service
+  const before = await dump()
+  const payload = '{"task":"t"}'
+  const authorization = `Bearer ${secrets.alice}`
+  const wrong: Array<Record<string, string>> = [
+    {}, ...['text/plain', 'text/json', 'application/jsonp', 'application/x-www-form-urlencoded', 'application/merge-patch+json', 'application/json, text/plain',
+      'application/json; charset=latin1', 'application/json; charset=utf-16', 'garbage', ';;;', '*/*'].map(type => ({ 'content-type': type })),
+    ...['gzip', 'identity', 'br', ''].map(encoding => ({ 'content-type': 'application/json', 'content-encoding': encoding })),
+  ]
+  for (const headers of wrong) {
+    isProblem(t, await app.inject({ method: 'POST', url: '/api/pass', payload, headers: { authorization, ...headers } }), 415, 'unsupported_media_type', JSON.stringify(headers))
+  }
+  t.strictSame(await dump(), before)
+  for (const type of ['application/json; charset=utf-8', 'Application/JSON;Charset="UTF-8"', 'application/json;charset=utf-8; x=y']) {
+    t.equal((await call('alice', 'POST', '/api/pass', payload, { 'content-type': type })).statusCode, 201, type)
+  }
+})

@@ -1,0 +1,135 @@
+import t from 'tap'
+import { testApp, secrets } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { ask, listen, wire } from '../helpers/wire.ts'
+
+const head = `Host: x\r\nAuthorization: Bearer ${secrets.bob}\r\n`
+const passed = async ({ call }: TestApp): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id
+
+t.test('what can’t be an id is a 404, and a 414 where it is endless', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  const id = await passed(service)
+  const before = await service.dump()
+  const wrong = ['', '%00', '..', '../', '../status', '..%2F..%2Fetc', '{a}', `{${id.slice(0, 3)}}`, '*', '%', '%zz', '%e2%82', '%C0%80', ':id', 'x y'.replace(' ', '%20'),
+    id.slice(1), id + 'A', id.slice(0, -1) + '.', id.slice(0, -1) + 'B', `${id}/`, `${id}/x`, `${id}%00`, `${id}%0d%0a`, id.toLowerCase() + id.toUpperCase(),
+    'default:' + id, 'a'.repeat(101)]
+  for (const one of wrong) {
+    for (const operation of ['GET /api/catch/', 'POST /api/done/', 'GET /api/status/']) {
+      isProblem(t, await ask(t, port, `${operation}${one} HTTP/1.1\r\n${head}\r\n`), 404, 'not_found', operation + one)
+    }
+  }
+  for (const operation of ['GET /api/catch/', 'POST /api/done/', 'GET /api/status/']) {
+    isProblem(t, await ask(t, port, `${operation}${'a'.repeat(10_240)} HTTP/1.1\r\n${head}\r\n`), 414, 'uri_too_long', `${operation}10 KB`)
+  }
+  t.strictSame(await service.dump(), before)
+})
+
+t.test('HEAD on catch is refused and catches nothing', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  const id = await passed(service)
+  for (const path of [`/api/catch/${id}`, `/api/status/${id}`]) {
+    const answer = await ask(t, port, `HEAD ${path} HTTP/1.1\r\n${head}\r\n`, 'HEAD')
+    t.match(answer, { statusCode: 405, headers: { allow: 'GET', 'cache-control': 'no-store', 'content-type': /problem/ } })
+  }
+  t.equal((await service.call('bob', 'GET', `/api/status/${id}`)).json().status, 'pending')
+  t.equal((await service.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+})
+
+t.test('a known path with another method is a 405, an unknown path a 404; neither asks for a key or looks at the body', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  const id = await passed(service)
+  const before = await service.dump()
+  const bodies = ['', 'Content-Type: application/json\r\nContent-Length: 4\r\n\r\n{bad', 'Content-Type: ;;;\r\nContent-Length: 4\r\n\r\n<x/>',
+    'Content-Type: application/json\r\nContent-Length: 0\r\n\r\n', 'Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"task":"t"}']
+  for (const rest of bodies) {
+    const request = (line: string) => ask(t, port, `${line} HTTP/1.1\r\nHost: x\r\n${rest || '\r\n'}`)
+    for (const method of ['OPTIONS', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'PROPFIND', 'PURGE', 'MKCOL']) {
+      const paths = [['/api/pass', 'POST'], [`/api/catch/${id}`, 'GET'], [`/api/done/${id}`, 'POST'], [`/api/status/${id}`, 'GET'], ['/healthz', 'GET, HEAD']] as const
+      for (const [path, allow] of paths) {
+        const answer = await request(`${method} ${path}`)
+        isProblem(t, answer, 405, 'method_not_allowed', `${method} ${path}`)
+        t.equal(answer.headers.allow?.split(', ').sort().join(', '), allow)
+      }
+      isProblem(t, await request(`${method} /api/unknown`), 404, 'not_found', method)
+    }
+    isProblem(t, await request(`POST /api/catch/${id}`), 405, 'method_not_allowed')
+    isProblem(t, await request('GET /api/pass'), 405, 'method_not_allowed')
+    for (const line of ['POST /', 'GET /api', 'POST /api/pass/', 'POST //api/pass', 'GET /API/STATUS/x', 'OPTIONS *', 'GET /.env', 'POST /api/pass%2F', `GET /${'a'.repeat(10_240)}`]) {
+      isProblem(t, await request(line), 404, 'not_found', line.slice(0, 40))
+    }
+  }
+  t.strictSame(await service.dump(), before)
+})
+
+t.test('an unknown query parameter is refused by name', async t => {
+  const service = await testApp(t)
+  const id = await passed(service)
+  const before = await service.dump()
+  for (const [query, name] of [['foo=1', 'foo'], ['foo', 'foo'], ['__proto__=1', '__proto__'], ['id=x', 'id'], ['a%20b=', 'a b'], [`key=${secrets.bob}`, 'key']]) {
+    const answers = [
+      await service.call('bob', 'POST', `/api/pass?${query}`, { task: 't' }),
+      await service.call('bob', 'GET', `/api/catch/${id}?${query}`),
+      await service.call('bob', 'POST', `/api/done/${id}?${query}`),
+      await service.call('bob', 'GET', `/api/status/${id}?${query}`),
+    ]
+    for (const answer of answers) {
+      t.match(isProblem(t, answer, 400, 'invalid_request', query).errors, [{ pointer: `/${name}`, message: /./ }])
+      t.notMatch(answer.body, secrets.bob)
+    }
+  }
+  t.strictSame(await service.dump(), before)
+})
+
+t.test('HTTP/1.1 has a Host field, whatever it says; HTTP/1.0 may do without', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  const id = await passed(service)
+  const authorization = `Authorization: Bearer ${secrets.bob}\r\n`
+  const before = await service.dump()
+  isProblem(t, await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${authorization}\r\n`), 400, 'invalid_request')
+  isProblem(t, await ask(t, port, 'GET /nowhere HTTP/1.1\r\n\r\n'), 400, 'invalid_request')
+  t.strictSame(await service.dump(), before)
+  t.equal((await ask(t, port, `GET /api/status/${id} HTTP/1.0\r\n${authorization}\r\n`)).statusCode, 200)
+  t.equal((await ask(t, port, `GET http://evil.example/api/status/${id} HTTP/1.1\r\nHost: evil.example\r\n${authorization}\r\n`)).statusCode, 200, 'absolute form')
+})
+
+t.test('an expectation or an upgrade that means nothing here is passed over', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  for (const field of ['Expect: tea', 'Connection: Upgrade\r\nUpgrade: websocket', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk']) {
+    const id = await passed(service)
+    const answer = await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${head}${field}\r\n\r\n`)
+    t.equal(answer.statusCode, 200, field)
+    t.equal(JSON.parse(answer.body).handoff_id, id)
+  }
+  const { send, answer } = await wire(t, port)
+  send(`POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\n`)
+  t.equal((await answer()).statusCode, 100)
+  send('{"task":"t"}')
+  t.equal((await answer()).statusCode, 201)
+})
+
+t.test('three catches in one go on one connection: one has it, in order', async t => {
+  const service = await testApp(t)
+  const { send, answer } = await wire(t, await listen(service.app))
+  const id = await passed(service)
+  send(`GET /api/catch/${id} HTTP/1.1\r\n${head}\r\n`.repeat(3))
+  t.equal(JSON.parse((await answer()).body).task, 't')
+  for (const place of ['second', 'third']) isProblem(t, await answer(), 409, 'already_caught', place)
+})
+
+t.test('a refused body doesn’t cost the connection', async t => {
+  const service = await testApp(t)
+  const { send, answer } = await wire(t, await listen(service.app))
+  const post = (body: string) => send(`POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  for (const body of ['{', '{"task":5}', '[]']) {
+    post(body)
+    isProblem(t, await answer(), 400, 'invalid_request', body)
+  }
+  post('{"task":"t"}')
+  t.equal((await answer()).statusCode, 201)
+})

@@ -1,0 +1,169 @@
+import t from 'tap'
+import { testApp, secrets } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { ask, listen } from '../helpers/wire.ts'
+
+const key = { 'idempotency-key': 'k-1' }
+const otherKey = { 'idempotency-key': 'k-2' }
+const body = '{"task": "t", "output": {"a": 1.0}}'
+
+const passIn = ({ call }: TestApp) => (who: Who = 'alice', text = body, headers: Record<string, string> = key) =>
+  call(who, 'POST', '/api/pass', text, headers)
+
+t.test('pass: the same key and bytes get the original answer for as long as the handoff is there', async t => {
+  const service = await testApp(t, { WORK_TTL: '60' })
+  const { call, dump, setClock } = service
+  const start = Date.now() - 3600_000
+  await setClock(start)
+  const pass = passIn(service)
+  const first = await pass()
+  t.equal(first.statusCode, 201)
+  t.notOk('idempotency-replayed' in first.headers)
+  const id: string = first.json().handoff_id
+
+  const replays = async (when: string, who: Who = 'alice') => {
+    const before = await dump()
+    const again = await pass(who)
+    t.equal(again.statusCode, 201, when)
+    t.equal(again.headers['idempotency-replayed'], 'true', when)
+    t.equal(again.headers.location, first.headers.location, when)
+    t.equal(again.body, first.body, when)
+    t.strictSame(await dump(), before, `${when}: nothing changes`)
+  }
+  await setClock(start + 1000)
+  await replays('while pending')
+  await replays('with another key of the same agent', 'alice2')
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await replays('after the catch')
+  await call('bob', 'POST', `/api/done/${id}`, { output: { b: 2 } })
+  await replays('after done')
+
+  const second = await pass('alice', body, otherKey)
+  await setClock(start + 86400_000 + 1000)
+  t.equal((await call('alice', 'GET', `/api/status/${second.json().handoff_id}`)).json().status, 'expired')
+  t.equal((await pass('alice', body, otherKey)).body, second.body, 'after expiry')
+})
+
+t.test('pass: the same key with another body is refused', async t => {
+  const service = await testApp(t)
+  const pass = passIn(service)
+  await pass()
+  const before = await service.dump()
+  for (const other of ['{"task":"t","output":{"a":1.0}}', '{"task": "t", "output": {"a": 1}}', '{"task": "u"}', body + ' ',
+    '{"task": "t", "output": {"a": 1.0}, "require_human": false}']) {
+    isProblem(t, await pass('alice', other), 422, 'idempotency_key_reused', other)
+  }
+  t.strictSame(await service.dump(), before)
+})
+
+t.test('pass: the key’s scope is tenant, agent and require_human', async t => {
+  const service = await testApp(t)
+  const pass = passIn(service)
+  const human = '{"task": "t", "require_human": true}'
+  const first = await pass()
+  const others = [await pass('bob'), await pass('foreignAlice'), await pass('alice', human), await pass('alice', body, otherKey)]
+  for (const other of others) {
+    t.equal(other.statusCode, 201)
+    t.notOk('idempotency-replayed' in other.headers)
+  }
+  t.equal(new Set([first, ...others].map(answer => answer.json().handoff_id)).size, 5, 'each a handoff of its own')
+  const again = await pass('alice', human)
+  t.equal(again.body, others[2]!.body, 'with its approval_url')
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  isProblem(t, await pass('alice', '{"task": "u", "require_human": true}'), 422, 'idempotency_key_reused')
+})
+
+t.test('pass without a key makes a handoff each time', async t => {
+  const pass = passIn(await testApp(t))
+  const ids = [await pass('alice', body, {}), await pass('alice', body, {})].map(answer => answer.json().handoff_id)
+  t.not(ids[0], ids[1])
+})
+
+t.test('catch: the same agent with the same key gets it again while it is caught; nobody else, and no longer', async t => {
+  const service = await testApp(t, { WORK_TTL: '60' })
+  const { call, dump, setClock } = service
+  const start = Date.now() - 3600_000
+  await setClock(start)
+  const [id, overdue] = await Promise.all([0, 1].map(async () => (await passIn(service)('alice', body, {})).json().handoff_id))
+  const getIt = (who: Who, headers = {}, which = id) => call(who, 'GET', `/api/catch/${which}`, undefined, headers)
+  const first = await getIt('bob', key)
+  t.equal(first.statusCode, 200)
+  t.notOk('idempotency-replayed' in first.headers)
+  await getIt('bob', key, overdue)
+  await setClock(start + 1000)
+  const before = await dump()
+  const again = await getIt('bob', key)
+  t.equal(again.statusCode, 200)
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  t.equal(again.body, first.body)
+  const refusals: Array<[Who, object]> = [['bob', {}], ['bob', otherKey], ['alice', key], ['alice', {}]]
+  for (const [who, headers] of refusals) {
+    const document = isProblem(t, await getIt(who, headers), 409, 'already_caught', `${who} ${JSON.stringify(headers)}`)
+    t.equal(document.handoff_status, 'caught')
+  }
+  isProblem(t, await getIt('foreignAlice', key), 404, 'not_found')
+  t.strictSame(await dump(), before, 'it was caught once')
+
+  await call('bob', 'POST', `/api/done/${id}`, undefined, key)
+  t.equal(isProblem(t, await getIt('bob', key), 409, 'already_done').handoff_status, 'done')
+  await setClock(start + 60_000)
+  isProblem(t, await getIt('bob', key, overdue), 410, 'expired')
+})
+
+t.test('catch: another key of the same agent replays too', async t => {
+  const service = await testApp(t)
+  const id = (await passIn(service)('bob', body, {})).json().handoff_id
+  const first = await service.call('alice', 'GET', `/api/catch/${id}`, undefined, key)
+  const again = await service.call('alice2', 'GET', `/api/catch/${id}`, undefined, key)
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  t.equal(again.body, first.body)
+})
+
+t.test('done: the same key and bytes get the original answer, anything else is already_done', async t => {
+  const service = await testApp(t)
+  const { call, dump } = service
+  const id = (await passIn(service)('alice', body, {})).json().handoff_id
+  // The same key as the catch: operations don't mix.
+  await call('bob', 'GET', `/api/catch/${id}`, undefined, key)
+  const done = (who: Who, text: string | undefined, headers = {}) => call(who, 'POST', `/api/done/${id}`, text, headers)
+  const first = await done('bob', '{"output":{"b":1}}', key)
+  t.equal(first.statusCode, 200)
+  t.notOk('idempotency-replayed' in first.headers)
+  const before = await dump()
+  const again = await done('bob', '{"output":{"b":1}}', key)
+  t.equal(again.statusCode, 200)
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  t.equal(again.body, first.body)
+  const attempts: Array<[string | undefined, object]> =
+    [['{"output":{"b":2}}', key], ['{"output": {"b":1}}', key], [undefined, key], ['{"output":{"b":1}}', {}], ['{"output":{"b":1}}', otherKey]]
+  for (const [text, headers] of attempts) {
+    const document = isProblem(t, await done('bob', text, headers), 409, 'already_done', `${text} ${JSON.stringify(headers)}`)
+    t.match(document, { handoff_status: 'done', completed_at: first.json().completed_at })
+  }
+  isProblem(t, await done('alice', '{"output":{"b":1}}', key), 403, 'not_the_catcher')
+  isProblem(t, await done('foreignAlice', '{"output":{"b":1}}', key), 404, 'not_found')
+  t.strictSame(await dump(), before)
+})
+
+t.test('a key is 1 to 128 visible ASCII characters, once', async t => {
+  const service = await testApp(t)
+  const { app, call, dump } = service
+  const port = await listen(app)
+  const id = (await passIn(service)('alice', body, {})).json().handoff_id
+  const ends = ['!', '~', '!'.repeat(128)]
+  for (const good of ends) t.equal((await passIn(service)('alice', body, { 'idempotency-key': good })).statusCode, 201, good)
+  await call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': ends[2]! })
+  const before = await dump()
+  const field = 'Idempotency-Key: '
+  const wrong = ['', 'a'.repeat(129), 'a b', 'a\tb', 'caf\xe9', '\xc3\xa9', `a\r\n${field}a`, `a\r\n${field}b`]
+  for (const value of wrong) {
+    for (const target of ['POST /api/pass', `GET /api/catch/${id}`, `POST /api/done/${id}`]) {
+      const length = target === 'POST /api/pass' ? 'Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"task":"t"}' : '\r\n'
+      const answer = await ask(t, port, `${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\n${field}${value}\r\n${length}`)
+      const document = isProblem(t, answer, 400, 'invalid_request', `${target} ${JSON.stringify(value)}`)
+      t.match(document.errors, [{ pointer: '/idempotency-key', message: /./ }])
+    }
+  }
+  t.strictSame(await dump(), before)
+})

@@ -1,0 +1,87 @@
+import t from 'tap'
+import { testApp, secrets } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { listen, ask } from '../helpers/wire.ts'
+
+const lifetime = (answer: { created_at: string, expires_at: string }) => Date.parse(answer.expires_at) - Date.parse(answer.created_at)
+const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+t.test('pass answers what the contract lists and no more', async t => {
+  const { call, setClock } = await testApp(t)
+  const now = Date.now() - 3600_000
+  await setClock(now)
+  const answer = await call('alice', 'POST', '/api/pass', { task: 't' })
+  t.equal(answer.statusCode, 201)
+  t.equal(answer.headers['cache-control'], 'no-store')
+  t.match(answer.headers['content-type'], /^application\/json/)
+  t.notOk('idempotency-replayed' in answer.headers)
+  const body = answer.json()
+  t.strictSame(Object.keys(body).sort(), ['created_at', 'expires_at', 'handoff_id', 'pickup_url', 'status'])
+  t.match(body, { status: 'pending', created_at: timestamp, expires_at: timestamp })
+  t.equal(Date.parse(body.created_at), now, 'the time is that of Redis’s clock')
+  t.equal(answer.headers.location, `/api/status/${body.handoff_id}`)
+})
+
+t.test('expires_in: its default, its limits, and what it doesn’t take', async t => {
+  const { call, dump } = await testApp(t, { DEFAULT_EXPIRES_IN: '7', MAX_EXPIRES_IN: '100' })
+  const pass = (expiresIn: unknown) => call('alice', 'POST', '/api/pass', { task: 't', expires_in: expiresIn })
+  t.equal(lifetime((await call('alice', 'POST', '/api/pass', { task: 't' })).json()), 7000)
+  t.equal(lifetime((await pass(null)).json()), 7000, 'null is absent')
+  t.equal(lifetime((await pass(1)).json()), 1000)
+  t.equal(lifetime((await pass(100)).json()), 100_000)
+  const before = await dump()
+  for (const wrong of [0, 101, 1.5, '5', -1, true, [], {}]) {
+    const document = isProblem(t, await pass(wrong), 400, 'invalid_request', `expires_in ${JSON.stringify(wrong)}`)
+    t.match(document.errors, [{ pointer: '/expires_in', message: /./ }])
+  }
+  t.strictSame(await dump(), before, 'what was refused left nothing')
+})
+
+t.test('the standard lifetimes are a day and thirty', async t => {
+  const { call } = await testApp(t)
+  const pass = (more: object) => call('alice', 'POST', '/api/pass', { task: 't', ...more })
+  t.equal(lifetime((await pass({})).json()), 86400_000)
+  t.equal(lifetime((await pass({ expires_in: 30 * 86400 })).json()), 30 * 86400_000)
+  isProblem(t, await pass({ expires_in: 30 * 86400 + 1 }), 400, 'invalid_request')
+})
+
+t.test('null for an optional member means absent', async t => {
+  const { call } = await testApp(t)
+  const passed = await call('alice', 'POST', '/api/pass',
+    { task: 't', output: null, context: null, constraints: null, require_human: null, expires_in: null })
+  t.equal(passed.statusCode, 201)
+  t.notOk('approval_url' in passed.json())
+  const caught = await call('bob', 'GET', `/api/catch/${passed.json().handoff_id}`)
+  t.match(caught.json(), { output: {}, context: {}, constraints: null })
+})
+
+t.test('links are built on BASE_URL, else on where it listens, never on what the request says', async t => {
+  const behind = await testApp(t, { BASE_URL: 'https://handoff.example/base/' })
+  const spoofed = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
+  const { handoff_id: id, ...links } = (await behind.call('alice', 'POST', '/api/pass', { task: 't', require_human: true }, spoofed)).json()
+  t.match(links, { pickup_url: `https://handoff.example/base/api/catch/${id}`, approval_url: `https://handoff.example/base/approvals/${id}` })
+
+  const { app } = await testApp(t)
+  const port = await listen(app)
+  const answer = await ask(t, port, `POST /api/pass HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer ${secrets.alice}\r\n` +
+    'Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"task":"t"}')
+  const body = JSON.parse(answer.body)
+  t.equal(body.pickup_url, `http://127.0.0.1:${port}/api/catch/${body.handoff_id}`)
+})
+
+t.test('require_human: an approval_url, and nobody catches before a person has decided', async t => {
+  const { call, dump } = await testApp(t)
+  const passed = await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })
+  t.equal(passed.statusCode, 201)
+  const { handoff_id: id, approval_url: link } = passed.json()
+  t.equal(link, `http://127.0.0.1:8080/approvals/${id}`)
+  const before = await dump()
+  const document = isProblem(t, await call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required')
+  t.equal(document.handoff_status, 'pending')
+  isProblem(t, await call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' }), 409, 'approval_required')
+  isProblem(t, await call('bob', 'POST', `/api/done/${id}`), 409, 'not_caught')
+  t.strictSame(await dump(), before, 'nothing moved')
+  t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), {
+    status: 'pending', require_human: true, approval: { state: 'waiting', decided_at: null, decided_by: null, note: null }
+  })
+})

@@ -1,0 +1,112 @@
+import t from 'tap'
+import { randomId } from '../../src/handoff/id.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+
+async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
+  return (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
+}
+
+t.test('what hasn’t happened is null; task, output and context never show; reading changes nothing', async t => {
+  const service = await testApp(t)
+  const { call, dump, setClock } = service
+  const start = Date.now() - 3600_000
+  const iso = (later: number) => new Date(start + later).toISOString()
+  await setClock(start)
+  const id = await passed(service, { task: 'canary-task', output: { o: 'canary-output' }, context: { c: 'canary-context' }, constraints: 'canary-rule', expires_in: 60 })
+  const read = async () => {
+    const before = await dump()
+    const answer = await call('alice', 'GET', `/api/status/${id}`)
+    t.equal(answer.statusCode, 200)
+    t.notMatch(answer.body, /canary/)
+    t.strictSame(await dump(), before)
+    return answer.json()
+  }
+  const fresh = {
+    handoff_id: id,
+    status: 'pending',
+    require_human: false,
+    created_at: iso(0),
+    expires_at: iso(60_000),
+    caught_at: null,
+    caught_by: null,
+    completed_at: null,
+    approval: null,
+    result: null
+  }
+  t.strictSame(await read(), fresh)
+  await setClock(start + 1000)
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const working = { ...fresh, status: 'caught', caught_at: iso(1000), caught_by: 'bob' }
+  t.strictSame(await read(), working)
+  await setClock(start + 2000)
+  await call('bob', 'POST', `/api/done/${id}`, { output: { x: [] } })
+  t.strictSame(await read(), { ...working, status: 'done', completed_at: iso(2000), result: { x: [] } })
+})
+
+t.test('another tenant sees a handoff as little as one that never was', async t => {
+  const service = await testApp(t)
+  const { call, dump } = service
+  const id = await passed(service)
+  const before = await dump()
+  for (const [method, path] of [['GET', 'status'], ['GET', 'catch'], ['POST', 'done']] as const) {
+    const theirs = isProblem(t, await call('foreignAlice', method, `/api/${path}/${id}`), 404, 'not_found')
+    const nobodys = isProblem(t, await call('alice', method, `/api/${path}/${randomId()}`), 404, 'not_found')
+    t.strictSame({ ...theirs, request_id: '' }, { ...nobodys, request_id: '' }, 'the very same answer')
+  }
+  t.strictSame(await dump(), before)
+})
+
+t.test('a pending handoff is expired from the millisecond of expires_at, swept or not', async t => {
+  const service = await testApp(t)
+  const { call, setClock, store } = service
+  const start = Date.now() - 3600_000
+  await setClock(start)
+  const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]
+  const status = async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json().status
+  await setClock(start + 59_999)
+  t.equal(await status(late), 'pending')
+  t.equal((await call('bob', 'GET', `/api/catch/${inTime}`)).statusCode, 200)
+  await setClock(start + 60_000)
+  for (const swept of [false, true]) {
+    if (swept) t.equal((await store.handoffs.sweep(late.slice(0, 3), 100)).expired, 1)
+    t.equal(await status(late), 'expired')
+    t.equal(isProblem(t, await call('bob', 'GET', `/api/catch/${late}`), 410, 'expired').handoff_status, 'expired')
+  }
+  t.equal(await status(inTime), 'caught', 'work goes on when the pickup window has closed')
+})
+
+t.test('caught work is expired from the millisecond of its deadline', async t => {
+  const service = await testApp(t, { WORK_TTL: '30' })
+  const { call, setClock } = service
+  const start = Date.now() - 3600_000
+  await setClock(start)
+  const [inTime, late] = [await passed(service), await passed(service)]
+  for (const id of [inTime, late]) await call('bob', 'GET', `/api/catch/${id}`)
+  await setClock(start + 29_999)
+  t.equal((await call('bob', 'POST', `/api/done/${inTime}`)).statusCode, 200)
+  await setClock(start + 30_000)
+  t.match((await call('alice', 'GET', `/api/status/${late}`)).json(), { status: 'expired', caught_by: 'bob', completed_at: null })
+  isProblem(t, await call('bob', 'POST', `/api/done/${late}`), 410, 'expired')
+  isProblem(t, await call('bob', 'GET', `/api/catch/${late}`), 410, 'expired')
+  t.equal((await call('alice', 'GET', `/api/status/${inTime}`)).json().status, 'done')
+})
+
+t.test('a terminal handoff is readable for RETENTION, then gone by Redis’s own hand', async t => {
+  const service = await testApp(t, { RETENTION: '2' })
+  const { call, dump } = service
+  const [expiring, finished] = [await passed(service, { expires_in: 1 }), await passed(service)]
+  await call('bob', 'GET', `/api/catch/${finished}`)
+  await call('bob', 'POST', `/api/done/${finished}`)
+  const read = (id: string) => call('alice', 'GET', `/api/status/${id}`)
+  t.equal((await read(finished)).json().status, 'done')
+  t.ok(await until(async () => (await read(expiring)).json().status === 'expired'), 'it can be read as expired')
+  for (const id of [expiring, finished]) {
+    t.ok(await until(async () => (await read(id)).statusCode === 404))
+    isProblem(t, await call('bob', 'GET', `/api/catch/${id}`), 404, 'not_found')
+    isProblem(t, await call('bob', 'POST', `/api/done/${id}`), 404, 'not_found')
+  }
+  t.notOk(Object.keys(await dump()).some(key => key.includes(':h:')))
+})

@@ -1,0 +1,38 @@
+import t from 'tap'
+import { testApp, secrets } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { listen, wire } from '../helpers/wire.ts'
+
+const head = `Host: x\r\nAuthorization: Bearer ${secrets.alice}\r\n`
+const upload = `POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\n`
+
+// The true ten seconds, all slow ones side by side.
+t.test('a request that isn’t there whole within 10 s is a 408, and its connection ends', async t => {
+  const { app, call, dump } = await testApp(t)
+  const port = await listen(app)
+  const slow: Record<string, { start: string, more: string }> = {
+    'headers that stop': { start: 'GET /api/status/x HTTP/1.1\r\nHost: x\r\n', more: '' },
+    'headers that drip': { start: 'GET /api/status/x HTTP/1.1\r\nHost: x\r\n', more: 'X: y\r\n' },
+    'a body that stops': { start: `${upload}Content-Length: 100\r\n\r\n{"task":"t"}`, more: '' },
+    'a body that drips': { start: `${upload}Content-Length: 100\r\n\r\n{"task":"t"}`, more: ' ' },
+    'chunks that drip': { start: `${upload}Transfer-Encoding: chunked\r\n\r\nc\r\n{"task":"t"}\r\n`, more: '1\r\n \r\n' },
+  }
+  const began = performance.now()
+  await Promise.all(Object.entries(slow).map(async ([name, { start, more }]) => {
+    const { send, answer, ended } = await wire(t, port)
+    const drip = setInterval(() => send(more), 500)
+    send(start)
+    try {
+      const heard = await answer()
+      isProblem(t, heard, 408, 'request_timeout', name)
+      const after = performance.now() - began
+      t.ok(after > 9000 && after < 11_500, `${name}: after ${Math.round(after)} ms`)
+      t.equal(heard.headers.connection, 'close')
+      await ended
+    } finally {
+      clearInterval(drip)
+    }
+  }))
+  t.strictSame(await dump(), {}, 'nothing was passed')
+  t.equal((await call('alice', 'POST', '/api/pass', { task: 't' })).statusCode, 201)
+})
