@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 import { HandoffService } from './handoff/service.ts'
 import { useAuth } from './http/auth.ts'
@@ -10,7 +10,8 @@ import { useDraining } from './http/drain.ts'
 import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
-import { answerError } from './http/problem.ts'
+import { answerErrors } from './http/problem.ts'
+import type { FaultLog } from './http/problem.ts'
 import { requestId } from './http/request-id.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
@@ -28,15 +29,14 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 export interface AppDependencies {
   store: Pick<Store, 'handoffs' | 'whyNotReady'>
   keys: ApiKeys
-  /** pino's, or false for none. */
-  log: FastifyBaseLogger | false
+  log: FaultLog
 }
 
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
 export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
+  const answerError = answerErrors(log)
   const app = Fastify({
     ...serverOptions(config),
-    ...(log === false ? { logger: false } : { loggerInstance: log }),
     genReqId: requestId,
     frameworkErrors: answerError,
   })

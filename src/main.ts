@@ -51,6 +51,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   onInterrupt(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
   store.sweeper.start()
+  log.info({ address }, 'listening')
   if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
   if (keys.count === 0) log.warn('neither API_KEYS nor APPROVER_KEYS is set: every request will be refused')
 }

@@ -36,10 +36,21 @@ export function problemText (problem: Problem, requestId: string): string {
   })
 }
 
+/** Where faults of ours are told. */
+export interface FaultLog {
+  error (details: object, message: string): void
+}
+
 /** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. */
-export function answerError (error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const problem = asProblem(error)
-  if (problem.code === 'internal_error') request.log.error({ err: error }, 'a fault of ours')
+export function answerErrors (log: FaultLog) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const problem = asProblem(error)
+    if (problem.code === 'internal_error') log.error({ err: error, request_id: request.id }, 'a fault of ours')
+    answerProblem(problem, request, reply)
+  }
+}
+
+function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
   reply
     .code(errorTable[problem.code].status)
     .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })

@@ -75,25 +75,22 @@ export class Call {
     this.#owner.failed(this, error)
   }
 
-  toWritable (): string | Buffer {
+  /** What ioredis hands to the outlet that it was given with the call (store/outlet.ts), which asks for the head and the bytes. */
+  toWritable (): this {
+    return this
+  }
+  // --- as far as here
+
+  /** The command's RESP text, without its last argument where that is bytes. ASCII, as scripts are (test/lua/headers). */
+  head (): string {
     const { script, keys, texts, bytes } = this
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
     let head = `*${count}\r\n` + (this.withSource
-      ? `$4\r\nEVAL\r\n$${Buffer.byteLength(script.source)}\r\n${script.source}\r\n`
+      ? `$4\r\nEVAL\r\n$${script.source.length}\r\n${script.source}\r\n`
       : `$7\r\nEVALSHA\r\n$40\r\n${script.sha1}\r\n`) + `$1\r\n${keys.length}\r\n`
     for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
     if (script.writes) head += `$13\r\n${this.deadline}\r\n`
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
-    return bytes === undefined ? head : withBytes(head, bytes)
+    return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
-}
-
-/** The head, then the last argument's bytes, in one piece. */
-function withBytes (head: string, bytes: Buffer): Buffer {
-  const start = `${head}$${bytes.length}\r\n`
-  const whole = Buffer.allocUnsafe(Buffer.byteLength(start) + bytes.length + 2)
-  const at = whole.write(start)
-  whole.set(bytes, at)
-  whole.write('\r\n', at + bytes.length)
-  return whole
 }

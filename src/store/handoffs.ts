@@ -92,10 +92,11 @@ export class Handoffs {
   }
 }
 
-/** A script's reply: its tag as text, then what the tag's line in the script's header says. */
+/** A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy. */
 function tagged (reply: unknown): [string, ...unknown[]] {
-  const [tag, ...rest] = reply as [Buffer, ...unknown[]]
-  return [tag.toString('latin1'), ...rest]
+  const parts = reply as [Buffer | string, ...unknown[]]
+  parts[0] = parts[0].toString('latin1')
+  return parts as [string, ...unknown[]]
 }
 
 /** Field `s` of a handoff's hash; lua/lib/record.lua says what its words are. */

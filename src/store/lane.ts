@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { Call } from './call.ts'
 import type { CallOwner } from './call.ts'
+import { Outlet } from './outlet.ts'
 import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
@@ -23,7 +24,7 @@ const passing = /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCK
 const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)\b/
 
 /**
- * One connection's script calls. A tick's calls leave in one write (the stream is corked until the tick ends); a call whose
+ * One connection's script calls. A tick's calls leave in one write; a call whose
  * connection broke, or whose server could not serve it just now, is asked again for as long as its budget lasts. That is safe
  * because every transition carries the token of its operation and recognises it when it comes twice. A call that was given up
  * cannot happen much later behind everyone's back: it carries its deadline in Redis time, and its script refuses after that.
@@ -34,7 +35,8 @@ export class Lane implements CallOwner {
   #open: Call[] = []
   /** Calls to ask when the connection is ready. */
   #parked: Call[] = []
-  #corked = false
+  readonly #outlet = new Outlet()
+  #sending = false
   #ready = false
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
@@ -80,19 +82,18 @@ export class Lane implements CallOwner {
       return
     }
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
-    this.#cork()
-    this.#redis.sendCommand(call as never)
+    // ioredis notes the call as asked and writes it to the outlet, not to the socket.
+    this.#redis.sendCommand(call as never, this.#outlet as never)
+    this.#sendSoon()
   }
 
-  /** Holds the stream's writes until the tick ends, so that all of the tick's calls leave in one. */
-  #cork (): void {
-    if (this.#corked) return
-    const stream = this.#redis.stream
-    this.#corked = true
-    stream.cork()
+  /** Sends what this tick asks, once it has asked all. A socket that is gone by then has its calls parked by `failed`. */
+  #sendSoon (): void {
+    if (this.#sending) return
+    this.#sending = true
     setImmediate(() => {
-      this.#corked = false
-      stream.uncork()
+      this.#sending = false
+      this.#redis.stream.write(this.#outlet.take())
     })
   }
 

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
-import { testStore } from './redis.ts'
+import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
 /** Secrets by who has them. */
@@ -32,7 +32,7 @@ export interface TestApp extends TestStore {
 export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
   const config = loadConfig({ ...testKeys, ...env })
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: false })
+  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: quiet })
   t.teardown(() => app.close())
   return {
     ...store,

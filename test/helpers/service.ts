@@ -28,7 +28,7 @@ export async function npmStart (t: Test, env: Record<string, string>, cwd = proj
   const address = new Promise<string>((resolve, reject) => {
     const take = (chunk: Buffer) => {
       output += chunk
-      const said = env.REDIS_URL ? /Server listening at (http:[^"]+)/ : /address +(http:\S+)[^]*A first call[^]*\}'/
+      const said = env.REDIS_URL ? /"address":"(http:[^"]+)","msg":"listening"/ : /address +(http:\S+)[^]*A first call[^]*\}'/
       const found = said.exec(output)
       if (found) resolve(found[1]!)
     }

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { Call } from '../../src/store/call.ts'
+import { Outlet } from '../../src/store/outlet.ts'
 import type { Script } from '../../src/store/scripts.ts'
 
 const script: Script = {
@@ -31,7 +32,9 @@ async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<
         return Reflect.set(target, name, value, target)
       }
     })
-    redis.sendCommand(watched as never)
+    const outlet = new Outlet()
+    redis.sendCommand(watched as never, outlet as never)
+    redis.stream.write(outlet.take())
   })
   return { reply, read }
 }
