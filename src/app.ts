@@ -55,7 +55,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   })
   await app.register(async api => {
     api.addHook('onRequest', (request, reply, done) => {
-      reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' })
+      reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
     await useAuth(api, keys)

@@ -1,7 +1,8 @@
-import type { HandoffRecord, Approval, Status } from '../handoff/handoff.ts'
+import type { HandoffRecord } from '../handoff/handoff.ts'
 import { memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lane } from './lane.ts'
+import { parseRecord, tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
 /** Milliseconds. */
@@ -45,46 +46,37 @@ export class Handoffs {
     this.#retention = String(lifetimes.retention)
   }
 
-  async pass (handoff: NewHandoff): Promise<PassReply> {
+  pass (handoff: NewHandoff): Promise<PassReply> {
     const { tag, tenant } = handoff
     const member = memberOf(tenant, handoff.id)
-    const keys = [this.#keys.handoff(tag, member), this.#keys.due(tag)]
+    const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
     const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member]
-    const [outcome, createdAt, expiresAt] = tagged(await this.#lane.call(this.#scripts.pass, keys, texts, handoff.payload))
-    if (outcome === 'reused') return { outcome }
-    return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number }
+    return this.#lane.call(this.#scripts.pass, keys, texts, readPass, handoff.payload)
   }
 
-  async catch (place: Place, token: string, agent: string): Promise<CatchReply> {
+  catch (place: Place, token: string, agent: string): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#workTtl, this.#retention, member]
-    const [outcome, createdAt, payload] = tagged(await this.#lane.call(this.#scripts.catch, this.#liveKeys(place.tag, member), texts))
-    if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
-    return { outcome, createdAt: createdAt as number, payload: payload as Buffer }
+    return this.#lane.call(this.#scripts.catch, this.#liveKeys(place.tag, member), texts, readCatch)
   }
 
   /** @param result JSON text; empty for none */
-  async done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
+  done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#retention, member]
-    const [outcome, completedAt] = tagged(await this.#lane.call(this.#scripts.done, this.#liveKeys(place.tag, member), texts, result))
-    if (completedAt === undefined) return { outcome: outcome as DoneRefusal }
-    return { outcome: outcome as 'done', completedAt: completedAt as number }
+    return this.#lane.call(this.#scripts.done, this.#liveKeys(place.tag, member), texts, readDone, result)
   }
 
-  async status (place: Place): Promise<StatusReply> {
+  status (place: Place): Promise<StatusReply> {
     const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
-    const [outcome, now, record, result] = tagged(await this.#lane.call(this.#scripts.status, [key], []))
-    if (outcome === 'not_found') return { outcome }
-    return { outcome: 'found', now: now as number, record: parseRecord(String(record)), result: (result ?? null) as Buffer | null }
+    return this.#lane.call(this.#scripts.status, [key], [], readStatus)
   }
 
   /** Expires what is due in one partition, at most `limit` handoffs. */
-  async sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
-    const [, lookedAt, expired] = tagged(await this.#lane.call(this.#scripts.sweep, [this.#keys.due(tag)],
-      [this.#keys.partition(tag), String(limit)]))
-    return { lookedAt: lookedAt as number, expired: expired as number }
+  sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
+    const texts = [this.#keys.partition(tag), String(limit)]
+    return this.#lane.call(this.#scripts.sweep, [this.#keys.due(tag)], texts, readSweep)
   }
 
   #liveKeys (tag: string, member: string): string[] {
@@ -92,23 +84,31 @@ export class Handoffs {
   }
 }
 
-/** A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy. */
-function tagged (reply: unknown): [string, ...unknown[]] {
-  const parts = reply as [Buffer | string, ...unknown[]]
-  parts[0] = parts[0].toString('latin1')
-  return parts as [string, ...unknown[]]
+function readPass (reply: unknown): PassReply {
+  const [outcome, createdAt, expiresAt] = tagged(reply)
+  if (outcome === 'reused') return { outcome }
+  return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number }
 }
 
-/** Field `s` of a handoff's hash; lua/lib/record.lua says what its words are. */
-export function parseRecord (text: string): HandoffRecord {
-  const [status, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = text.split(' ')
-  return {
-    status: status as Status,
-    approval: approval as Approval,
-    createdAt: Number(createdAt),
-    expiresAt: Number(expiresAt),
-    passedBy: passedBy as string,
-    caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
-    completedAt: completedAt === undefined ? null : Number(completedAt),
-  }
+function readCatch (reply: unknown): CatchReply {
+  const [outcome, createdAt, payload] = tagged(reply)
+  if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
+  return { outcome, createdAt: createdAt as number, payload: payload as Buffer }
+}
+
+function readDone (reply: unknown): DoneReply {
+  const [outcome, completedAt] = tagged(reply)
+  if (completedAt === undefined) return { outcome: outcome as DoneRefusal }
+  return { outcome: outcome as 'done', completedAt: completedAt as number }
+}
+
+function readStatus (reply: unknown): StatusReply {
+  const [outcome, now, record, result] = tagged(reply)
+  if (outcome === 'not_found') return { outcome }
+  return { outcome: 'found', now: now as number, record: parseRecord(record), result: (result ?? null) as Buffer | null }
+}
+
+function readSweep (reply: unknown): { lookedAt: number, expired: number } {
+  const [, lookedAt, expired] = tagged(reply)
+  return { lookedAt: lookedAt as number, expired: expired as number }
 }

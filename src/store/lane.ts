@@ -54,13 +54,14 @@ export class Lane implements CallOwner {
   /**
    * Runs a script.
    * @param texts its arguments after the deadline, ASCII
+   * @param decode reads its reply, as RESP2 gives it
    * @param bytes its last argument where that is bytes
-   * @returns its reply as RESP2 gives it
+   * @returns what `decode` made of the reply
    * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
    */
-  call (script: Script, keys: readonly string[], texts: readonly string[], bytes?: Buffer): Promise<unknown> {
+  call<T> (script: Script, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
     return new Promise((resolve, reject) => {
-      const call = new Call(this, script, keys, texts, bytes, performance.now() + callBudget, resolve, reject)
+      const call = new Call(this, script, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
       this.#open.push(call)
       this.#lookout ??= setInterval(() => this.#giveUpLate(), lookAround)
       this.#ask(call)
@@ -93,7 +94,8 @@ export class Lane implements CallOwner {
     this.#sending = true
     setImmediate(() => {
       this.#sending = false
-      this.#redis.stream.write(this.#outlet.take())
+      const bytes = this.#outlet.take()
+      this.#redis.stream.write(bytes, () => this.#outlet.giveBack(bytes))
     })
   }
 

@@ -1,4 +1,5 @@
 import type { Lane } from './lane.ts'
+import { tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
 /** Names in Redis that one holder has at a time, for a while. */
@@ -15,8 +16,7 @@ export class Leases {
   }
 
   /** Takes or renews the lease for so many milliseconds. @returns whether it is ours from now on */
-  async take (key: string, duration: number): Promise<boolean> {
-    const [outcome] = await this.#lane.call(this.#scripts.lease, [key], [this.#holder, String(duration)]) as [Buffer]
-    return outcome.toString('latin1') === 'held'
+  take (key: string, duration: number): Promise<boolean> {
+    return this.#lane.call(this.#scripts.lease, [key], [this.#holder, String(duration)], reply => tagged(reply)[0] === 'held')
   }
 }

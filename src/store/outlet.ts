@@ -1,9 +1,14 @@
 import type { Call } from './call.ts'
 
+/** A tick's bytes at most times; more take a buffer of their own. */
+const usualSize = 64 * 1024
+
 /** Where a lane's calls are written in a tick: kept until it ends, then sent as one piece, in one write. */
 export class Outlet {
   #parts: Array<string | Buffer> = []
   #length = 0
+  /** Used again and again: a new one each tick is work for the garbage collector. Undefined while the socket has it. */
+  #usual: Buffer | undefined = Buffer.allocUnsafeSlow(usualSize)
 
   /** What ioredis calls with what a command's `toWritable` gave. */
   write (call: Call): void {
@@ -13,9 +18,9 @@ export class Outlet {
     this.#add('\r\n')
   }
 
-  /** The bytes of all calls since the last time, for one write to the socket. */
+  /** The bytes of all calls since the last time, for one write to the socket; give them back when they are written. */
   take (): Buffer {
-    const whole = Buffer.allocUnsafe(this.#length)
+    const whole = this.#room(this.#length)
     let at = 0
     for (const part of this.#parts) {
       if (typeof part === 'string') {
@@ -28,6 +33,17 @@ export class Outlet {
     this.#parts = []
     this.#length = 0
     return whole
+  }
+
+  giveBack (bytes: Buffer): void {
+    if (bytes.buffer.byteLength === usualSize) this.#usual = Buffer.from(bytes.buffer)
+  }
+
+  #room (length: number): Buffer {
+    const usual = this.#usual
+    if (usual === undefined || length > usualSize) return Buffer.allocUnsafeSlow(length)
+    this.#usual = undefined
+    return usual.subarray(0, length)
   }
 
   #add (part: string | Buffer): void {

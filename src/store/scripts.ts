@@ -12,6 +12,9 @@ export interface Script {
   readonly name: ScriptName
   readonly source: string
   readonly sha1: string
+  /** The command's name and the script, in RESP: by its digest, and by its text. */
+  readonly evalsha: string
+  readonly eval: string
   /** May it write? Then its first argument is the call's deadline in Redis time, which the lane puts there. */
   readonly writes: boolean
 }
@@ -38,7 +41,14 @@ function loadScript (name: ScriptName, shared: string): Script {
   const flags = text.slice(0, endOfFlags)
   const source = withoutComments(`${flags}\n${shared}${text.slice(endOfFlags + 1)}`)
   const sha1 = createHash('sha1').update(source).digest('hex')
-  return { name, source, sha1, writes: !flags.includes('no-writes') }
+  return {
+    name,
+    source,
+    sha1,
+    evalsha: `$7\r\nEVALSHA\r\n$40\r\n${sha1}\r\n`,
+    eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
+    writes: !flags.includes('no-writes'),
+  }
 }
 
 /** Whole-line comments stay here: the text crosses the network whenever a server has lost its scripts. */

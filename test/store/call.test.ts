@@ -4,11 +4,14 @@ import { Call } from '../../src/store/call.ts'
 import { Outlet } from '../../src/store/outlet.ts'
 import type { Script } from '../../src/store/scripts.ts'
 
+const source = 'return {KEYS[1], ARGV[1], ARGV[2] or false, 7}'
 const script: Script = {
   name: 'pass',
   writes: false,
   sha1: '0'.repeat(40),
-  source: 'return {KEYS[1], ARGV[1], ARGV[2] or false, 7}',
+  source,
+  evalsha: `$7\r\nEVALSHA\r\n$40\r\n${'0'.repeat(40)}\r\n`,
+  eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
 }
 
 /** What ioredis 6 reads of a command on the way out and back. More than this after an upgrade: see that Call has it. */
@@ -19,7 +22,7 @@ async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
     const owner = { answered: (call: Call, reply: unknown) => resolve(reply), failed: (call: Call, error: Error) => reject(error) }
-    const call = new Call(owner, script, ['key'], ['text'], bytes, 0, () => {}, () => {})
+    const call = new Call(owner, script, ['key'], ['text'], bytes, reply => reply, 0, () => {}, () => {})
     call.withSource = withSource
     const watched = new Proxy(call, {
       get (target, name) {

@@ -1,0 +1,24 @@
+import type { Approval, HandoffRecord, Status } from '../handoff/handoff.ts'
+
+/** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
+
+/** A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy. */
+export function tagged (reply: unknown): [string, ...unknown[]] {
+  const parts = reply as [Buffer | string, ...unknown[]]
+  parts[0] = parts[0].toString('latin1')
+  return parts as [string, ...unknown[]]
+}
+
+/** Field `s` of a handoff's hash. */
+export function parseRecord (text: unknown): HandoffRecord {
+  const [status, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
+  return {
+    status: status as Status,
+    approval: approval as Approval,
+    createdAt: Number(createdAt),
+    expiresAt: Number(expiresAt),
+    passedBy: passedBy as string,
+    caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
+    completedAt: completedAt === undefined ? null : Number(completedAt),
+  }
+}
