@@ -1,0 +1,36 @@
+# The service without a Redis of its own:
+#
+#   docker build -t handoff .          (podman build --format docker …, else Podman leaves the health check out)
+#   docker run -p 8080:8080 -e REDIS_URL=redis://… -e API_KEYS=name:secret -e BASE_URL=https://… handoff
+#
+# Without REDIS_URL it ends with a line that says so; without BASE_URL its links read http://0.0.0.0:8080.
+# Stop it with a time-out above DRAIN_TIMEOUT (15 s): docker stop -t 20.
+
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY tsconfig.json ./
+COPY src ./src
+RUN npm run build
+
+# Apart from the build, so that a change of the sources doesn't install anything anew.
+FROM node:22-bookworm-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts
+
+FROM node:22-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0
+WORKDIR /app
+COPY --from=dependencies /app/node_modules ./node_modules
+COPY --from=build /app/dist ./dist
+COPY lua ./lua
+COPY package.json LICENSE ./
+# All of it stays root's: the service writes no file.
+USER node
+EXPOSE 8080
+# Whether the process answers, not whether Redis does (that is /readyz): starting it anew brings no Redis back.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 8080}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "dist/main.js"]

@@ -1,0 +1,124 @@
+import { spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import type { Test } from 'tap'
+import { GenericContainer, Network, Wait, getContainerRuntimeClient } from 'testcontainers'
+import type { StartedTestContainer } from 'testcontainers'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const image = `localhost/handoff-test:${process.pid}`
+const secrets = { alice: 'alice-secret-0123456789', bob: 'bob-secret-0123456789' }
+const minute = 60_000
+
+t.setTimeout(10 * minute)
+const engine = await getContainerRuntimeClient().catch(() => undefined)
+if (engine === undefined) t.plan(0, 'no container engine answers: the image is neither built nor run')
+else await testImage(engine.container.dockerode)
+
+type Dockerode = NonNullable<typeof engine>['container']['dockerode']
+
+async function testImage (docker: Dockerode): Promise<void> {
+  t.teardown(() => docker.getImage(image).remove({ force: true }))
+  await build(docker)
+
+  t.test('beside a Redis', async t => {
+    const service = await startBesideRedis(t)
+    await t.test('the image holds the service and nothing else', t => holdsNothingElse(t, service))
+    await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
+    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
+    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+  })
+
+  // A service that finds a Redis after all would go on for ever.
+  t.test('without REDIS_URL one line says so', { timeout: minute }, async t => {
+    const container = await docker.createContainer({ Image: image })
+    t.teardown(() => container.remove({ force: true }))
+    await container.start()
+    t.match(await container.wait(), { StatusCode: 1 })
+    t.match(await stderrOf(container, docker), /^There is no redis-server to use: [^\n]*REDIS_URL[^\n]*\n$/)
+  })
+}
+
+async function build (docker: Dockerode): Promise<void> {
+  const needed = ['.dockerignore', 'Dockerfile', 'LICENSE', 'lua', 'package-lock.json', 'package.json', 'src', 'tsconfig.json']
+  const context = spawn('tar', ['-c', ...needed], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  // The network of this machine, so that npm reaches its registry in there as it does here.
+  const output = await text(await docker.buildImage(context.stdout, { t: image, networkmode: 'host' }))
+  const steps: Array<{ stream?: string, error?: string }> = output.trim().split('\n').map(line => JSON.parse(line))
+  if (steps.some(step => step.error !== undefined)) throw new Error(steps.map(step => step.stream ?? step.error).join(''))
+}
+
+async function startBesideRedis (t: Test): Promise<StartedTestContainer> {
+  const network = await new Network().start()
+  t.teardown(() => network.stop())
+  // Only the service asks for it, but Podman takes a port that is not to be published for one that is yet to be.
+  const redis = await new GenericContainer('redis:7').withNetwork(network).withNetworkAliases('redis').withExposedPorts(6379).start()
+  t.teardown(() => redis.stop())
+  const service = await new GenericContainer(image)
+    .withNetwork(network)
+    .withExposedPorts(8080)
+    .withEnvironment({ REDIS_URL: 'redis://redis:6379', API_KEYS: Object.entries(secrets).map(entry => entry.join(':')).join() })
+    .withWaitStrategy(Wait.forHttp('/readyz', 8080))
+    .start()
+  t.teardown(() => service.stop())
+  return service
+}
+
+async function holdsNothingElse (t: Test, service: StartedTestContainer): Promise<void> {
+  const sh = async (script: string, user: string) => (await service.exec(['sh', '-c', script], { user })).stdout.trim()
+  t.equal((await service.exec(['id', '-un'])).stdout.trim(), 'node')
+  t.equal(await sh('find /app -writable | head', 'node'), '', 'the service cannot change itself')
+  t.equal(await sh('ls -A /app | sort | xargs', 'root'), 'LICENSE dist lua node_modules package.json')
+  t.equal(await sh('command -v tsc tsx tap gcc cc make', 'root'), '')
+  t.equal(await sh('ls -A /root/.npm /home/node/.npm 2>/dev/null', 'root'), '', 'no cache of npm')
+  // By the lock file, since a package may be a tool of ours and a part of what the service runs on.
+  const { packages } = JSON.parse(await readFile(new URL('../package-lock.json', import.meta.url), 'utf8'))
+  const installed = (await sh('ls -d node_modules/* node_modules/@*/*', 'root')).split('\n')
+  t.ok(installed.includes('node_modules/fastify'))
+  t.strictSame(installed.filter(path => packages[path]?.dev), [])
+}
+
+async function carriesHandoff (t: Test, service: StartedTestContainer): Promise<void> {
+  const call = async (who: keyof typeof secrets, path: string, body?: object) => {
+    const response = await fetch(`http://${service.getHost()}:${service.getMappedPort(8080)}${path}`, {
+      headers: { authorization: `Bearer ${secrets[who]}`, ...body && { 'content-type': 'application/json' } },
+      ...body && { method: 'POST', body: JSON.stringify(body) },
+    })
+    return { status: response.status, body: await response.json() as Record<string, unknown> }
+  }
+  const passed = await call('alice', '/api/pass', { task: 'count', output: { rows: 3 } })
+  t.match(passed, { status: 201, body: { status: 'pending' } })
+  const id = passed.body.handoff_id
+  t.match(await call('bob', `/api/catch/${id}`), { status: 200, body: { status: 'caught', task: 'count', output: { rows: 3 } } })
+  t.match(await call('bob', `/api/done/${id}`, { output: { sum: 6 } }), { status: 200, body: { status: 'done' } })
+  t.match(await call('alice', `/api/status/${id}`), { status: 200, body: { status: 'done', caught_by: 'bob', result: { sum: 6 } } })
+}
+
+/** Runs the image's own check as an engine would: Podman leaves its timing to systemd, which not every machine has. */
+async function checksHealth (t: Test, service: StartedTestContainer, docker: Dockerode): Promise<void> {
+  const { Config } = await docker.getContainer(service.getId()).inspect() as { Config: { Healthcheck?: { Test: string[] } } }
+  const [form, ...command] = Config.Healthcheck?.Test ?? []
+  t.equal(form, 'CMD')
+  t.match(await service.exec(command), { exitCode: 0 })
+  t.match(await service.exec(command, { env: { PORT: '9' } }), { exitCode: 1 }, 'where nobody listens')
+}
+
+async function endsByItself (t: Test, service: StartedTestContainer, docker: Dockerode): Promise<void> {
+  // After that time the engine kills it, and the exit code is 137.
+  const drainTimeout = 15_000
+  await service.stop({ remove: false, timeout: drainTimeout })
+  const container = docker.getContainer(service.getId())
+  t.teardown(() => container.remove())
+  t.match((await container.inspect()).State, { Running: false, ExitCode: 0 })
+}
+
+async function stderrOf (container: ReturnType<Dockerode['getContainer']>, docker: Dockerode): Promise<string> {
+  const log = await container.logs({ follow: true, stderr: true })
+  const stderr = new PassThrough()
+  docker.modem.demuxStream(log, new PassThrough(), stderr)
+  log.on('end', () => stderr.end()).on('error', error => stderr.destroy(error))
+  return await text(stderr)
+}
