@@ -84,14 +84,15 @@ export class Call {
     this.#owner.failed(this, error)
   }
 
-  /** What ioredis hands to the outlet that it was given with the call (store/outlet.ts), which asks for the head and the bytes. */
-  toWritable (): this {
-    return this
+  /** The command in RESP. */
+  toWritable (): string | Buffer {
+    const head = this.#head()
+    return this.bytes === undefined ? head : withBytes(head, this.bytes)
   }
   // --- as far as here
 
-  /** The command's RESP text, without its last argument where that is bytes. ASCII, as scripts are (test/lua/headers). */
-  head (): string {
+  /** The command without its last argument where that is bytes. ASCII, as scripts are (test/lua/headers). */
+  #head (): string {
     const { script, keys, texts, bytes } = this
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
     let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$1\r\n${keys.length}\r\n`
@@ -100,4 +101,13 @@ export class Call {
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
+}
+
+/** The head and the last argument, in one piece. */
+function withBytes (head: string, bytes: Buffer): Buffer {
+  const whole = Buffer.allocUnsafe(head.length + bytes.length + 2)
+  whole.write(head, 'latin1')
+  whole.set(bytes, head.length)
+  whole.write('\r\n', head.length + bytes.length, 'latin1')
+  return whole
 }

@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis'
 import { Call } from './call.ts'
 import type { CallOwner } from './call.ts'
-import { Outlet } from './outlet.ts'
 import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
@@ -35,8 +34,7 @@ export class Lane implements CallOwner {
   #open: Call[] = []
   /** Calls to ask when the connection is ready. */
   #parked: Call[] = []
-  readonly #outlet = new Outlet()
-  #sending = false
+  #corked = false
   #ready = false
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
@@ -83,19 +81,22 @@ export class Lane implements CallOwner {
       return
     }
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
-    // ioredis notes the call as asked and writes it to the outlet, not to the socket.
-    this.#redis.sendCommand(call as never, this.#outlet as never)
-    this.#sendSoon()
+    this.#cork()
+    this.#redis.sendCommand(call as never)
   }
 
-  /** Sends what this tick asks, once it has asked all. A socket that is gone by then has its calls parked by `failed`. */
-  #sendSoon (): void {
-    if (this.#sending) return
-    this.#sending = true
+  /**
+   * Holds the stream's writes until the tick ends, so that all of the tick's calls leave in one. They stand in the stream in
+   * the order that ioredis notes them in, its own commands among them: a reply can't come to another's call.
+   */
+  #cork (): void {
+    if (this.#corked) return
+    const stream = this.#redis.stream
+    this.#corked = true
+    stream.cork()
     setImmediate(() => {
-      this.#sending = false
-      const bytes = this.#outlet.take()
-      this.#redis.stream.write(bytes, () => this.#outlet.giveBack(bytes))
+      this.#corked = false
+      stream.uncork()
     })
   }
 

@@ -1,7 +1,6 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { Call } from '../../src/store/call.ts'
-import { Outlet } from '../../src/store/outlet.ts'
 import type { Script } from '../../src/store/scripts.ts'
 
 const source = 'return {KEYS[1], ARGV[1], ARGV[2] or false, 7}'
@@ -35,9 +34,7 @@ async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<
         return Reflect.set(target, name, value, target)
       }
     })
-    const outlet = new Outlet()
-    redis.sendCommand(watched as never, outlet as never)
-    redis.stream.write(outlet.take())
+    redis.sendCommand(watched as never)
   })
   return { reply, read }
 }

@@ -37,6 +37,21 @@ t.test('a tick’s calls leave in one write', async t => {
   t.ok(used < 20, `100 calls took the server ${used} reads`)
 })
 
+t.test('among other commands on its connection each call gets its own reply', async t => {
+  const { url } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  await pass(store.handoffs) // so that the server knows both scripts, and runs them in the order they are asked
+  // Readiness asks a script and INFO of the same connection; so does the lane itself, for the time.
+  const mixed = await Promise.all(Array.from({ length: 300 }, async (_, n) => {
+    if (n % 3 === 0) return await store.whyNotReady() === null
+    const place = newPlace()
+    const [passed, status] = await Promise.all([pass(store.handoffs, place), store.handoffs.status(place)])
+    return passed.outcome === 'passed' && status.outcome === 'found' && status.record.createdAt === passed.createdAt
+  }))
+  t.ok(mixed.every(right => right), `${mixed.filter(right => !right).length} were wrong`)
+})
+
 t.test('replies cut off: nothing lost, nothing twice, no false conflict', async t => {
   const { url, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
