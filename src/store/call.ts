@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import type { Script } from './scripts.ts'
 
 /** What a lane does with a call's reply or error. */
@@ -84,10 +85,13 @@ export class Call {
     this.#owner.failed(this, error)
   }
 
-  /** The command in RESP. */
-  toWritable (): string | Buffer {
+  /** The command in RESP. What comes before the last piece is written here already: bytes needn't be copied to stand behind text. */
+  toWritable (stream: Writable): string {
     const head = this.#head()
-    return this.bytes === undefined ? head : withBytes(head, this.bytes)
+    if (this.bytes === undefined) return head
+    stream.write(head)
+    stream.write(this.bytes)
+    return '\r\n'
   }
   // --- as far as here
 
@@ -101,13 +105,4 @@ export class Call {
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
-}
-
-/** The head and the last argument, in one piece. */
-function withBytes (head: string, bytes: Buffer): Buffer {
-  const whole = Buffer.allocUnsafe(head.length + bytes.length + 2)
-  whole.write(head, 'latin1')
-  whole.set(bytes, head.length)
-  whole.write('\r\n', head.length + bytes.length, 'latin1')
-  return whole
 }

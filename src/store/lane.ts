@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { batchWrites } from './batched-writes.ts'
 import { Call } from './call.ts'
 import type { CallOwner } from './call.ts'
 import type { Script } from './scripts.ts'
@@ -34,7 +35,6 @@ export class Lane implements CallOwner {
   #open: Call[] = []
   /** Calls to ask when the connection is ready. */
   #parked: Call[] = []
-  #corked = false
   #ready = false
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
@@ -43,7 +43,10 @@ export class Lane implements CallOwner {
 
   constructor (redis: Redis) {
     this.#redis = redis
-    redis.on('ready', () => { this.#learnClock().then(() => this.#resume(), () => {}) })
+    redis.on('ready', () => {
+      batchWrites(redis.stream)
+      this.#learnClock().then(() => this.#resume(), () => {})
+    })
     redis.on('close', () => { this.#ready = false })
     this.#clockTimer = setInterval(() => { if (this.#ready) this.#learnClock().catch(() => {}) }, clockRefresh)
     this.#clockTimer.unref()
@@ -81,23 +84,7 @@ export class Lane implements CallOwner {
       return
     }
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
-    this.#cork()
     this.#redis.sendCommand(call as never)
-  }
-
-  /**
-   * Holds the stream's writes until the tick ends, so that all of the tick's calls leave in one. They stand in the stream in
-   * the order that ioredis notes them in, its own commands among them: a reply can't come to another's call.
-   */
-  #cork (): void {
-    if (this.#corked) return
-    const stream = this.#redis.stream
-    this.#corked = true
-    stream.cork()
-    setImmediate(() => {
-      this.#corked = false
-      stream.uncork()
-    })
   }
 
   answered (call: Call, reply: unknown): void {
