@@ -27,6 +27,8 @@ export class Call {
   /** When it is given up, in this process's monotonic milliseconds. */
   readonly givenUpAt: number
   settled = false
+  /** Where its lane keeps it (store/open-calls.ts). */
+  place = 0
   /** The deadline that the script itself honours, in Redis time; set before each asking. */
   deadline = 0
   /** What stood in its way last; told when it is given up. */
@@ -51,7 +53,7 @@ export class Call {
     this.#refuse = refuse
   }
 
-  /** Ends the call with the script's reply. What comes later is dropped: a promise settles once. */
+  /** Ends the call with the script's reply. */
   settle (reply: unknown): void {
     this.settled = true
     try {

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import { batchWrites } from './batched-writes.ts'
 import { Call } from './call.ts'
 import type { CallOwner } from './call.ts'
+import { OpenCalls } from './open-calls.ts'
 import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
@@ -31,8 +32,7 @@ const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)\b/
  */
 export class Lane implements CallOwner {
   readonly #redis: Redis
-  /** Calls not known to be settled, oldest first. */
-  #open: Call[] = []
+  readonly #open = new OpenCalls()
   /** Calls to ask when the connection is ready. */
   #parked: Call[] = []
   #ready = false
@@ -63,7 +63,7 @@ export class Lane implements CallOwner {
   call<T> (script: Script, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
     return new Promise((resolve, reject) => {
       const call = new Call(this, script, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
-      this.#open.push(call)
+      this.#open.add(call)
       this.#lookout ??= setInterval(() => this.#giveUpLate(), lookAround)
       this.#ask(call)
     })
@@ -73,8 +73,7 @@ export class Lane implements CallOwner {
   close (): void {
     clearInterval(this.#lookout)
     clearInterval(this.#clockTimer)
-    for (const call of this.#open) if (!call.settled) call.refuse(new Unavailable('the service is stopping'))
-    this.#open = []
+    for (const call of this.#open) this.#end(call, new Unavailable('the service is stopping'))
     this.#parked = []
   }
 
@@ -93,6 +92,9 @@ export class Lane implements CallOwner {
       this.#again(call)
       return
     }
+    // Given up meanwhile: nobody waits for it.
+    if (call.settled) return
+    this.#open.remove(call)
     call.settle(reply)
   }
 
@@ -102,7 +104,7 @@ export class Lane implements CallOwner {
       call.withSource = true
       this.#ask(call)
     } else if (refusing.test(error.message)) {
-      call.refuse(new Unavailable(error.message))
+      this.#end(call, new Unavailable(error.message))
     } else if (error.name !== 'ReplyError') {
       // The connection broke; `ready` asks again.
       this.#parked.push(call)
@@ -110,8 +112,13 @@ export class Lane implements CallOwner {
       call.hindrance = error.message
       this.#again(call)
     } else {
-      call.refuse(error)
+      this.#end(call, error)
     }
+  }
+
+  #end (call: Call, error: Error): void {
+    this.#open.remove(call)
+    call.refuse(error)
   }
 
   /** Asks once more in a moment, with the time read anew. The lookout ends it when its budget is over. */
@@ -137,12 +144,11 @@ export class Lane implements CallOwner {
 
   #giveUpLate (): void {
     const now = performance.now()
-    this.#open = this.#open.filter(call => {
-      if (!call.settled && call.givenUpAt <= now) call.refuse(new Unavailable(call.hindrance))
-      return !call.settled
-    })
+    for (const call of this.#open) {
+      if (call.givenUpAt <= now) this.#end(call, new Unavailable(call.hindrance))
+    }
     this.#parked = this.#parked.filter(call => !call.settled)
-    if (this.#open.length > 0) return
+    if (this.#open.size > 0) return
     clearInterval(this.#lookout)
     this.#lookout = undefined
   }
