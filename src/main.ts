@@ -13,6 +13,8 @@ import { welcome } from './embedded/welcome.ts'
 import { ApiKeys } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
 
+const stopSignals = ['SIGINT', 'SIGTERM'] as const
+
 /** The process: settings, wiring, listening, signals, draining. */
 async function main (): Promise<void> {
   const config = loadConfig()
@@ -37,7 +39,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)])
   const app = await buildApp(config, { store, keys, log })
-  const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: ['SIGINT'] }, async ({ err }) => {
+  const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
     // Not ready at once, still serving until balancers have noticed (API.md, Errors).
@@ -48,7 +50,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     await embedded?.stop()
     log.info('stopped')
   })
-  onInterrupt(grace.close, () => process.exit(1))
+  onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
   store.sweeper.start()
   log.info({ address }, 'listening')
@@ -57,16 +59,17 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
 }
 
 /**
- * Ctrl-C, once to drain and once more to stop at once. Under `npm start` each comes twice, from the terminal and passed on by
- * npm, milliseconds apart: that is one wish.
+ * Once to drain, once more to stop at once. Under `npm start` each may come twice, milliseconds apart, to the whole group
+ * (from a terminal, from systemd) and passed on by npm: that is one wish.
  */
-function onInterrupt (first: () => void, second: () => void): void {
+function onStopSignal (first: () => void, second: () => void): void {
   let since: number | undefined
-  process.on('SIGINT', () => {
+  const stop = () => {
     if (since === undefined) first()
     else if (performance.now() - since > 500) second()
     since ??= performance.now()
-  })
+  }
+  for (const signal of stopSignals) process.on(signal, stop)
 }
 
 /** The keys made for this machine, as callers of the default tenant. */

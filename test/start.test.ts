@@ -90,6 +90,9 @@ t.test('killed with -9 and started again it has what is older than a second', as
   t.ok(await allGone(more))
   const third = await npmStart(t, { DATA_DIR })
   t.equal(await status(third, key, id), 200)
+  process.kill(-third.pid, 'SIGTERM') // to each of the group, as systemd does, and once more by npm
+  await third.ended
+  t.match(third.output(), '"stopped"')
 })
 
 t.test('a second one on the same data stops with one line', async t => {
