@@ -26,6 +26,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY lua ./lua
+COPY src/web/assets ./src/web/assets
 COPY package.json LICENSE ./
 # All of it stays root's: the service writes no file.
 USER node

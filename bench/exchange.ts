@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { catcherKey, doneBody, passBody, passerKey } from './load.ts'
+import { doneBody, passBody } from './load.ts'
+import { catcherKey, passerKey } from './server-process.ts'
 
 /** One handoff from pass to done, each answer looked at: what answers fast and wrong is not to be measured. */
 export async function exchange (url: string): Promise<void> {

@@ -32,7 +32,7 @@ export async function runLayout (redis: Redis, name: LayoutName, size: number, c
   const payload = Buffer.alloc(size, 'x')
   const deadline = String(Date.now() + 3600_000)
   const before = await memory(redis)
-  const pass = await timed(redis, 'passed', layout.pass, handoffs, ({ member }) => [deadline, '-', 'passer', day, day, member, payload])
+  const pass = await timed(redis, 'passed', layout.pass, handoffs, ({ member }) => [deadline, '-', 'passer', day, day, member, '0', payload])
   // A table that has grown is moved to its new place bit by bit, and takes twice its room until that is done.
   await sleep(count * settlingTime)
   const bytes = (await memory(redis) - before) / count - size

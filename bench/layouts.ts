@@ -30,7 +30,8 @@ const besideIt: Layout = {
     [", 'p', payload)", ")\nredis.call('SET', KEYS[3], payload, 'PXAT', expires + retention)"],
   ]),
   catch: edited(real.catch.source, [
-    ["unpack(redis.call('HMGET', key, 's', 'p'))", "redis.call('HGET', key, 's'), redis.call('GET', KEYS[3])"],
+    ["local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))",
+      "local record, decision = unpack(redis.call('HMGET', key, 's', 'd'))\nlocal payload = redis.call('GET', KEYS[3])"],
     ["redis.call('PEXPIREAT', key, deadline + retention)",
       "redis.call('PEXPIREAT', key, deadline + retention)\nredis.call('PEXPIREAT', KEYS[3], deadline + retention)"],
   ]),

@@ -1,10 +1,9 @@
 import autocannon from 'autocannon'
 import type { Request, Result } from 'autocannon'
+import { percentile } from './report.ts'
+import { catcherKey, passerKey } from './server-process.ts'
 
-/** The two agents that the load comes from, and what the first passes: about 0.9 KB of JSON. */
-export const passerKey = 'the-key-of-who-passes'
-export const catcherKey = 'the-key-of-who-catches'
-
+/** What is passed: about 0.9 KB of JSON. */
 export const passBody = JSON.stringify({
   task: 'Write a summary of the attached figures in five lines, for readers who have not seen the report.',
   output: {
@@ -35,13 +34,11 @@ export async function putLoad (url: string, connections: number, seconds: number
     // autocannon's own percentiles are in whole milliseconds, too coarse here; these are the times that it takes them from.
     tracker.on('response', (client, status, bytes, milliseconds: number) => { times.push(milliseconds) })
   })
-  times.sort((a, b) => a - b)
-  const percentile = (share: number) => times[Math.ceil(times.length * share) - 1] ?? NaN
   return {
     requests: result.requests.total,
     perSecond: result.requests.total / result.duration,
-    p50: percentile(0.5),
-    p99: percentile(0.99),
+    p50: percentile(times, 0.5),
+    p99: percentile(times, 0.99),
     faults: result.non2xx + result.errors + result.timeouts + result.resets,
   }
 }

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
-import { catcherKey, passBody, passerKey, putLoad } from './load.ts'
+import { passBody, putLoad } from './load.ts'
 import { benchRedis } from './redis.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
-import { startServer } from './server-process.ts'
+import { keySettings, startServer, startService } from './server-process.ts'
 import type { ServerProcess } from './server-process.ts'
 
 const connections = 64
@@ -40,15 +40,8 @@ export async function mix (options: BenchOptions): Promise<Report> {
   }
 }
 
-const settings = { PORT: '0', API_KEYS: `passer:${passerKey},catcher:${catcherKey}` }
-
-function startService (redisUrl: string): Promise<ServerProcess> {
-  const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
-  return startServer([main], { ...settings, REDIS_URL: redisUrl, DRAIN_DELAY: '0' })
-}
-
 function startFloor (): Promise<ServerProcess> {
-  return startServer(['--import=tsx', fileURLToPath(new URL('floor.ts', import.meta.url))], settings)
+  return startServer(['--import=tsx', fileURLToPath(new URL('floor.ts', import.meta.url))], keySettings)
 }
 
 async function alternate (servers: Record<Name, ServerProcess>, redisPid: number, { rounds, seconds, say }: BenchOptions): Promise<Record<Name, Round[]>> {

@@ -7,6 +7,10 @@ export interface BenchOptions {
   seconds: number
   /** How many handoffs each measurement of a layout makes. */
   handoffs: number
+  /** How many requests wait at once. */
+  waiters: number
+  /** How many handoffs the list is of. */
+  listed: number
   /** Tells how far it is. */
   say: (line: string) => void
 }
@@ -44,6 +48,12 @@ export function median (numbers: readonly number[]): number {
   const middle = sorted.length >> 1
   const upper = sorted[middle] ?? NaN
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2
+}
+
+/** Of numbers in any order: the least that such a share of them doesn't exceed. */
+export function percentile (numbers: readonly number[], share: number): number {
+  const sorted = numbers.toSorted((a, b) => a - b)
+  return sorted[Math.ceil(sorted.length * share) - 1] ?? NaN
 }
 
 export function markdownTable (head: readonly string[], rows: ReadonlyArray<readonly string[]>): string {

@@ -1,16 +1,19 @@
 /**
- * `npm run bench -- [layout] [mix] [--rounds N] [--seconds N] [--handoffs N] [--results DIR]`: runs the scenarios named, all
- * of them where none is, prints each one's table and writes it to bench/results. README.md beside this file says what they measure.
+ * `npm run bench -- [layout] [mix] [waiting] [list] [--rounds N] [--seconds N] [--handoffs N] [--waiters N] [--listed N]
+ * [--results DIR]`: runs the scenarios named, all of them where none is, prints each one's table and writes it to bench/results.
+ * README.md beside this file says what they measure.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { layout } from './layout.ts'
+import { list } from './list.ts'
 import { mix } from './mix.ts'
 import type { Report } from './report.ts'
+import { waiting } from './waiting.ts'
 
-const scenarios = { layout, mix }
+const scenarios = { layout, mix, waiting, list }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -18,11 +21,13 @@ const { values, positionals } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '10' },
     handoffs: { type: 'string', default: '20000' },
+    waiters: { type: 'string', default: '10000' },
+    listed: { type: 'string', default: '100000' },
     results: { type: 'string', default: fileURLToPath(new URL('results', import.meta.url)) },
   },
 })
 
-function wholeNumber (name: 'rounds' | 'seconds' | 'handoffs'): number {
+function wholeNumber (name: Exclude<keyof typeof values, 'results'>): number {
   const number = Number(values[name])
   if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} takes a whole number, at least 1`)
   return number
@@ -30,7 +35,14 @@ function wholeNumber (name: 'rounds' | 'seconds' | 'handoffs'): number {
 
 /** Progress goes to stderr, the tables to stdout. */
 const say = (line: string) => { process.stderr.write(`bench: ${line}\n`) }
-const options = { rounds: wholeNumber('rounds'), seconds: wholeNumber('seconds'), handoffs: wholeNumber('handoffs'), say }
+const options = {
+  rounds: wholeNumber('rounds'),
+  seconds: wholeNumber('seconds'),
+  handoffs: wholeNumber('handoffs'),
+  waiters: wholeNumber('waiters'),
+  listed: wholeNumber('listed'),
+  say,
+}
 
 async function keep (name: string, { table, figures }: Report): Promise<void> {
   await mkdir(values.results, { recursive: true })

@@ -1,33 +1,57 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 
 /** A process that serves HTTP. */
 export interface ServerProcess {
   url: string
   pid: number
+  /** What it holds; only of one that was started with a gauge. */
+  weigh (): Promise<Weight>
   stop (): Promise<void>
+}
+
+/** A process's memory in bytes: as it is, and once all garbage is collected. */
+export interface Weight { asIs: NodeJS.MemoryUsage, collected: NodeJS.MemoryUsage }
+
+/** The agents and the person that the benchmarks' requests are from. */
+export const passerKey = 'the-key-of-who-passes'
+export const catcherKey = 'the-key-of-who-catches'
+export const approverKey = 'the-key-of-who-approves'
+export const keySettings = { PORT: '0', API_KEYS: `passer:${passerKey},catcher:${catcherKey}`, APPROVER_KEYS: `approver:${approverKey}` }
+
+const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+const gauge = ['--expose-gc', `--import=${new URL('gauge.mjs', import.meta.url).href}`]
+
+/** A replica of the service as it is built, on this Redis. @param weighed with a gauge */
+export function startService (redisUrl: string, weighed = false): Promise<ServerProcess> {
+  return startServer(weighed ? [...gauge, main] : [main], { ...keySettings, REDIS_URL: redisUrl, DRAIN_DELAY: '0' }, weighed)
 }
 
 /**
  * Runs node with these arguments, until it says on stdout where it listens.
  * @param env its whole environment but for what finds programs
  */
-export async function startServer (args: readonly string[], env: Record<string, string>): Promise<ServerProcess> {
-  const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false): Promise<ServerProcess> {
+  const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...weighed ? ['ipc' as const] : []] })
   const exited = once(child, 'exit')
   const stop = async () => {
     child.kill('SIGTERM')
     await exited
   }
+  const weigh = async () => {
+    child.send('weigh')
+    return (await once(child, 'message'))[0] as Weight
+  }
   const url = await new Promise<string>((resolve, reject) => {
     let said = ''
     // It goes on being read: a full pipe would stop the process.
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-10_000)
       const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said)
       if (address !== null) resolve(address[0])
     })
     exited.then(() => reject(new Error(`${args.join(' ')} ended before it listened: ${said}`)))
   })
-  return { url, pid: child.pid as number, stop }
+  return { url, pid: child.pid as number, weigh, stop }
 }

@@ -3,14 +3,15 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by deadline
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
--- Replies: {'caught', created, payload}    it is this agent's now
---          {'replayed', created, payload}  the same operation caught it before; nothing changed
---          {'not_found'} {'expired'} {'already_caught'} {'already_done'} {'rejected'} {'approval_required'}
---          {'late'}                        the call's deadline is over; nothing changed
+-- Replies: {'caught', created, payload, decision}    it is this agent's now; the decision is nil where nobody had to decide
+--          {'replayed', created, payload, decision}  the same operation caught it before; nothing changed
+--          {'not_found'} {'expired'} {'already_caught'} {'already_done'} {'rejected'}
+--          {'approval_required', left}               a person may still decide for so long (ms)
+--          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, caught_by, work_ttl, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now = clock()
-local record, payload = unpack(redis.call('HMGET', key, 's', 'p'))
+local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
@@ -19,16 +20,17 @@ if status == 'caught' then
   local _, deadline, by, made_by = string.match(tail, CAUGHT)
   if now >= tonumber(deadline) then return { 'expired' } end
   if by ~= caught_by or made_by ~= token then return { 'already_caught' } end
-  return { 'replayed', tonumber(created), payload }
+  return { 'replayed', tonumber(created), payload, decision }
 end
 if status == 'done' then return { 'already_done' } end
 if status ~= 'pending' then return { status } end
 if now >= tonumber(expires) then return { 'expired' } end
-if approval == 'waiting' then return { 'approval_required' } end
+if approval == 'waiting' then return { 'approval_required', expires - now } end
 
 local deadline = now + work_ttl
 redis.call('HSET', key, 's', 'caught ' .. approval .. ' ' .. created .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. pass_token ..
   ' ' .. now .. ' ' .. deadline .. ' ' .. caught_by .. ' ' .. token)
 redis.call('PEXPIREAT', key, deadline + retention)
 redis.call('ZADD', due, deadline, member)
-return { 'caught', tonumber(created), payload }
+redis.call('SPUBLISH', key, 'caught')
+return { 'caught', tonumber(created), payload, decision }

@@ -34,4 +34,5 @@ redis.call('HDEL', key, 'p')
 if result ~= '' then redis.call('HSET', key, 'r', result) end
 redis.call('PEXPIREAT', key, now + retention)
 redis.call('ZREM', due, member)
+redis.call('SPUBLISH', key, 'done')
 return { 'done', now }

@@ -4,13 +4,14 @@
 --       2 prefix:{tag}:due           live handoffs by deadline
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
 -- ARGV: 1 the call's deadline (ms)  2 pass_token  3 passed_by  4 expires_in (ms)  5 retention (ms)
---       6 tenant:id                  7 the payload
+--       6 tenant:id                  7 the task's length within the payload (bytes)  8 the payload
 -- Replies: {'passed', created, expires}    it is pending now
 --          {'replayed', created, expires}  the same operation made it before; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
 --          {'late'}                        the call's deadline is over; nothing changed
 local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
-local token, passed_by, expires_in, retention, member, payload = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local token, passed_by, expires_in, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local task_length, payload = ARGV[7], ARGV[8]
 local now = clock()
 local record = redis.call('HGET', key, 's')
 
@@ -26,5 +27,10 @@ local approval = waiting and 'waiting' or 'none'
 redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. now .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
 redis.call('PEXPIREAT', key, expires + retention)
 redis.call('ZADD', due, expires, member)
-if waiting then redis.call('ZADD', waiting, now, member) end
+if waiting then
+  -- The payload begins with "task": and the task.
+  redis.call('HSET', key, 't', string.sub(payload, 8, 7 + task_length))
+  redis.call('ZADD', waiting, now, member)
+  redis.call('SPUBLISH', waiting, 'pending')
+end
 return { 'passed', now, expires }

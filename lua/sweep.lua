@@ -28,11 +28,16 @@ for _, member in ipairs(members) do
   else
     if deadline then
       redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1))
-      redis.call('HDEL', key, 'p')
+      redis.call('HDEL', key, 'p', 't')
+      redis.call('SPUBLISH', key, 'expired')
       expired = expired + 1
     end
     redis.call('ZREM', due, member)
-    if not record or approval == 'waiting' then redis.call('ZREM', prefix .. 'w:' .. string.match(member, '^[^:]+'), member) end
+    if not record or approval == 'waiting' then
+      local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
+      redis.call('ZREM', waiting, member)
+      redis.call('SPUBLISH', waiting, 'expired')
+    end
   end
 end
 return { 'swept', #members, expired }

@@ -3,7 +3,9 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
+import { ApprovalService } from './handoff/approvals.ts'
 import { HandoffService } from './handoff/service.ts'
+import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
 import { useDraining } from './http/drain.ts'
@@ -13,6 +15,7 @@ import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
 import type { FaultLog } from './http/problem.ts'
 import { requestId } from './http/request-id.ts'
+import { approvalRoutes } from './http/routes/approvals.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
 import { healthRoutes } from './http/routes/health.ts'
@@ -20,14 +23,16 @@ import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
 import { serverOptions } from './http/server.ts'
+import { useStrictValidation } from './http/validation.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './store/api-keys.ts'
 import type { Store } from './store/store.ts'
+import { approvalPages } from './web/pages.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 export interface AppDependencies {
-  store: Pick<Store, 'handoffs' | 'whyNotReady'>
+  store: Pick<Store, 'handoffs' | 'approvals' | 'notices' | 'sessions' | 'whyNotReady'>
   keys: ApiKeys
   log: FaultLog
 }
@@ -42,17 +47,21 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   })
   app.setErrorHandler(answerError)
   app.addSchema(problem)
-  useDraining(app)
+  const waiter = new Waiter(store.notices)
+  useDraining(app, () => waiter.drain())
+  useStrictValidation(app)
   useNodeAnswers(app)
   refuseUnknown(app)
   await useOpenApi(app, version)
   healthRoutes(app, store.whyNotReady)
   problemsRoute(app)
 
-  const service = new HandoffService(store.handoffs, {
-    baseUrl: baseUrlOf(app, config),
+  const baseUrl = baseUrlOf(app, config)
+  const service = new HandoffService(store.handoffs, waiter, {
+    baseUrl,
     defaultExpiresIn: config.defaultExpiresIn,
   })
+  const approvals = new ApprovalService(store.approvals, waiter)
   await app.register(async api => {
     api.addHook('onRequest', (request, reply, done) => {
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
@@ -64,7 +73,9 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     catchRoute(api, service)
     doneRoute(api, service)
     statusRoute(api, service)
+    approvalRoutes(api, approvals)
   })
+  await app.register(pages => approvalPages(pages, { approvals, keys, sessions: store.sessions, baseUrl, log }), { prefix: '/approvals' })
   return app
 }
 

@@ -43,7 +43,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
     // Not ready at once, still serving until balancers have noticed (API.md, Errors).
-    app.draining.now = true
+    app.draining.start()
     if (!err) await sleep(config.drainDelay)
     await app.close()
     await store.close()

@@ -39,3 +39,26 @@ t.test('mix', async t => {
   t.equal(each.service[0]?.faults, 0, 'the service answered everything')
   t.equal(each.floor[0]?.faults, 0, 'so did the floor')
 })
+
+t.test('waiting', async t => {
+  const { each } = await bench(t, 'waiting', '--waiters', '200', '--seconds', '1') as
+    { each: Array<Record<'nobodyWaits' | 'allWait', Record<string, number>> & Record<'fromSending' | 'done' | 'cpu', object> & { rss: number, heap: number }> }
+  t.equal(each.length, 1, 'a round')
+  for (const round of each) {
+    positive(t, round, ['heap'])
+    positive(t, round.fromSending, ['p50', 'p99'])
+    positive(t, round.done, ['p50', 'p99'])
+    positive(t, round.allWait, ['EVALSHA sweep'])
+    t.ok(Number.isFinite(round.rss), 'weighed')
+    t.notOk('EVALSHA status' in round.allWait, 'who waits asks nothing of Redis')
+  }
+})
+
+t.test('list', async t => {
+  const { each } = await bench(t, 'list', '--listed', '1000') as { each: Record<'first' | 'middle', Array<{ calls: number }>> }
+  for (const page of ['first', 'middle'] as const) {
+    const [round] = each[page]
+    positive(t, round ?? {}, ['redis', 'p50', 'p99'])
+    t.equal(round?.calls, 1, `${page}: one call`)
+  }
+})

@@ -71,7 +71,8 @@ async function holdsNothingElse (t: Test, service: StartedTestContainer): Promis
   const sh = async (script: string, user: string) => (await service.exec(['sh', '-c', script], { user })).stdout.trim()
   t.equal((await service.exec(['id', '-un'])).stdout.trim(), 'node')
   t.equal(await sh('find /app -writable | head', 'node'), '', 'the service cannot change itself')
-  t.equal(await sh('ls -A /app | sort | xargs', 'root'), 'LICENSE dist lua node_modules package.json')
+  t.equal(await sh('ls -A /app | sort | xargs', 'root'), 'LICENSE dist lua node_modules package.json src')
+  t.equal(await sh('find /app/src -type f ! -path "/app/src/web/assets/*"', 'root'), '', 'of the sources only what the page is served with')
   t.equal(await sh('command -v tsc tsx tap gcc cc make', 'root'), '')
   t.equal(await sh('ls -A /root/.npm /home/node/.npm 2>/dev/null', 'root'), '', 'no cache of npm')
   // By the lock file, since a package may be a tool of ours and a part of what the service runs on.
@@ -94,6 +95,8 @@ async function carriesHandoff (t: Test, service: StartedTestContainer): Promise<
   const id = passed.body.handoff_id
   t.match(await call('bob', `/api/catch/${id}`), { status: 200, body: { status: 'caught', task: 'count', output: { rows: 3 } } })
   t.match(await call('bob', `/api/done/${id}`, { output: { sum: 6 } }), { status: 200, body: { status: 'done' } })
+  const page = await fetch(`http://${service.getHost()}:${service.getMappedPort(8080)}/approvals/assets/page.css`)
+  t.match(page, { status: 200 }, 'the page has its assets')
   t.match(await call('alice', `/api/status/${id}`), { status: 200, body: { status: 'done', caught_by: 'bob', result: { sum: 6 } } })
 }
 

@@ -26,7 +26,7 @@ t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 },
   const [start, test, ...calls] = await commands()
   t.equal(start, 'npm start')
   t.equal(test, 'npm test')
-  t.equal(calls.length, 3, 'pass, catch, done and status')
+  t.equal(calls.length, 5, 'pass, catch, done and status, a wait, an approval')
 
   const service = await npmStart(t, { PORT: '0' }, clone)
   t.match(service.output(), 'A first call')
@@ -36,12 +36,17 @@ t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 },
   const said = execFileSync('bash', ['-euo', 'pipefail', '-c', script], { cwd: clone, encoding: 'utf8', env })
   const id = /^[A-Za-z0-9_-]{25}$/m.exec(said)?.[0]
   t.ok(id, 'pass printed the id')
-  const answers = [...said.matchAll(/\{"handoff_id".*?\}(?=\{"handoff_id"|$)/gs)].map(([text]) => JSON.parse(text))
+  const answer = /\{"(?:handoff_id|items)".*?\}(?=\{"(?:handoff_id|items)"|$)/gs
+  const answers = [...said.matchAll(answer)].map(([text]) => JSON.parse(text)).filter(({ items }) => items === undefined)
   t.match(answers, [
     { handoff_id: id, status: 'caught', output: { rows: 128 } },
     { handoff_id: id, status: 'done' },
     { handoff_id: id, status: 'done', result: { summary: 'All is well.' } },
+    { handoff_id: id, status: 'done', result: { summary: 'All is well.' } },
+    { status: 'pending', approval: { state: 'approved', decided_by: 'approver', note: 'Go ahead.' } },
+    { status: 'caught', task: 'Delete the old invoices', approval: { state: 'approved' } },
   ])
+  t.match(said, /\{"items":\[\{"handoff_id":"[^"]+","task":"Delete the old invoices"/, 'the list')
   t.match(said, '"total": 1.0', 'byte for byte')
 
   // The suite itself, from the clone, with a Redis that it finds; one file of it, since this is part of it.

@@ -6,24 +6,36 @@ import type { TestApp, Who } from './helpers/app.ts'
 import { Model } from './helpers/model.ts'
 import type { Agent, Expected } from './helpers/model.ts'
 
-/** Random sequences of everything an agent can ask, with time moving in between, held against the model. */
+/** Random sequences of everything an agent or an approver can ask, with time moving in between, held against the model. */
 
 const agents: Record<string, Agent> = {
   alice: { tenant: 'default', name: 'alice' },
   alice2: { tenant: 'default', name: 'alice' },
   bob: { tenant: 'default', name: 'bob' },
   foreignAlice: { tenant: 'other', name: 'alice' },
+  approver: { tenant: 'default', name: 'carol' },
+  approverAlice: { tenant: 'default', name: 'alice' },
+  foreignApprover: { tenant: 'other', name: 'carol' },
 }
 const workTtl = 10_000
 
 const who = fc.constantFrom('alice', 'alice2', 'bob', 'foreignAlice')
+// Alice's own among them, who may not decide on what she passed.
+const decider = fc.constantFrom('approver', 'approver', 'approverAlice', 'foreignApprover')
 const key = fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined })
 // Mostly one of the first few: few handoffs that much happens to.
 const target = fc.constantFrom(0, 0, 0, 1, 2)
 const step = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('pass' as const), who, key, human: fc.constantFrom(false, false, false, true), seconds: fc.constantFrom(5, 20), task: fc.constantFrom('a', 'b') }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('pass' as const), who, key, human: fc.boolean(), seconds: fc.constantFrom(5, 20), task: fc.constantFrom('a', 'b') }) },
   { weight: 4, arbitrary: fc.record({ op: fc.constant('catch' as const), who, key, target }) },
   { weight: 4, arbitrary: fc.record({ op: fc.constant('done' as const), who, key, target, body: fc.constantFrom('', '{}', '{"output":{"n":1.0}}') }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: fc.constant('decide' as const), who: decider, target, verdict: fc.constantFrom('approve' as const, 'approve' as const, 'reject' as const), note: fc.constantFrom(null, 'n'),
+    })
+  },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('list' as const), who: decider }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('status' as const), who, target }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: fc.constantFrom(1, 4000, 9000) }) },
   // To the last millisecond before a deadline, and to its first.
@@ -57,6 +69,8 @@ class Run {
       await store.handoffs.sweep(tagOf(this.#id(step.target)), 100)
     } else if (step.op === 'pass') {
       await this.#pass(step)
+    } else if (step.op === 'list') {
+      await this.#list(step)
     } else {
       const id = this.#id(step.target)
       const asker = agents[step.who]!
@@ -64,6 +78,10 @@ class Run {
         check(this.#model.status(asker, id), await call(step.who as Who, 'GET', `/api/status/${id}`), step)
       } else if (step.op === 'catch') {
         check(this.#model.catch(asker, id, step.key), await call(step.who as Who, 'GET', `/api/catch/${id}`, undefined, this.#headers(step.key)), step)
+      } else if (step.op === 'decide') {
+        // A rejection without a note is refused before anybody looks at the handoff.
+        const note = step.verdict === 'reject' ? step.note ?? 'why' : step.note
+        check(this.#model.decide(asker, id, step.verdict, note), await call(step.who as Who, 'POST', `/api/${step.verdict}/${id}`, { note }), step)
       } else {
         check(this.#model.done(asker, id, step.key, step.body), await call(step.who as Who, 'POST', `/api/done/${id}`, step.body, this.#headers(step.key)), step)
       }
@@ -80,6 +98,14 @@ class Run {
     const id = answer.json().handoff_id
     this.#model.made(asker, id, step.human, step.seconds * 1000)
     this.#ids.push(id)
+  }
+
+  /** Sequences share a Redis, so of the list those count that this one passed. */
+  async #list (step: Extract<Step, { op: 'list' }>): Promise<void> {
+    const { items, next_cursor: next } = (await this.#t.call(step.who as Who, 'GET', '/api/approvals?limit=100')).json()
+    const listed = items.map(({ handoff_id: id }: { handoff_id: string }) => id).filter((id: string) => this.#ids.includes(id)).sort()
+    const expected = this.#model.waiting(agents[step.who]!)
+    if (next === null && listed.join() !== expected.join()) throw new Error(`${JSON.stringify(step)}\n expected ${expected}\n got ${listed}`)
   }
 
   #id (target: number): string {

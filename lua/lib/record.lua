@@ -4,7 +4,11 @@
 --      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -
 --   p  the payload, JSON members as catch answers them; opaque here, freed by done and by expiry
 --   r  the result given to done, JSON text; opaque here
+--   t  the task alone, JSON text, for the list of what waits for a person; there while it waits
+--   d  a person's decision: decided decided_by decision_token note (JSON text, null for none)
+-- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition publishes there.
 -- Names, tokens and numbers hold no space, so a word can't run into the next.
 local PASSED = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
 local CAUGHT = '^(%d+) (%d+) (%S+) (%S+) ?(.*)$'
 local DONE = '^(%d+) (%S+)$'
+local DECIDED = '^(%d+) (%S+) (%S+) (.*)$'

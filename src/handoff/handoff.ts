@@ -14,6 +14,8 @@ export type Approval = typeof approvals[number]
 export const transitions = {
   pass: { from: null, to: 'pending' },
   catch: { from: 'pending', to: 'caught' },
+  approve: { from: 'pending', to: 'pending' },
+  reject: { from: 'pending', to: 'rejected' },
   done: { from: 'caught', to: 'done' },
 } as const satisfies Record<string, { from: Status | null, to: Status }>
 
@@ -41,9 +43,16 @@ export interface HandoffRecord {
   completedAt: number | null
 }
 
+/** What a person decided. The note is JSON text: it is what an agent or a browser gets, and nothing here reads it. */
+export interface Decision { at: number, by: string, note: string }
+
 /** The status that is true at `now`: a deadline counts from its millisecond on, whether or not the sweep has got there. */
 export function statusAt (record: HandoffRecord, now: number): Status {
-  if (record.status === 'pending' && now >= record.expiresAt) return 'expired'
-  if (record.status === 'caught' && record.caught !== null && now >= record.caught.deadline) return 'expired'
-  return record.status
+  return now >= deadlineOf(record) ? 'expired' : record.status
+}
+
+/** When it expires if nothing happens: the end of its pickup or of its work; never for what has ended. */
+export function deadlineOf (record: HandoffRecord): number {
+  if (record.status === 'pending') return record.expiresAt
+  return record.status === 'caught' && record.caught !== null ? record.caught.deadline : Infinity
 }

@@ -1,11 +1,13 @@
 import { Problem } from '../errors.ts'
-import type { ErrorCode } from '../errors.ts'
-import type { Handoffs } from '../store/handoffs.ts'
+import type { CatchReply, Handoffs, StatusReply } from '../store/handoffs.ts'
 import type { DoneAnswer, PassAnswer, PassBody, StatusAnswer } from '../schemas/handoff.ts'
-import { statusAt } from './handoff.ts'
+import { approvalText, iso, placeOf, refusal } from './answers.ts'
+import type { Answered } from './answers.ts'
+import { deadlineOf, statusAt } from './handoff.ts'
 import type { Caller, HandoffRecord } from './handoff.ts'
-import { derivedId, digestToken, isId, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
+import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
 import { spliceAnswer } from './payload.ts'
+import type { Patience, Waiter } from './waiter.ts'
 
 /** What the service must know of its place in the world. Times in milliseconds. */
 export interface ServiceOptions {
@@ -14,25 +16,30 @@ export interface ServiceOptions {
   defaultExpiresIn: number
 }
 
-/** An answer, and whether the operation was recognised as one made before. */
-export interface Answered<T> { answer: T, replayed: boolean }
+/** The bytes of a pass: what is kept, how long the task in it is, and the request's own, which with its key say whether it is the same. */
+export interface Passed { payload: Buffer, taskLength: number, raw: Buffer }
+
+/** What a status request may wait for: that it is caught at least, or that it has ended. */
+export type Until = 'caught' | 'done'
 
 const noResult = Buffer.alloc(0)
+const noValue = Buffer.from('null')
 /** The token of a pass without Idempotency-Key: its id is random, so whoever passes it again is itself. */
 const noToken = '-'
 
 /** Turns what the scripts say into what an agent is told: an answer, or a Problem. */
 export class HandoffService {
   readonly #handoffs: Handoffs
+  readonly #waiter: Waiter
   readonly #options: ServiceOptions
 
-  constructor (handoffs: Handoffs, options: ServiceOptions) {
+  constructor (handoffs: Handoffs, waiter: Waiter, options: ServiceOptions) {
     this.#handoffs = handoffs
+    this.#waiter = waiter
     this.#options = options
   }
 
-  /** @param raw the request's bytes, which with the key say whether it is the same request */
-  async pass (caller: Caller, body: PassBody, payload: Buffer, raw: Buffer, key: string | undefined): Promise<Answered<PassAnswer>> {
+  async pass (caller: Caller, body: PassBody, { payload, taskLength, raw }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
     const id = key !== undefined
@@ -40,7 +47,7 @@ export class HandoffService {
       : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const reply = await this.#handoffs.pass({ tenant, id, tag: tagOf(id), token, passedBy: agent, requireHuman, expiresIn, payload })
+    const reply = await this.#handoffs.pass({ tenant, id, tag: tagOf(id), token, passedBy: agent, requireHuman, expiresIn, payload, taskLength })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
     const answer: PassAnswer = {
       handoff_id: id,
@@ -54,12 +61,14 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
-  async catch (caller: Caller, id: string, key: string | undefined): Promise<Answered<Buffer>> {
+  async catch (caller: Caller, id: string, key: string | undefined, patience: Patience | null): Promise<Answered<Buffer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const reply = await this.#handoffs.catch(place, token, caller.agent)
+    const look = () => this.#handoffs.catch(place, token, caller.agent)
+    const reply = await (patience === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), patience, look, untilDecision))
     if (!('payload' in reply)) throw refusal(reply.outcome)
-    const answer = spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"}`)
+    const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
+    const answer = spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}}`)
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
@@ -80,15 +89,33 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
-  async status (caller: Caller, id: string): Promise<Buffer> {
-    const reply = await this.#handoffs.status(placeOf(caller, id))
+  async status (caller: Caller, id: string, until: Until, patience: Patience | null): Promise<Buffer> {
+    const place = placeOf(caller, id)
+    const look = () => this.#handoffs.status(place)
+    const reply = await (patience === null
+      ? look()
+      : this.#waiter.wait(this.#handoffs.channelOf(place), patience, look, seen => untilReached(seen, until)))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    const known = JSON.stringify(statusAnswer(id, reply.record, reply.now))
-    return spliceAnswer(known.slice(0, -1) + ',"result":', reply.result ?? Buffer.from('null'), '}')
+    const { record, now, decision, result } = reply
+    const known = JSON.stringify(statusAnswer(id, record, now)).slice(0, -1)
+    return spliceAnswer(`${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noValue, '}')
   }
 }
 
-function statusAnswer (id: string, record: HandoffRecord, now: number): Omit<StatusAnswer, 'result'> {
+/** A catch waits while a person may still decide. */
+function untilDecision (reply: CatchReply): number | null {
+  return reply.outcome === 'approval_required' ? reply.left : null
+}
+
+/** A status waits until what it waits for, or what can only come after it. @returns milliseconds until it expires by itself */
+function untilReached (reply: StatusReply, until: Until): number | null {
+  if (reply.outcome === 'not_found') return null
+  const status = statusAt(reply.record, reply.now)
+  if (status !== 'pending' && (status !== 'caught' || until === 'caught')) return null
+  return deadlineOf(reply.record) - reply.now
+}
+
+function statusAnswer (id: string, record: HandoffRecord, now: number): Omit<StatusAnswer, 'approval' | 'result'> {
   return {
     handoff_id: id,
     status: statusAt(record, now),
@@ -98,33 +125,5 @@ function statusAnswer (id: string, record: HandoffRecord, now: number): Omit<Sta
     caught_at: record.caught && iso(record.caught.at),
     caught_by: record.caught && record.caught.by,
     completed_at: record.completedAt === null ? null : iso(record.completedAt),
-    approval: record.approval === 'none' ? null : { state: record.approval, decided_at: null, decided_by: null, note: null },
   }
-}
-
-/** Where a handoff of the caller's tenant lies. What can't be an id is answered like one that never was, without asking Redis. */
-function placeOf (caller: Caller, id: string) {
-  if (!isId(id)) throw new Problem('not_found')
-  return { tenant: caller.tenant, id, tag: tagOf(id) }
-}
-
-/** The status that each refusal tells of; those without one are no conflict of states. */
-const standing: Partial<Record<ErrorCode, string>> = {
-  already_caught: 'caught',
-  already_done: 'done',
-  rejected: 'rejected',
-  expired: 'expired',
-  approval_required: 'pending',
-  not_caught: 'pending',
-}
-
-/** A script's refusal carries its error's code. */
-function refusal (code: ErrorCode): Problem {
-  const status = standing[code]
-  return new Problem(code, status === undefined ? {} : { members: { handoff_status: status } })
-}
-
-/** Timestamps: ISO 8601 UTC with milliseconds. */
-function iso (milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
 }

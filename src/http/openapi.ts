@@ -18,7 +18,7 @@ export async function useOpenApi (app: FastifyInstance, version: string): Promis
       },
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
       security: [{ key: [] }],
-      tags: [{ name: 'handoffs' }, { name: 'operations' }],
+      tags: [{ name: 'handoffs' }, { name: 'approvals' }, { name: 'operations' }],
     },
     refResolver: { buildLocalReference: (json, base, fragment, index) => String(json.$id ?? `def-${index}`) },
   })

@@ -31,17 +31,6 @@ export function serverOptions (config: { bodyLimit: number }) {
       // Node's own refusal is no problem document; ours is in node-answers.ts.
       requireHostHeader: false,
     },
-    ajv: {
-      customOptions: {
-        // Strict bodies: "false" is not false, and an unknown member is an error.
-        coerceTypes: false as const,
-        removeAdditional: false as const,
-        useDefaults: false as const,
-        // Bounded: a body has at most 64 members.
-        allErrors: true,
-        allowUnionTypes: true,
-      },
-    },
     clientErrorHandler: answerSocketError,
   }
 }

@@ -5,17 +5,17 @@ import { statuses } from '../handoff/handoff.ts'
 /** The schemas that validate, serialise and document the four operations; the types come from nowhere else. */
 
 /** An optional member: `null` means absent (API.md, "Strict bodies"). */
-function nullable<T> (type: string, more: object): TUnsafe<T | null> {
+export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
 const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
-const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
-const createdAt = time('When it was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
-const expiresAt = time('Until when it can be caught.', '2026-11-21T09:00:00.000Z')
+export const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
+export const createdAt = time('When it was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
+export const expiresAt = time('Until when it can be caught.', '2026-11-21T09:00:00.000Z')
 const completedAt = time('When it was reported done.', '2026-11-20T09:05:00.000Z')
-const handoffId = Type.String({ description: 'The handoff: 25 URL-safe characters.', examples: [exampleId] })
-const object = (description: string, example: object) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
+export const handoffId = Type.String({ description: 'The handoff: 25 URL-safe characters.', examples: [exampleId] })
+export const object = (description: string, example: object) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
 
 export const handoffParams = Type.Object({ id: Type.String({ description: 'The handoff’s id.', examples: [exampleId] }) })
 
@@ -25,6 +25,17 @@ export const noQuery = Type.Object({}, { additionalProperties: false })
 /** Header fields of an answer, for the document. */
 const replayedField = { 'Idempotency-Replayed': { type: 'string', enum: ['true'], description: 'There when the Idempotency-Key was recognised.' } }
 const locationField = { Location: { type: 'string', description: 'Where its status is.', examples: [`/api/status/${exampleId}`] } }
+
+const wait = Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'How many seconds to wait at the most.', examples: [30] }))
+
+export const waitQuery = Type.Object({ wait }, { additionalProperties: false })
+export type WaitQuery = Static<typeof waitQuery>
+
+export const statusQuery = Type.Object({
+  wait,
+  until: Type.Optional(Type.Union([Type.Literal('caught'), Type.Literal('done')], { default: 'done', description: 'What to wait for.', examples: ['done'] })),
+}, { additionalProperties: false })
+export type StatusQuery = Static<typeof statusQuery>
 
 export const idempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(Type.String({
@@ -55,6 +66,14 @@ export const passAnswer = Type.Object({
 }, { description: 'Passed: it waits for its catch.', headers: { ...locationField, ...replayedField } })
 export type PassAnswer = Static<typeof passAnswer>
 
+/** Where a person's approval stands. */
+export const approval = Type.Object({
+  state: Type.Union([Type.Literal('waiting'), Type.Literal('approved'), Type.Literal('rejected')]),
+  decided_at: nullable<string>('string', { format: 'date-time', description: 'When a person decided.' }),
+  decided_by: nullable<string>('string', { description: 'Who decided.' }),
+  note: nullable<string>('string', { description: 'What they said.' }),
+})
+
 export const catchAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Literal('caught'),
@@ -63,6 +82,7 @@ export const catchAnswer = Type.Object({
   context: object('As passed; {} when none was given.', { ticket: 'OPS-7' }),
   constraints: nullable<string>('string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }),
   created_at: createdAt,
+  approval: Type.Optional(approval),
 }, { description: 'Caught: it is the asker’s.', headers: replayedField })
 
 export const doneBody = Type.Object({
@@ -72,13 +92,6 @@ export const doneBody = Type.Object({
 export const doneAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt },
   { description: 'Done.', headers: replayedField })
 export type DoneAnswer = Static<typeof doneAnswer>
-
-const approval = Type.Object({
-  state: Type.Union([Type.Literal('waiting'), Type.Literal('approved'), Type.Literal('rejected')]),
-  decided_at: nullable<string>('string', { format: 'date-time', description: 'When a person decided.' }),
-  decided_by: nullable<string>('string', { description: 'Who decided.' }),
-  note: nullable<string>('string', { description: 'What they said.' }),
-})
 
 export const statusAnswer = Type.Object({
   handoff_id: handoffId,

@@ -17,10 +17,16 @@ export class ApiKeys {
   }
 
   find (secret: string): Caller | undefined {
-    return this.#byDigest.get(digest(secret))
+    return this.findByDigest(digest(secret))
+  }
+
+  /** Whose key it was that had this digest, while it is one still. */
+  findByDigest (digest: string): Caller | undefined {
+    return this.#byDigest.get(digest)
   }
 }
 
-function digest (secret: string): string {
+/** What stands for a secret where the secret itself has no place. */
+export function digest (secret: string): string {
   return hash('sha256', secret, 'base64url')
 }

@@ -1,8 +1,8 @@
-import type { HandoffRecord } from '../handoff/handoff.ts'
+import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
 import { memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lane } from './lane.ts'
-import { parseRecord, tagged } from './replies.ts'
+import { parseDecision, parseRecord, tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
 /** Milliseconds. */
@@ -17,18 +17,23 @@ export interface NewHandoff extends Place {
   requireHuman: boolean
   /** Milliseconds from now. */
   expiresIn: number
+  /** Begins with `"task":` and the task. */
   payload: Buffer
+  /** Bytes of the task in it. */
+  taskLength: number
 }
 
 export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
 
-export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected' | 'approval_required'
-export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer } | { outcome: CatchRefusal }
+export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected'
+export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null } |
+  /** A person may still decide for `left` milliseconds. */
+  { outcome: 'approval_required', left: number } | { outcome: CatchRefusal }
 
 export type DoneRefusal = 'not_found' | 'expired' | 'rejected' | 'not_caught' | 'not_the_catcher'
 export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', completedAt: number } | { outcome: DoneRefusal }
 
-export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null } | { outcome: 'not_found' }
+export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
 
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
@@ -51,7 +56,7 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
-    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member]
+    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
     return this.#lane.call(this.#scripts.pass, keys, texts, readPass, handoff.payload)
   }
 
@@ -73,6 +78,11 @@ export class Handoffs {
     return this.#lane.call(this.#scripts.status, [key], [], readStatus)
   }
 
+  /** Where it is told that a handoff changed. */
+  channelOf (place: Place): string {
+    return this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+  }
+
   /** Expires what is due in one partition, at most `limit` handoffs. */
   sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
     const texts = [this.#keys.partition(tag), String(limit)]
@@ -91,9 +101,10 @@ function readPass (reply: unknown): PassReply {
 }
 
 function readCatch (reply: unknown): CatchReply {
-  const [outcome, createdAt, payload] = tagged(reply)
+  const [outcome, first, payload, decision] = tagged(reply)
+  if (outcome === 'approval_required') return { outcome, left: first as number }
   if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
-  return { outcome, createdAt: createdAt as number, payload: payload as Buffer }
+  return { outcome, createdAt: first as number, payload: payload as Buffer, decision: parseDecision(decision) }
 }
 
 function readDone (reply: unknown): DoneReply {
@@ -103,9 +114,15 @@ function readDone (reply: unknown): DoneReply {
 }
 
 function readStatus (reply: unknown): StatusReply {
-  const [outcome, now, record, result] = tagged(reply)
+  const [outcome, now, record, result, decision] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
-  return { outcome: 'found', now: now as number, record: parseRecord(record), result: (result ?? null) as Buffer | null }
+  return {
+    outcome: 'found',
+    now: now as number,
+    record: parseRecord(record),
+    result: (result ?? null) as Buffer | null,
+    decision: parseDecision(decision),
+  }
 }
 
 function readSweep (reply: unknown): { lookedAt: number, expired: number } {

@@ -28,6 +28,11 @@ export class Keys {
     return `${this.partition(tag)}w:${tenant}`
   }
 
+  /** A person's session, by its secret's digest. */
+  session (tag: string, digest: string): string {
+    return `${this.partition(tag)}s:${digest}`
+  }
+
   /** Who sweeps. */
   sweeper (tag: string): string {
     return `${this.partition(tag)}sweeper`

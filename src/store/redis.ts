@@ -21,6 +21,8 @@ const options = {
   retryStrategy: (attempts: number) => Math.min(50 * attempts, 500),
   // Replies as every Redis and Valkey gives them, proxies in between included.
   protocol: 2,
+  // Those who subscribe do it themselves, and know for what still.
+  autoResubscribe: false,
 } as const satisfies RedisOptions
 
 /**

@@ -1,4 +1,4 @@
-import type { Approval, HandoffRecord, Status } from '../handoff/handoff.ts'
+import type { Approval, Decision, HandoffRecord, Status } from '../handoff/handoff.ts'
 
 /** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
 
@@ -21,4 +21,11 @@ export function parseRecord (text: unknown): HandoffRecord {
     caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
     completedAt: completedAt === undefined ? null : Number(completedAt),
   }
+}
+
+/** Field `d`, or null where nobody decided. */
+export function parseDecision (text: unknown): Decision | null {
+  if (text == null) return null
+  const [at, by, , ...note] = String(text).split(' ')
+  return { at: Number(at), by: by as string, note: note.join(' ') }
 }

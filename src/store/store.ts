@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
+import { Approvals } from './approvals.ts'
 import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
 import { Keys } from './keys.ts'
 import { Lane } from './lane.ts'
 import { Leases } from './leases.ts'
+import { Notices } from './notices.ts'
 import { connect } from './redis.ts'
 import type { ConnectionLog } from './redis.ts'
 import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
+import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { whyNotReady } from './readiness.ts'
 
@@ -25,6 +28,9 @@ export interface StoreOptions extends Lifetimes {
 /** What the service needs of Redis, put together. */
 export interface Store {
   handoffs: Handoffs
+  approvals: Approvals
+  notices: Notices
+  sessions: Sessions
   sweeper: Sweeper
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
@@ -40,16 +46,21 @@ export function openStore (options: StoreOptions): Store {
   const replica = randomUUID()
   const leases = new Leases(lane, scripts, replica)
   const handoffs = new Handoffs(lane, scripts, keys, options)
+  const notices = new Notices(connect(options.url, options.log))
   const home = options.tags[0] as string
   const sweeper = new Sweeper(handoffs, leases, keys.sweeper(home), options.tags,
     error => options.log.error({ err: error }, 'the sweep failed'))
   return {
     handoffs,
+    approvals: new Approvals(lane, scripts, keys, options.retention),
+    notices,
+    sessions: new Sessions(redis, keys, options.tags),
     sweeper,
     whyNotReady: () => whyNotReady(redis, leases, keys.ready(home, replica)),
     async close () {
       await sweeper.stop()
       lane.close()
+      notices.close()
       redis.disconnect()
     },
   }

@@ -14,12 +14,17 @@ export const secrets = {
   /** Of another tenant; an agent of the same name as ours. */
   foreignAlice: 'foreign-alice-secret-0123456789',
   approver: 'approver-secret-0123456789',
+  approver2: 'second-approver-secret-0123456789',
+  /** A key that decides, of the agent who also passes. */
+  approverAlice: 'alice-approves-secret-0123456789',
+  /** Of another tenant; an approver of the same name as ours. */
+  foreignApprover: 'foreign-approver-secret-0123456789',
 } as const
 export type Who = keyof typeof secrets
 
 export const testKeys = {
   API_KEYS: `alice:${secrets.alice},alice:${secrets.alice2},bob:${secrets.bob},other/alice:${secrets.foreignAlice}`,
-  APPROVER_KEYS: `carol:${secrets.approver}`,
+  APPROVER_KEYS: `carol:${secrets.approver},dave:${secrets.approver2},alice:${secrets.approverAlice},other/carol:${secrets.foreignApprover}`,
 }
 
 export interface TestApp extends TestStore {

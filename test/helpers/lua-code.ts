@@ -99,11 +99,32 @@ function isFirstArgument (node: LuaNode | undefined): boolean {
 function returnedTags (body: LuaNode[]): (node: LuaNode) => string[] {
   const possible = statusesAt(body)
   return node => {
-    const [reply, ...more] = nodes(node.arguments)
+    const [given, ...more] = nodes(node.arguments)
+    const reply = tableOf(body, given)
     const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
     if (more.length > 0 || first?.type !== 'TableValue') return ['?']
     return tagsOf(first.value as LuaNode, possible.get(node) ?? ['?'])
   }
+}
+
+/** The table that a return gives, or that a local which it gives was made as; only such a local's members are changed after. */
+function tableOf (body: LuaNode[], given: LuaNode | undefined): LuaNode | undefined {
+  if (given?.type !== 'Identifier') return given
+  const local = body.find(statement => statement.type === 'LocalStatement' && nodes(statement.variables)[0]!.name === given.name)
+  let tagStays = true
+  for (const statement of body) {
+    visit(statement, ({ type, variables }) => {
+      if (type === 'AssignmentStatement' && nodes(variables).some(variable => changesTag(variable, given))) tagStays = false
+    })
+  }
+  return local !== undefined && tagStays ? nodes(local.init)[0] : undefined
+}
+
+/** Does an assignment to it make the table another, or its first member? */
+function changesTag (variable: LuaNode, table: LuaNode): boolean {
+  if (variable.type === 'Identifier') return variable.name === table.name
+  const { base, index } = variable as unknown as { base: LuaNode, index: LuaNode | undefined }
+  return variable.type === 'IndexExpression' && base.name === table.name && index?.type === 'NumericLiteral' && index.value === 1
 }
 
 function tagsOf (node: LuaNode, statusHere: readonly string[]): string[] {

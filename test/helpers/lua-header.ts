@@ -6,10 +6,11 @@ import type { LuaCode } from './lua-code.ts'
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['GET', 'HGET', 'HMGET', 'ZRANGE'])
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'ZADD', 'ZREM'])
+const reads = new Set(['GET', 'HGET', 'HMGET', 'ZCOUNT', 'ZRANGE'])
+/** A message is one: what is told has happened, so nothing may be refused after it. */
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'ZADD', 'ZREM'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'string.match', 'string.sub', 'tonumber', 'unpack'])
+const functions = new Set(['clock', 'ipairs', 'late', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([

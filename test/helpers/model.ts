@@ -7,17 +7,22 @@ export interface Agent { tenant: string, name: string }
 /** What the model says of an answer: its HTTP status, the error's code, and the members that must be there. */
 export interface Expected { status: number, code?: string, replayed?: boolean, members?: Record<string, unknown> }
 
+/** As an answer's `approval` has it. */
+interface Decision { state: string, decided_at: string | null, decided_by: string | null, note: string | null }
+
 interface Modelled {
   tenant: string
   requireHuman: boolean
+  passedBy: string
   expiresAt: number
   status: Status
+  decision?: Decision
   caught?: { by: string, key: string | undefined, deadline: number }
   done?: { key: string | undefined, body: string, at: number }
 }
 
 /**
- * The rules of API.md's four operations, as briefly as they can be said: what each operation answers, and where it leaves the
+ * The rules of API.md's four operations and of people's decisions, as briefly as they can be said: what each operation answers, and where it leaves the
  * handoff. It knows nothing of Redis, scripts or HTTP.
  */
 export class Model {
@@ -43,7 +48,7 @@ export class Model {
 
   /** Notes what a first pass made. */
   made (who: Agent, id: string, requireHuman: boolean, expiresIn: number): void {
-    this.#handoffs.set(id, { tenant: who.tenant, requireHuman, expiresAt: this.now + expiresIn, status: transitions.pass.to })
+    this.#handoffs.set(id, { tenant: who.tenant, passedBy: who.name, requireHuman, expiresAt: this.now + expiresIn, status: transitions.pass.to })
   }
 
   catch (who: Agent, id: string, key: string | undefined): Expected {
@@ -51,21 +56,45 @@ export class Model {
     if (handoff === undefined) return { status: 404, code: 'not_found' }
     switch (handoff.status) {
       case 'expired': return { status: 410, code: 'expired' }
+      case 'rejected': return { status: 409, code: 'rejected' }
       case 'done': return { status: 409, code: 'already_done' }
       case 'caught':
-        if (key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) return { status: 200, replayed: true }
+        if (key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) return { status: 200, replayed: true, members: caughtMembers(handoff) }
         return { status: 409, code: 'already_caught' }
     }
-    if (handoff.requireHuman) return { status: 409, code: 'approval_required' }
+    if (handoff.requireHuman && handoff.decision === undefined) return { status: 409, code: 'approval_required' }
     handoff.status = transitions.catch.to
     handoff.caught = { by: who.name, key, deadline: this.now + this.#workTtl }
-    return { status: 200, replayed: false }
+    return { status: 200, replayed: false, members: caughtMembers(handoff) }
+  }
+
+  decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return { status: 404, code: 'not_found' }
+    if (!handoff.requireHuman) return { status: 409, code: 'no_approval_required' }
+    if (handoff.decision !== undefined) {
+      return { status: 409, code: 'already_decided', members: { approval: handoff.decision, handoff_status: handoff.status } }
+    }
+    if (handoff.status === 'expired') return { status: 410, code: 'expired' }
+    if (handoff.passedBy === who.name) return { status: 403, code: 'self_approval' }
+    handoff.status = transitions[verdict].to
+    handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note }
+    return { status: 200, members: { status: handoff.status, approval: handoff.decision } }
+  }
+
+  /** What waits for a person, by id; oldest first is the list's own test's. */
+  waiting (who: Agent): string[] {
+    return [...this.#handoffs.keys()].filter(id => {
+      const handoff = this.#find(who, id)
+      return handoff?.requireHuman === true && handoff.status === 'pending' && handoff.decision === undefined
+    }).sort()
   }
 
   done (who: Agent, id: string, key: string | undefined, body: string): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return { status: 404, code: 'not_found' }
     if (handoff.status === 'expired') return { status: 410, code: 'expired' }
+    if (handoff.status === 'rejected') return { status: 409, code: 'rejected' }
     if (handoff.status === 'pending') return { status: 409, code: 'not_caught' }
     if (handoff.caught?.by !== who.name) return { status: 403, code: 'not_the_catcher' }
     if (handoff.done === undefined) {
@@ -87,6 +116,7 @@ export class Model {
       caught_by: handoff.caught?.by ?? null,
       completed_at: handoff.done ? iso(handoff.done.at) : null,
       require_human: handoff.requireHuman,
+      approval: handoff.requireHuman ? handoff.decision ?? undecided : null,
     }
     return { status: 200, members }
   }
@@ -106,6 +136,13 @@ export class Model {
     if (handoff.status === 'caught' && this.now >= handoff.caught!.deadline) handoff.status = 'expired'
     return handoff
   }
+}
+
+const undecided: Decision = { state: 'waiting', decided_at: null, decided_by: null, note: null }
+
+/** The decision goes with the payload to whoever catches it. */
+function caughtMembers ({ decision }: Modelled): Record<string, unknown> {
+  return { approval: decision }
 }
 
 function iso (milliseconds: number): string {

@@ -35,10 +35,10 @@ export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000 } as 
 
 export interface Asking { agent: string, token: string, deadline: number }
 
-/** @param requireHuman gives the waiting list's key */
+/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task */
 export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
   const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload])
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 7, payload])
 }
 
 export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking) {
@@ -50,6 +50,26 @@ export function catchIt (on: Raw, now: number, { agent, token, deadline }: Askin
 export function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}') {
   return run(on, 'done', now, [on.keys.handoff(tag, member), on.keys.due(tag)],
     [deadline, token, agent, lifetimes.retention, member, result])
+}
+
+/** @param note JSON text */
+export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null') {
+  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, note])
+}
+
+/** @param note JSON text */
+export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"') {
+  return run(on, 'reject', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant), on.keys.due(tag)],
+    [deadline, token, agent, lifetimes.retention, member, note])
+}
+
+export function inspect (on: Raw, now: number) {
+  return run(on, 'inspect', now, [on.keys.handoff(tag, member)], [])
+}
+
+/** @param after the last one seen: when it was passed, and its member */
+export function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, '']) {
+  return run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag)])
 }
 
 export function status (on: Raw, now: number) {

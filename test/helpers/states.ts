@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 export interface State {
   /** When it is looked at. */
   now: number
-  hash?: { s: string, p?: string, r?: string }
+  hash?: { s: string, p?: string, r?: string, t?: string, d?: string }
   /** The hash's PEXPIRETIME. */
   expires?: number
   /** Its score among the live. */
@@ -22,6 +22,7 @@ export const T = Date.UTC(2100, 0, 1)
 /** When each thing happened or is due; test/helpers/scripts.ts, `lifetimes`, has what they follow from. */
 export const at = {
   passed: T,
+  decided: T + 50,
   caught: T + 100,
   done: T + 300,
   expires: T + 1000,
@@ -29,7 +30,13 @@ export const at = {
 } as const
 
 export const payload = '"task":"t"'
+/** As the payload has it. */
+export const task = '"t"'
 export const result = '{"a":1}'
+
+/** What the approver said by dectok, in JSON. */
+export const note = '"as it was said"'
+export const decision = `${at.decided} approver dectok ${note}`
 
 const passed = `${at.passed} ${at.expires} passer ptok`
 const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
@@ -37,7 +44,12 @@ const done = `${caught} ${at.done} dtok`
 
 const pending = (approval: string): State => ({
   now: T + 500,
-  hash: { s: `pending ${approval} ${passed}`, p: payload },
+  hash: {
+    s: `pending ${approval} ${passed}`,
+    p: payload,
+    ...(approval === 'waiting' ? { t: task } : {}),
+    ...(approval === 'approved' ? { d: decision } : {}),
+  },
   expires: at.expires + 5000,
   due: at.expires,
   ...(approval === 'waiting' ? { waiting: at.passed } : {}),
@@ -48,27 +60,31 @@ const taken: State = {
   now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.workDeadline,
 }
 
-const ended = (s: string, expires: number, r?: string): State => ({ now: T + 3000, hash: { s, ...(r === undefined ? {} : { r }) }, expires })
+const ended = (s: string, expires: number, more: { r?: string, p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
 
 export const states = {
   absent: { now: T + 500 },
   pending: pending('none'),
   'pending, its last millisecond': { ...pending('none'), now: at.expires - 1 },
   'pending, waiting': pending('waiting'),
+  'pending, waiting, its last millisecond': { ...pending('waiting'), now: at.expires - 1 },
   'pending, approved': pending('approved'),
   'pending, overdue': { ...pending('none'), now: at.expires },
   'pending, waiting, overdue': { ...pending('waiting'), now: at.expires },
   'pending, approved, overdue': { ...pending('approved'), now: at.expires },
   caught: taken,
   'caught, its last millisecond': { ...taken, now: at.workDeadline - 1 },
-  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload } },
+  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload, d: decision } },
   'caught, overdue': { ...taken, now: at.workDeadline },
-  done: ended(`done none ${done}`, at.done + 5000, result),
+  done: ended(`done none ${done}`, at.done + 5000, { r: result }),
   'done without a result': ended(`done none ${done}`, at.done + 5000),
+  'done after approval': ended(`done approved ${done}`, at.done + 5000, { r: result, d: decision }),
   expired: ended(`expired none ${passed}`, at.expires + 5000),
   'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000),
+  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { d: decision }),
   'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000),
-  rejected: ended(`rejected rejected ${passed}`, at.expires + 5000),
+  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { d: decision }),
+  rejected: ended(`rejected rejected ${passed}`, at.decided + 5000, { p: payload, d: decision }),
 } as const satisfies Record<string, State>
 
 export type StateName = keyof typeof states

@@ -1,7 +1,7 @@
 import type { Source } from './sources.ts'
 
 /** From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. */
-const floors = ['store', 'handoff', 'http', 'app.ts', 'main.ts']
+const floors = ['store', 'handoff', 'http', 'web', 'app.ts', 'main.ts']
 
 /** What anyone may import, and what imports nothing but its like. */
 const leaves = (path: string) => path === 'errors.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
@@ -10,7 +10,7 @@ const leaves = (path: string) => path === 'errors.ts' || path === 'handoff/hando
 const readers = ['config.ts', 'bootstrap.mjs']
 
 /** Of a Redis key: a part between colons, or a hash tag that is filled in. */
-const keyPart = /:(h|w|ready):|:(due|sweeper)\b|:\{\$\{\}\}/
+const keyPart = /:(h|w|s|ready):|:(due|sweeper)\b|:\{\$\{\}\}/
 
 /** Where src/ breaks the rules of the house (DESIGN.md, "The house"): a sentence for each. */
 export function structureFaults (sources: readonly Source[]): string[] {
@@ -33,7 +33,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
 function placeOf (path: string): string | undefined {
   if (leaves(path)) return 'leaf'
   const [top, inside] = path.split('/')
-  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'embedded']
+  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'embedded']
   return places.includes(top!) ? top : undefined
 }
 

@@ -1,14 +1,16 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { catchIt, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
-import { at, payload, stateNames, states } from '../helpers/states.ts'
+import { at, decision, payload, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
 /** In a caught handoff it is A that caught it, by ctok. */
 const callers = [{ agent: 'A', token: 'ctok' }, { agent: 'A', token: 'other' }, { agent: 'B', token: 'ctok' }, { agent: 'B', token: 'other' }]
 
-const caught = ['caught', at.passed, payload]
-const replayed = ['replayed', at.passed, payload]
+const caught = ['caught', at.passed, payload, null]
+const caughtApproved = ['caught', at.passed, payload, decision]
+const replayed = ['replayed', at.passed, payload, null]
+const replayedApproved = ['replayed', at.passed, payload, decision]
 const everyone = (reply: unknown[]) => [reply, reply, reply, reply]
 
 /** What each of the callers is told, in their order. */
@@ -16,29 +18,33 @@ const replies: Record<StateName, unknown[][]> = {
   absent: everyone(['not_found']),
   pending: everyone(caught),
   'pending, its last millisecond': everyone(caught),
-  'pending, waiting': everyone(['approval_required']),
-  'pending, approved': everyone(caught),
+  'pending, waiting': everyone(['approval_required', at.expires - states['pending, waiting'].now]),
+  'pending, waiting, its last millisecond': everyone(['approval_required', 1]),
+  'pending, approved': everyone(caughtApproved),
   'pending, overdue': everyone(['expired']),
   'pending, waiting, overdue': everyone(['expired']),
   'pending, approved, overdue': everyone(['expired']),
   caught: [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
   'caught, its last millisecond': [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
-  'caught after approval': [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
+  'caught after approval': [replayedApproved, ['already_caught'], ['already_caught'], ['already_caught']],
   'caught, overdue': everyone(['expired']),
   done: everyone(['already_done']),
   'done without a result': everyone(['already_done']),
+  'done after approval': everyone(['already_done']),
   expired: everyone(['expired']),
+  'expired after approval': everyone(['expired']),
+  'expired from caught, after approval': everyone(['expired']),
   'expired while waiting': everyone(['expired']),
   'expired from caught': everyone(['expired']),
   rejected: everyone(['rejected']),
 }
 
-/** A pending one after its catch: the record has grown, the deadline is the work's, the payload stays for a second asking. */
+/** A pending one after its catch: the record has grown, the deadline is the work's, the rest stays for a second asking. */
 function afterCatch (state: State, { agent, token }: { agent: string, token: string }): State {
   const deadline = state.now + lifetimes.workTtl
   return {
     now: state.now,
-    hash: { s: `${state.hash!.s.replace('pending', 'caught')} ${state.now} ${deadline} ${agent} ${token}`, p: payload },
+    hash: { ...state.hash!, s: `${state.hash!.s.replace('pending', 'caught')} ${state.now} ${deadline} ${agent} ${token}` },
     expires: deadline + lifetimes.retention,
     due: deadline,
   }
@@ -59,8 +65,9 @@ for (const name of stateNames) {
 
       // At its very deadline the call still runs.
       t.strictSame(await catchIt(on, state.now, { ...caller, deadline: state.now }), reply, label)
-      const after = reply === caught ? afterCatch(state, caller) : state
-      t.strictSame(await test.dump(), dumped(after), `${label}: ${reply === caught ? 'caught' : 'nothing changed'}`)
+      const moved = reply[0] === 'caught'
+      const after = moved ? afterCatch(state, caller) : state
+      t.strictSame(await test.dump(), dumped(after), `${label}: ${moved ? 'caught' : 'nothing changed'}`)
     }
   })
 }

@@ -17,6 +17,7 @@ const replies: Record<StateName, unknown[][]> = {
   pending: everyone(['not_caught']),
   'pending, its last millisecond': everyone(['not_caught']),
   'pending, waiting': everyone(['not_caught']),
+  'pending, waiting, its last millisecond': everyone(['not_caught']),
   'pending, approved': everyone(['not_caught']),
   'pending, overdue': everyone(['expired']),
   'pending, waiting, overdue': everyone(['expired']),
@@ -27,16 +28,20 @@ const replies: Record<StateName, unknown[][]> = {
   'caught, overdue': everyone(['expired']),
   done: notB(['replayed', at.done], ['already_done', at.done]),
   'done without a result': notB(['replayed', at.done], ['already_done', at.done]),
+  'done after approval': notB(['replayed', at.done], ['already_done', at.done]),
   expired: everyone(['expired']),
+  'expired after approval': everyone(['expired']),
+  'expired from caught, after approval': everyone(['expired']),
   'expired while waiting': everyone(['expired']),
   'expired from caught': everyone(['expired']),
   rejected: everyone(['rejected']),
 }
 
-/** A caught one after its done: the payload is gone, the result there, and it is live no more. */
+/** A caught one after its done: the payload is gone, the result there, a decision stays, and it is live no more. */
 function afterDone (state: State, token: string, result: string): State {
   const s = `${state.hash!.s.replace('caught', 'done')} ${state.now} ${token}`
-  return { now: state.now, hash: result === '' ? { s } : { s, r: result }, expires: state.now + lifetimes.retention }
+  const { p, ...kept } = state.hash!
+  return { now: state.now, hash: { ...kept, s, ...(result === '' ? {} : { r: result }) }, expires: state.now + lifetimes.retention }
 }
 
 for (const name of stateNames) {

@@ -27,13 +27,13 @@ t.test('a full Redis takes no new handoff and lets those that are there go on to
 
   const other = `${member}-2`
   const passAnother = () => run(on, 'pass', at.passed, [on.keys.handoff(tag, other), on.keys.due(tag)],
-    [at.passed, 'ptok', 'passer', lifetimes.expiresIn, lifetimes.retention, other, payload])
+    [at.passed, 'ptok', 'passer', lifetimes.expiresIn, lifetimes.retention, other, 0, payload])
   await t.rejects(passAnother(), /^OOM/)
   await t.rejects(pass(on, at.passed, { agent: 'passer', token: 'ptok', deadline: at.passed }), /^OOM/, 'not even one that is there already')
   t.equal(await test.redis.exists(on.keys.handoff(tag, other)), 0)
 
-  t.strictSame(await status(on, at.passed), ['found', at.passed, states.pending.hash?.s, null])
-  t.strictSame(await catchIt(on, at.caught, { agent: 'A', token: 'ctok', deadline: at.caught }), ['caught', at.passed, payload])
+  t.strictSame(await status(on, at.passed), ['found', at.passed, states.pending.hash?.s, null, null])
+  t.strictSame(await catchIt(on, at.caught, { agent: 'A', token: 'ctok', deadline: at.caught }), ['caught', at.passed, payload, null])
   t.strictSame(await done(on, at.done, { agent: 'A', token: 'dtok', deadline: at.done }, result), ['done', at.done])
   t.strictSame(await lease(on, at.done, 'one', 3600_000), ['held'])
 

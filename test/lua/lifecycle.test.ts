@@ -1,12 +1,13 @@
 import t from 'tap'
 import { loadScripts } from '../../src/store/scripts.ts'
 import { testStore } from '../helpers/redis.ts'
-import { catchIt, done, dumped, lifetimes, member, pass, raw, sweep, tag } from '../helpers/scripts.ts'
-import { at, payload, result, states } from '../helpers/states.ts'
+import { approve, catchIt, done, dumped, lifetimes, member, pass, raw, reject, sweep, tag } from '../helpers/scripts.ts'
+import { at, note, payload, result, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
 
 const passer = { agent: 'passer', token: 'ptok', deadline: at.passed }
 const catcher = { agent: 'A', token: 'ctok', deadline: at.caught }
+const approver = { agent: 'approver', token: 'dectok', deadline: at.decided }
 const finisher = { agent: 'A', token: 'dtok', deadline: at.done }
 
 t.test('the states of the tables are those that the scripts make', async t => {
@@ -33,6 +34,33 @@ t.test('the states of the tables are those that the scripts make', async t => {
   await is('pending, waiting')
   await sweep(on, at.expires)
   await is('expired while waiting')
+
+  await startAgain()
+  await pass(on, at.passed, passer, true, payload)
+  await approve(on, at.decided, approver, note)
+  await is('pending, approved')
+  await sweep(on, at.expires)
+  await is('expired after approval')
+
+  await startAgain()
+  await pass(on, at.passed, passer, true, payload)
+  await approve(on, at.decided, approver, note)
+  await catchIt(on, at.caught, catcher)
+  await is('caught after approval')
+  await done(on, at.done, finisher, result)
+  await is('done after approval')
+
+  await startAgain()
+  await pass(on, at.passed, passer, true, payload)
+  await approve(on, at.decided, approver, note)
+  await catchIt(on, at.caught, catcher)
+  await sweep(on, at.workDeadline)
+  await is('expired from caught, after approval')
+
+  await startAgain()
+  await pass(on, at.passed, passer, true, payload)
+  await reject(on, at.decided, approver, note)
+  await is('rejected')
 
   await startAgain()
   await pass(on, at.passed, passer, false, payload)
@@ -63,7 +91,7 @@ t.test('as production runs them: by digest, by Redis’s own clock', async t => 
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
   }
   const passAt = async (deadline: number) => await test.redis.evalsha(scripts.pass.sha1, 2, on.keys.handoff(tag, member), on.keys.due(tag),
-    deadline, 'ptok', 'passer', lifetimes.expiresIn, lifetimes.retention, member, payload) as [string, number, number]
+    deadline, 'ptok', 'passer', lifetimes.expiresIn, lifetimes.retention, member, 0, payload) as [string, number, number]
 
   const before = await time()
   t.strictSame(await passAt(before - 1), ['late'])

@@ -29,9 +29,9 @@ t.test('a handoff that is there already stays as it is, in whatever state', asyn
 t.test('one that is not there is made', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  const made = (approval: string, p: string) => ({
+  const made = (approval: string, p: string, t?: string) => ({
     now: T,
-    hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p },
+    hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p, ...(t === undefined ? {} : { t }) },
     expires: T + lifetimes.expiresIn + lifetimes.retention,
     due: T + lifetimes.expiresIn,
   })
@@ -46,10 +46,10 @@ t.test('one that is not there is made', async t => {
 
   await put(on, states.absent)
   t.strictSame(await pass(on, T, asking, true), ['passed', T, T + 1000])
-  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"'), waiting: T }))
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', '"new"'), waiting: T }))
 
   t.strictSame(await pass(on, T + 10, { ...asking, deadline: T + 10 }, true, '"task":"another"'), ['replayed', T, T + 1000])
-  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"'), waiting: T }), 'the same again changes nothing, whatever it brings')
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', '"new"'), waiting: T }), 'the same again changes nothing, whatever it brings')
 })
 
 t.test('the payload is bytes, kept and given back as they are', async t => {

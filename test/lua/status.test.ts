@@ -12,7 +12,7 @@ for (const name of stateNames) {
     const state: State = states[name]
     await put(on, state)
     // The record as it is: what is overdue at `now` is for the reader to see.
-    const expected = state.hash ? ['found', state.now, state.hash.s, state.hash.r ?? null] : ['not_found']
+    const expected = state.hash ? ['found', state.now, state.hash.s, state.hash.r ?? null, state.hash.d ?? null] : ['not_found']
     t.strictSame(await status(on, state.now), expected)
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
   })

@@ -5,9 +5,10 @@ import type { Raw } from '../helpers/scripts.ts'
 import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
-/** Swept: the payload and the places in the lists are gone, the rest and its TTL stay. */
+/** Swept: the payload, the task and the places in the lists are gone, the rest and its TTL stay. */
 function expired ({ now, hash, expires }: State): State {
-  return { now, hash: { s: hash!.s.replace(/^\w+/, 'expired') }, expires: expires! }
+  const { p, t, ...kept } = hash!
+  return { now, hash: { ...kept, s: kept.s.replace(/^\w+/, 'expired') }, expires: expires! }
 }
 
 const due: readonly StateName[] = ['pending, overdue', 'pending, waiting, overdue', 'pending, approved, overdue', 'caught, overdue']
@@ -43,7 +44,8 @@ for (const name of stateNames) {
 t.test('what is left in the lists and is live no more is only taken off them', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  const ended = ['done', 'done without a result', 'expired', 'expired while waiting', 'expired from caught', 'rejected'] as const
+  const ended = ['done', 'done without a result', 'expired', 'done after approval', 'expired while waiting', 'expired after approval',
+    'expired from caught', 'expired from caught, after approval', 'rejected'] as const
   for (const name of ended) {
     const state: State = states[name]
     const listed = name === 'expired while waiting' ? { ...state, waiting: T } : state
@@ -73,7 +75,7 @@ t.test('a member whose handoff Redis has removed goes from the waiting list', as
 t.test('an index that was behind is set right', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  for (const name of ['pending', 'pending, waiting', 'pending, approved', 'caught', 'pending, its last millisecond', 'caught, its last millisecond'] as const) {
+  for (const name of ['pending', 'pending, waiting', 'pending, approved', 'caught', 'pending, its last millisecond', 'pending, waiting, its last millisecond', 'caught, its last millisecond'] as const) {
     const state: State = states[name]
     await put(on, { ...state, due: state.now - 10 })
     t.strictSame(await sweep(on, state.now), ['swept', 1, 0], name)

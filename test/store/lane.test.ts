@@ -14,7 +14,7 @@ function newPlace () {
 }
 
 function pass (handoffs: Handoffs, place = newPlace(), bytes = payload) {
-  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, expiresIn: 60_000, payload: bytes })
+  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn: 60_000, payload: bytes })
 }
 
 /** Waits until the store has a connection that serves. */

@@ -11,7 +11,7 @@ const promised = 3000
 async function passSoonDue (store: TestStore, expiresIn: number) {
   const id = randomId()
   const place = { tenant: 'default', id, tag: tagOf(id) }
-  await store.store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, expiresIn, payload: Buffer.from('"task":"t"') })
+  await store.store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn, payload: Buffer.from('"task":"t"') })
   return place
 }
 

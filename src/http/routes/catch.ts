@@ -1,20 +1,22 @@
 import type { FastifyInstance } from 'fastify'
 import type { HandoffService } from '../../handoff/service.ts'
-import { catchAnswer, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
+import { catchAnswer, handoffParams, idempotencyHeaders, waitQuery } from '../../schemas/handoff.ts'
+import type { WaitQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
 import { jsonType } from '../media.ts'
+import { patienceOf } from '../patience.ts'
 
 export function catchRoute (app: FastifyInstance, service: HandoffService): void {
-  app.get<{ Params: { id: string } }>('/api/catch/:id', {
+  app.get<{ Params: { id: string }, Querystring: WaitQuery }>('/api/catch/:id', {
     config: { scope: 'catch' },
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff: the only one who gets it',
-      description: 'Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
+      description: 'While a person has yet to approve, wait= waits for the decision. Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
       tags: ['handoffs'],
       params: handoffParams,
-      querystring: noQuery,
+      querystring: waitQuery,
       headers: idempotencyHeaders,
       response: {
         200: catchAnswer,
@@ -22,7 +24,7 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
       },
     },
   }, async (request, reply) => {
-    const { answer, replayed } = await service.catch(request.caller, request.params.id, idempotencyKey(request))
+    const { answer, replayed } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
     markReplayed(reply, replayed)
     reply.header('content-type', jsonType)
     return answer

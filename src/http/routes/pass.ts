@@ -21,7 +21,8 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
     },
   }, async (request, reply) => {
     const { caller, body, bytes, members } = request
-    const { answer, replayed } = await service.pass(caller, body, joinPayload(members), bytes, idempotencyKey(request))
+    const passed = { payload: joinPayload(members), taskLength: members.raw('task')!.length, raw: bytes }
+    const { answer, replayed } = await service.pass(caller, body, passed, idempotencyKey(request))
     markReplayed(reply, replayed)
     reply.code(201).header('location', `/api/status/${answer.handoff_id}`)
     return answer

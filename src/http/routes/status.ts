@@ -1,23 +1,25 @@
 import type { FastifyInstance } from 'fastify'
 import type { HandoffService } from '../../handoff/service.ts'
-import { handoffParams, noQuery, statusAnswer } from '../../schemas/handoff.ts'
+import { handoffParams, statusAnswer, statusQuery } from '../../schemas/handoff.ts'
+import type { StatusQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { jsonType } from '../media.ts'
+import { patienceOf } from '../patience.ts'
 
 export function statusRoute (app: FastifyInstance, service: HandoffService): void {
-  app.get<{ Params: { id: string } }>('/api/status/:id', {
+  app.get<{ Params: { id: string }, Querystring: StatusQuery }>('/api/status/:id', {
     config: { scope: 'status' },
     schema: {
       operationId: 'status',
       summary: 'See where a handoff stands',
-      description: 'Changes nothing, and never shows task, output or context: to read those is to catch.',
+      description: 'With wait= it is answered when the status that `until` names, a later one or an end is reached, or the time is over. Changes nothing, and never shows task, output or context: to read those is to catch.',
       tags: ['handoffs'],
       params: handoffParams,
-      querystring: noQuery,
+      querystring: statusQuery,
       response: { 200: statusAnswer, ...problems({ body: false }) },
     },
   }, async (request, reply) => {
     reply.header('content-type', jsonType)
-    return service.status(request.caller, request.params.id)
+    return service.status(request.caller, request.params.id, request.query.until ?? 'done', patienceOf(request, reply))
   })
 }

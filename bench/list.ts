@@ -1,0 +1,114 @@
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { homeTag, tags } from '../src/handoff/id.ts'
+import { openStore } from '../src/store/store.ts'
+import type { ListPlace } from '../src/store/approvals.ts'
+import { callsOf } from './commands.ts'
+import { makeWaiting, tenant } from './handoffs.ts'
+import { keepAliveClient, walk } from './pages.ts'
+import type { Client } from './pages.ts'
+import { benchRedis } from './redis.ts'
+import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+import { startService } from './server-process.ts'
+
+/** Items of a page, the most that there may be. */
+const limit = 100
+/** Requests a round for each page. */
+const requests = 300
+const pages = ['first', 'middle'] as const
+type Page = typeof pages[number]
+
+interface Figures {
+  /** Calls of scripts that one list takes. */
+  calls: number
+  /** Redis's time on one, in milliseconds. */
+  redis: number
+  /** At an HTTP client, in milliseconds. */
+  p50: number
+  p99: number
+}
+
+/** A page of what waits for a person, out of very many: at Redis and at the client. */
+export async function list ({ rounds, listed, say }: BenchOptions): Promise<Report> {
+  const server = await benchRedis(say)
+  const redis = new Redis(server.url)
+  const found: Record<Page, Figures[]> = { first: [], middle: [] }
+  try {
+    await makeWaiting(redis, listed)
+    say(`list: ${listed} handoffs wait`)
+    // Looked at first, since it is warm then: every page, and that they are all there is, in order and once.
+    const cursor = await overHttp(server.url, client => walk(client, limit, listed))
+    for (let round = 1; round <= rounds; round++) {
+      const times = await atRedis(redis, server.url, cursor)
+      const answers = await overHttp(server.url, client => atClient(client, cursor))
+      for (const page of pages) {
+        found[page].push({ ...times[page], p50: percentile(answers[page], 0.5), p99: percentile(answers[page], 0.99) })
+      }
+      say(`list: round ${round} of ${rounds}: ${times.first.redis.toFixed(3)} ms at Redis, ${percentile(answers.first, 0.5).toFixed(2)} ms at the client`)
+    }
+  } finally {
+    redis.disconnect()
+    await server.stop()
+  }
+  const where = circumstances(server.version)
+  return {
+    table: describe(found) + `\n${limit} out of ${listed} that wait for a person. Medians of ${rounds} rounds of ${requests} requests a page, one after the other.\n` +
+      `\n${caption(where)}\n`,
+    figures: { ...where, rounds, listed, limit, requests, each: found },
+  }
+}
+
+/** By the service's own store in this process, whose sweeper rests: there are no scripts but these in Redis's count. */
+async function atRedis (redis: Redis, url: string, cursor: string): Promise<Record<Page, Pick<Figures, 'calls' | 'redis'>>> {
+  const log = pino({ level: 'silent' })
+  const store = openStore({ url, keyPrefix: 'handoff', tags, workTtl: 86400_000, retention: 86400_000, log })
+  const measure = async (after: ListPlace | null) => {
+    const before = await callsOf(redis, 'evalsha')
+    for (let n = 0; n < requests; n++) await store.approvals.list(tenant, homeTag(tenant), after, limit)
+    const { calls, time } = await callsOf(redis, 'evalsha')
+    return { calls: (calls - before.calls) / requests, redis: (time - before.time) / 1000 / requests }
+  }
+  try {
+    await store.approvals.list(tenant, homeTag(tenant), null, limit)
+    return { first: await measure(null), middle: await measure(placeIn(cursor)) }
+  } finally {
+    await store.close()
+  }
+}
+
+/** What the service reads in its own cursor. */
+function placeIn (cursor: string): ListPlace {
+  const [createdAt, id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  return { createdAt: Number(createdAt), id }
+}
+
+async function overHttp<T> (redisUrl: string, ask: (client: Client) => Promise<T>): Promise<T> {
+  const service = await startService(redisUrl)
+  const client = keepAliveClient(service.url)
+  try {
+    return await ask(client)
+  } finally {
+    client.close()
+    await service.stop()
+  }
+}
+
+/** Milliseconds of each request, after as many that warm up. */
+async function atClient (client: Client, cursor: string): Promise<Record<Page, number[]>> {
+  const times: Record<Page, number[]> = { first: [], middle: [] }
+  for (let n = 0; n < 2 * requests; n++) {
+    for (const [page, path] of [['first', `?limit=${limit}`], ['middle', `?limit=${limit}&cursor=${cursor}`]] as const) {
+      const { milliseconds } = await client.get(`/api/approvals${path}`)
+      if (n >= requests) times[page].push(milliseconds)
+    }
+  }
+  return times
+}
+
+function describe (found: Record<Page, Figures[]>): string {
+  return markdownTable(['page', 'script calls', 'at Redis, ms', 'at the client p50, ms', 'p99, ms', 'goal'], pages.map(page => {
+    const of = (figure: keyof Figures) => median(found[page].map(round => round[figure]))
+    return [page, String(of('calls')), of('redis').toFixed(3), of('p50').toFixed(2), of('p99').toFixed(2), 'one call, 2 ms']
+  }))
+}

@@ -1,0 +1,109 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { commandsSent } from './commands.ts'
+import { cpuOf } from './cpu.ts'
+import { exchange } from './exchange.ts'
+import { makeCaught } from './handoffs.ts'
+import { percentile } from './report.ts'
+import type { BenchRedis } from './redis.ts'
+import { startService } from './server-process.ts'
+import type { ServerProcess, Weight } from './server-process.ts'
+import { startClients } from './wake-ups.ts'
+import type { Clients } from './wake-ups.ts'
+
+export const wakeUpsPerSecond = 1000
+/** Until what opening took has been freed, in milliseconds. */
+const settlingTime = 3000
+/** Who is there before the first weighing, so that what any waiting takes is there as well. */
+const vanguard = 100
+
+export interface WaitingFigures {
+  /** Bytes per waiter: the process's as it is, once garbage is collected, and of that what JavaScript has on its heap and beside it. */
+  rss: number
+  rssCollected: number
+  heap: number
+  external: number
+  /** What Redis is sent, calls a second. */
+  nobodyWaits: Record<string, number>
+  allWait: Record<string, number>
+  /** Milliseconds: to the waiter's answer, from sending its done and from that one's answer; and that answer. */
+  fromSending: Percentiles
+  fromAnswer: Percentiles
+  done: Percentiles
+  /** Microseconds per wake-up. */
+  cpu: { waitedOn: number, doneOn: number, redis: number }
+}
+export interface Percentiles { p50: number, p99: number }
+
+/** So many requests wait on one replica, fresh as are all processes but Redis, and are woken from another. */
+export async function runWaiting (server: BenchRedis, waiters: number, seconds: number): Promise<WaitingFigures> {
+  const redis = new Redis(server.url)
+  await redis.flushall('SYNC')
+  const ids = await makeCaught(redis, vanguard + waiters)
+  const stops: Array<() => Promise<void>> = [async () => redis.disconnect()]
+  try {
+    // It comes first, so it sweeps while it lives.
+    const here = await startService(server.url, true)
+    stops.push(here.stop)
+    const there = await startService(server.url)
+    stops.push(there.stop)
+    const clients = startClients()
+    stops.push(clients.stop)
+    return await measure({ server, redis, here, there, clients, seconds }, ids.slice(0, vanguard), ids.slice(vanguard))
+  } finally {
+    for (const stop of stops.reverse()) await stop()
+  }
+}
+
+interface Parts { server: BenchRedis, redis: Redis, here: ServerProcess, there: ServerProcess, clients: Clients, seconds: number }
+
+async function measure ({ server, redis, here, there, clients, seconds }: Parts, first: string[], ids: string[]): Promise<WaitingFigures> {
+  await exchange(there.url)
+  await clients.open(here.url, first)
+  await clients.wake(there.url, first, wakeUpsPerSecond)
+  const nobodyWaits = await commandsSent(redis, seconds)
+  const before = await here.weigh()
+  await clients.open(here.url, ids)
+  await allSubscribed(redis, ids.length)
+  await sleep(settlingTime)
+  const allWait = await commandsSent(redis, seconds)
+  const after = await here.weigh()
+  const cpu = () => ({ waitedOn: cpuOf(here.pid), doneOn: cpuOf(there.pid), redis: cpuOf(server.pid) })
+  const started = cpu()
+  const woken = await clients.wake(there.url, ids, wakeUpsPerSecond)
+  const ended = cpu()
+  const share = (part: keyof WaitingFigures['cpu']) => (ended[part] - started[part]) / ids.length
+  return {
+    ...weighed(before, after, ids.length),
+    nobodyWaits,
+    allWait,
+    fromSending: percentiles(woken.map(one => one.woken)),
+    fromAnswer: percentiles(woken.map(one => one.woken - one.answered)),
+    done: percentiles(woken.map(one => one.answered)),
+    cpu: { waitedOn: share('waitedOn'), doneOn: share('doneOn'), redis: share('redis') },
+  }
+}
+
+/** Nobody tells when a request waits; a subscriber's list of channels does. */
+async function allSubscribed (redis: Redis, count: number): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    const clients = String(await redis.client('LIST', 'TYPE', 'PUBSUB'))
+    const channels = [...clients.matchAll(/ ssub=(\d+)/g)].reduce((total, [, ssub]) => total + Number(ssub), 0)
+    if (channels === count) return
+    await sleep(100)
+  }
+  throw new Error(`the replica has not subscribed to ${count} channels within 30 s`)
+}
+
+function weighed (before: Weight, after: Weight, count: number) {
+  return {
+    rss: (after.asIs.rss - before.asIs.rss) / count,
+    rssCollected: (after.collected.rss - before.collected.rss) / count,
+    heap: (after.collected.heapUsed - before.collected.heapUsed) / count,
+    external: (after.collected.external - before.collected.external) / count,
+  }
+}
+
+function percentiles (times: readonly number[]): Percentiles {
+  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
+}

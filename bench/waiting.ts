@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process'
+import { benchRedis } from './redis.ts'
+import { caption, circumstances, markdownTable, median } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+import { runWaiting, wakeUpsPerSecond } from './waiting-round.ts'
+import type { WaitingFigures } from './waiting-round.ts'
+
+/** Files that a process has open besides its waiters' sockets, generously. */
+const otherFiles = 200
+/** What replicas send whether or not anybody waits: the sweep, the question who sweeps, the subscriber's keep-alive, and what Redis's clock says. */
+const standing = ['EVALSHA sweep', 'EVALSHA lease', 'PING', 'TIME']
+
+/** Requests that wait on one replica: what they weigh, what they ask of Redis, how soon a done elsewhere wakes them. */
+export async function waiting (options: BenchOptions): Promise<Report> {
+  const { rounds: count, seconds, waiters, say } = options
+  refuseTooFewFiles(waiters)
+  const redis = await benchRedis(say)
+  const rounds: WaitingFigures[] = []
+  try {
+    for (let round = 1; round <= count; round++) {
+      const figures = await runWaiting(redis, waiters, seconds)
+      rounds.push(figures)
+      say(`waiting: round ${round} of ${count}: ${figures.rss.toFixed(0)} bytes a waiter, woken in ${figures.fromSending.p50.toFixed(2)} ms`)
+    }
+  } finally {
+    await redis.stop()
+  }
+  const where = circumstances(redis.version)
+  const of = (figure: (round: WaitingFigures) => number) => median(rounds.map(figure))
+  return {
+    table: describe(of, rounds) +
+      `\n${waiters} requests wait, each on its own handoff and socket; ${wakeUpsPerSecond} dones a second. Medians of ${count} rounds.\n` +
+      `\n${caption(where)}\n`,
+    figures: { ...where, rounds: count, seconds, waiters, wakeUpsPerSecond, each: rounds },
+  }
+}
+
+/** The service and its clients each have a file for every waiter, and node takes as many as it may have. */
+function refuseTooFewFiles (waiters: number): void {
+  const limit = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
+  if (limit === 'unlimited' || Number(limit) >= waiters + otherFiles) return
+  throw new Error(`waiting: ${waiters} sockets in one process take more open files than this shell may have (${limit}): ` +
+    `raise it with ulimit -Hn ${waiters + otherFiles}, or ask for fewer with --waiters`)
+}
+
+function describe (of: (figure: (round: WaitingFigures) => number) => number, rounds: readonly WaitingFigures[]): string {
+  const bytes = (figure: 'rss' | 'rssCollected' | 'heap' | 'external') => of(round => round[figure]).toFixed(0)
+  const time = (figure: (round: WaitingFigures) => number) => of(figure).toFixed(2)
+  const commands = [...new Set(rounds.flatMap(round => Object.keys({ ...round.nobodyWaits, ...round.allWait })))]
+  const perSecond = (names: readonly string[], when: 'nobodyWaits' | 'allWait') =>
+    of(round => names.reduce((total, name) => total + (round[when][name] ?? 0), 0)).toFixed(1)
+  const others = commands.filter(name => !standing.includes(name))
+  const otherRow = `any other command a second${others.length > 0 ? ` (${others.join(', ')})` : ''}`
+  return markdownTable(['', 'measured', 'goal'], [
+    ['memory a waiter, bytes of RSS', bytes('rss'), '12288'],
+    ['with all garbage collected', bytes('rssCollected'), ''],
+    ['of that on the heap', bytes('heap'), ''],
+    ['and beside it', bytes('external'), ''],
+    [otherRow, perSecond(others, 'allWait'), '0'],
+    ...standing.map(name => [`${name} a second (nobody waits: ${perSecond([name], 'nobodyWaits')})`, perSecond([name], 'allWait'), '']),
+    ['p50 from sending the done to the waiter’s answer, ms', time(round => round.fromSending.p50), '2'],
+    ['p99', time(round => round.fromSending.p99), '10'],
+    ['p50 from the done’s answer to the waiter’s, ms', time(round => round.fromAnswer.p50), ''],
+    ['p99', time(round => round.fromAnswer.p99), ''],
+    ['p50 of the done itself, ms', time(round => round.done.p50), ''],
+    ['p99', time(round => round.done.p99), ''],
+    ['CPU a wake-up, µs: where they wait', time(round => round.cpu.waitedOn), ''],
+    ['where the done is', time(round => round.cpu.doneOn), ''],
+    ['Redis', time(round => round.cpu.redis), ''],
+  ])
+}

@@ -1,0 +1,50 @@
+import { Problem } from '../errors.ts'
+import type { ErrorCode } from '../errors.ts'
+import { statusAt } from './handoff.ts'
+import type { Approval, Caller, Decision, HandoffRecord, Status } from './handoff.ts'
+import { isId, tagOf } from './id.ts'
+
+/** What the operations' answers have in common. */
+
+/** An answer, and whether the operation was recognised as one made before. */
+export interface Answered<T> { answer: T, replayed: boolean }
+
+/** Where a handoff of the caller's tenant lies. What can't be an id is answered like one that never was, without asking Redis. */
+export function placeOf (caller: Caller, id: string) {
+  if (!isId(id)) throw new Problem('not_found')
+  return { tenant: caller.tenant, id, tag: tagOf(id) }
+}
+
+/** The status that each refusal tells of; those without one are no conflict of states. */
+const standing: Partial<Record<ErrorCode, Status>> = {
+  already_caught: 'caught',
+  already_done: 'done',
+  rejected: 'rejected',
+  expired: 'expired',
+  approval_required: 'pending',
+  not_caught: 'pending',
+}
+
+/** A script's refusal carries its error's code. */
+export function refusal (code: ErrorCode): Problem {
+  const status = standing[code]
+  return new Problem(code, status === undefined ? {} : { members: { handoff_status: status } })
+}
+
+/** The second decision's answer: the one that stands. */
+export function alreadyDecided (record: HandoffRecord, now: number, decision: Decision): Problem {
+  const approval = JSON.parse(approvalText(record.approval, decision)) as object
+  return new Problem('already_decided', { members: { handoff_status: statusAt(record, now), approval } })
+}
+
+/** Timestamps: ISO 8601 UTC with milliseconds. */
+export function iso (milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}
+
+/** The `approval` of a handoff, as JSON text: null where none was asked for. */
+export function approvalText (approval: Approval, decision: Decision | null): string {
+  if (approval === 'none') return 'null'
+  if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
+  return `{"state":"${approval}","decided_at":"${iso(decision.at)}","decided_by":"${decision.by}","note":${decision.note}}`
+}

@@ -1,0 +1,87 @@
+import { Problem, invalid } from '../errors.ts'
+import type { Approvals, ListPlace, Verdict, Waiting } from '../store/approvals.ts'
+import { alreadyDecided, approvalText, iso, placeOf, refusal } from './answers.ts'
+import { statusAt } from './handoff.ts'
+import type { Caller, Decision, HandoffRecord } from './handoff.ts'
+import { homeTag, isId, randomToken } from './id.ts'
+import { spliceAnswer } from './payload.ts'
+import type { Patience, Waiter } from './waiter.ts'
+
+/** What there is to see of a handoff that asked for a person; the payload as JSON members, null once freed. */
+export interface Inspection { id: string, now: number, record: HandoffRecord, decision: Decision | null, payload: Buffer | null }
+
+/** A part of the list, and where the next begins; null at its end. */
+export interface ListPart { items: Waiting[], next: string | null }
+
+const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
+
+/** What people see and decide: for agents' programs and for the page alike. */
+export class ApprovalService {
+  readonly #approvals: Approvals
+  readonly #waiter: Waiter
+
+  constructor (approvals: Approvals, waiter: Waiter) {
+    this.#approvals = approvals
+    this.#waiter = waiter
+  }
+
+  /** What waits, oldest first. @param cursor `next` of the part before */
+  async list (caller: Caller, cursor: string | undefined, limit: number): Promise<ListPart> {
+    const after = cursor === undefined ? null : readCursor(cursor)
+    const { items, more } = await this.#approvals.list(caller.tenant, homeTag(caller.tenant), after, limit)
+    const last = items.at(-1)
+    return { items, next: more && last !== undefined ? writeCursor({ createdAt: last.record.createdAt, id: last.id }) : null }
+  }
+
+  /** Looks at the list at once and then, while it is as the asker knows it, at each change. @param isNew is this worth an answer? */
+  async watch (caller: Caller, limit: number, patience: Patience, isNew: (part: ListPart) => boolean): Promise<ListPart> {
+    const channel = this.#approvals.channelOf(caller.tenant, homeTag(caller.tenant))
+    return this.#waiter.wait(channel, patience, () => this.list(caller, undefined, limit), part => isNew(part) ? null : patience.milliseconds)
+  }
+
+  /** The whole of one; reading it changes nothing. */
+  async inspect (caller: Caller, id: string): Promise<Inspection> {
+    const reply = await this.#approvals.inspect(placeOf(caller, id))
+    if (reply.outcome === 'not_found') throw new Problem('not_found')
+    if (reply.record.approval === 'none') throw new Problem('no_approval_required')
+    return { id, ...reply }
+  }
+
+  /**
+   * Decides, once and for all.
+   * @param note JSON text: a string or null
+   * @returns the answer's JSON
+   */
+  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer): Promise<string> {
+    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, note)
+    if (reply.outcome === 'already_decided') throw alreadyDecided(reply.record, reply.now, reply.decision)
+    if (reply.outcome !== 'decided') throw refusal(reply.outcome)
+    const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString() })
+    return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
+  }
+}
+
+/** The list's JSON; a task's text stays as it was passed. */
+export function listText ({ items, next }: ListPart): string {
+  const parts = items.map(({ id, record, task }) => `{"handoff_id":"${id}","task":${task},` +
+    `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"}`)
+  return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
+}
+
+/** One handoff's JSON, its payload as it was passed. */
+export function inspectionText ({ id, now, record, decision, payload }: Inspection): Buffer {
+  return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
+    `,"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
+    `"approval":${approvalText(record.approval, decision)}}`)
+}
+
+function writeCursor ({ createdAt, id }: ListPlace): string {
+  return Buffer.from(`${createdAt} ${id}`).toString('base64url')
+}
+
+/** A cursor says a place, not a right: one that was made up shows nothing that the list doesn't. */
+function readCursor (cursor: string): ListPlace {
+  const [, createdAt, id] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (id === undefined || !isId(id)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  return { createdAt: Number(createdAt), id }
+}

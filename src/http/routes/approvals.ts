@@ -1,0 +1,88 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { inspectionText, listText } from '../../handoff/approvals.ts'
+import type { ApprovalService } from '../../handoff/approvals.ts'
+import { approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody } from '../../schemas/approvals.ts'
+import type { ListQuery } from '../../schemas/approvals.ts'
+import { handoffParams, noQuery } from '../../schemas/handoff.ts'
+import { problems } from '../../schemas/problem.ts'
+import { jsonType } from '../media.ts'
+
+interface OneHandoff { Params: { id: string } }
+
+const config = { scope: 'approve' as const }
+const tags = ['approvals']
+const noNote = Buffer.from('null')
+
+/** The note's JSON text as it came: it is kept and shown, and never parsed here. */
+function noteOf (request: FastifyRequest): Buffer {
+  return request.members.raw('note') ?? noNote
+}
+
+/** What people see and decide, for programs; the page is web/. */
+export function approvalRoutes (app: FastifyInstance, service: ApprovalService): void {
+  app.get<{ Querystring: ListQuery }>('/api/approvals', {
+    config,
+    schema: {
+      operationId: 'listApprovals',
+      summary: 'What waits for a person',
+      tags,
+      description: 'Oldest first, only this tenant’s. Pages stay in place while handoffs come and go.',
+      querystring: listQuery,
+      response: { 200: listAnswer, ...problems({ body: false }) },
+    },
+  }, async (request, reply) => {
+    reply.header('content-type', jsonType)
+    return listText(await service.list(request.caller, request.query.cursor, request.query.limit ?? 20))
+  })
+
+  app.get<OneHandoff>('/api/approvals/:id', {
+    config,
+    schema: {
+      operationId: 'inspectApproval',
+      summary: 'All that a person needs to decide',
+      tags,
+      description: 'Reading it changes nothing.',
+      params: handoffParams,
+      querystring: noQuery,
+      response: { 200: inspectAnswer, ...problems({ body: false }, 'no_approval_required') },
+    },
+  }, async (request, reply) => {
+    reply.header('content-type', jsonType)
+    return inspectionText(await service.inspect(request.caller, request.params.id))
+  })
+
+  const refusals = problems({ body: true }, 'no_approval_required', 'already_decided', 'expired', 'self_approval')
+  app.post<OneHandoff>('/api/approve/:id', {
+    config,
+    schema: {
+      operationId: 'approve',
+      summary: 'Let it be caught',
+      tags,
+      description: 'Final. The agent that passed a handoff may not decide on it. The body may be left out.',
+      params: handoffParams,
+      querystring: noQuery,
+      body: approveBody,
+      response: { 200: decisionAnswer, ...refusals },
+    },
+  }, async (request, reply) => {
+    reply.header('content-type', jsonType)
+    return service.decide(request.caller, 'approved', request.params.id, noteOf(request))
+  })
+
+  app.post<OneHandoff>('/api/reject/:id', {
+    config,
+    schema: {
+      operationId: 'reject',
+      summary: 'Let nobody ever catch it',
+      tags,
+      description: 'Final, and with the reason. The agent that passed a handoff may not decide on it.',
+      params: handoffParams,
+      querystring: noQuery,
+      body: rejectBody,
+      response: { 200: decisionAnswer, ...refusals },
+    },
+  }, async (request, reply) => {
+    reply.header('content-type', jsonType)
+    return service.decide(request.caller, 'rejected', request.params.id, noteOf(request))
+  })
+}

@@ -1,0 +1,95 @@
+import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
+import { memberOf } from './keys.ts'
+import type { Keys } from './keys.ts'
+import type { Lane } from './lane.ts'
+import { parseDecision, parseRecord, tagged } from './replies.ts'
+import type { Scripts } from './scripts.ts'
+import type { Place } from './handoffs.ts'
+
+export type Verdict = 'approved' | 'rejected'
+
+export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval'
+export type DecisionReply = { outcome: 'decided', at: number } |
+  { outcome: 'already_decided', now: number, record: HandoffRecord, decision: Decision } | { outcome: DecisionRefusal }
+
+/** Everything of a handoff; the payload is null once freed. */
+export type InspectReply =
+  { outcome: 'found', now: number, record: HandoffRecord, payload: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
+
+/** One that waits for a person; the task as JSON text. */
+export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
+/** A place in the list: the last one seen. */
+export interface ListPlace { createdAt: number, id: string }
+
+/** What people decide, in Redis: one method a script. */
+export class Approvals {
+  readonly #lane: Lane
+  readonly #scripts: Scripts
+  readonly #keys: Keys
+  readonly #retention: string
+
+  constructor (lane: Lane, scripts: Scripts, keys: Keys, retention: number) {
+    this.#lane = lane
+    this.#scripts = scripts
+    this.#keys = keys
+    this.#retention = String(retention)
+  }
+
+  /** @param note JSON text: a string or null */
+  decide (verdict: Verdict, place: Place, token: string, by: string, note: Buffer): Promise<DecisionReply> {
+    const { tag, tenant } = place
+    const member = memberOf(tenant, place.id)
+    const keys = [this.#keys.handoff(tag, member), this.#keys.waiting(tag, tenant)]
+    return verdict === 'approved'
+      ? this.#lane.call(this.#scripts.approve, keys, [token, by, member], readDecision, note)
+      : this.#lane.call(this.#scripts.reject, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member], readDecision, note)
+  }
+
+  inspect (place: Place): Promise<InspectReply> {
+    const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+    return this.#lane.call(this.#scripts.inspect, [key], [], readInspection)
+  }
+
+  /** Where it is told that a tenant's list changed. */
+  channelOf (tenant: string, tag: string): string {
+    return this.#keys.waiting(tag, tenant)
+  }
+
+  /** What waits for a person of this tenant, oldest first, behind `after`; `more` where the list goes on. */
+  list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<{ items: Waiting[], more: boolean }> {
+    const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
+    return this.#lane.call(this.#scripts.waiting, [this.#keys.waiting(tag, tenant)],
+      [...from, String(limit), this.#keys.partition(tag)], readList)
+  }
+}
+
+function readDecision (reply: unknown): DecisionReply {
+  const [outcome, time, record, decision] = tagged(reply)
+  if (outcome === 'already_decided') {
+    return { outcome, now: time as number, record: parseRecord(record), decision: parseDecision(decision) as Decision }
+  }
+  return time === undefined ? { outcome: outcome as DecisionRefusal } : { outcome: 'decided', at: time as number }
+}
+
+function readInspection (reply: unknown): InspectReply {
+  const [outcome, now, record, payload, decision] = tagged(reply)
+  if (outcome === 'not_found') return { outcome }
+  return {
+    outcome: 'found',
+    now: now as number,
+    record: parseRecord(record),
+    payload: (payload ?? null) as Buffer | null,
+    decision: parseDecision(decision),
+  }
+}
+
+function readList (reply: unknown): { items: Waiting[], more: boolean } {
+  const [, more, ...parts] = tagged(reply)
+  const items: Waiting[] = []
+  for (let at = 0; at < parts.length; at += 3) {
+    // A member is tenant:id, and neither has a colon.
+    const id = String(parts[at]).split(':')[1] as string
+    items.push({ id, record: parseRecord(parts[at + 1]), task: parts[at + 2] as Buffer })
+  }
+  return { items, more: more === 1 }
+}

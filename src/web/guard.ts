@@ -1,0 +1,40 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { SignIn } from './session.ts'
+import { againPage, signInPage } from './views/sign-in.ts'
+
+/** Lets in who is signed in; sends everybody else to sign in, and then back to where they were going. */
+export function requireSession (signIn: SignIn) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const caller = await signIn.whoIs(request)
+    if (caller !== undefined) {
+      request.caller = caller
+      return undefined
+    }
+    const hadSession = signIn.secretOf(request) !== undefined
+    if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
+      return show(reply, 200, againPage(request.url))
+    }
+    if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', signInUrl('/approvals', true)).send()
+    if (request.method === 'GET') return reply.redirect(signInUrl(request.url, hadSession), 303)
+    return show(reply, 401, signInPage(handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+  }
+}
+
+/** Sends a page. */
+export function show (reply: FastifyReply, status: number, page: string): FastifyReply {
+  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
+}
+
+/** A way within these pages: not to another site, nor to what signs out. */
+export function ownPath (path: unknown): string {
+  return typeof path === 'string' && /^\/approvals([/?][\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
+}
+
+/** The page that a form stood on: its address without the last part. */
+export function handoffOf (url: string): string {
+  return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
+}
+
+function signInUrl (next: string, ended: boolean): string {
+  return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`
+}

@@ -1,0 +1,92 @@
+import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import cookie from '@fastify/cookie'
+import formbody from '@fastify/formbody'
+import helmet from '@fastify/helmet'
+import files from '@fastify/static'
+import type { FastifyInstance } from 'fastify'
+import { Problem } from '../errors.ts'
+import type { ApprovalService } from '../handoff/approvals.ts'
+import type { Caller } from '../handoff/handoff.ts'
+import type { FaultLog } from '../http/problem.ts'
+import type { ApiKeys } from '../store/api-keys.ts'
+import type { Sessions } from '../store/sessions.ts'
+import { requireSession } from './guard.ts'
+import { refuseForeignForms } from './origin.ts'
+import { decisionRoutes } from './routes/decide.ts'
+import { listRoutes } from './routes/list.ts'
+import { handoffRoutes } from './routes/one.ts'
+import { signInRoutes } from './routes/sign-in.ts'
+import { SignIn } from './session.ts'
+import { showErrors } from './troubles.ts'
+
+export interface Pages {
+  approvals: ApprovalService
+  keys: ApiKeys
+  sessions: Sessions
+  baseUrl: () => string
+  log: FaultLog
+}
+
+// The compiler copies no assets: they are read where they lie, which is ../../src/web from src/web and dist/web alike.
+const assets = fileURLToPath(new URL('../../src/web/assets/', import.meta.url))
+const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
+const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
+
+/** The page on which people decide, with everything below /approvals. */
+export async function approvalPages (app: FastifyInstance, { approvals, keys, sessions, baseUrl, log }: Pages): Promise<void> {
+  const isSecure = () => baseUrl().startsWith('https:')
+  const signIn = new SignIn(sessions, keys, isSecure)
+  app.decorateRequest('caller', null as unknown as Caller)
+  app.setErrorHandler(showErrors(log))
+  app.setNotFoundHandler(() => { throw new Problem('not_found') })
+  // First, so that its headers are on whatever the hooks after it answer.
+  await app.register(helmet, headers(isSecure()))
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+    refuseForeignForms(request, baseUrl())
+  })
+  await app.register(cookie)
+  await app.register(files, {
+    root: [assets, htmx],
+    prefix: '/assets/',
+    decorateReply: false,
+    schemaHide: true,
+    index: false,
+    allowedPath: path => served.has(path),
+    setHeaders: reply => { reply.setHeader('cache-control', 'no-cache') },
+  })
+  app.removeAllContentTypeParsers()
+  // Longer than any note that is taken, so that one that is too long can be given back.
+  await app.register(formbody, { bodyLimit: 512 * 1024 })
+  signInRoutes(app, signIn)
+  await app.register(async own => {
+    own.addHook('onRequest', requireSession(signIn))
+    listRoutes(own, approvals)
+    handoffRoutes(own, approvals)
+    decisionRoutes(own, approvals)
+  })
+}
+
+function headers (isSecure: boolean) {
+  return {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        imgSrc: ["'self'", 'data:'],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"],
+      },
+    },
+    frameguard: { action: 'deny' as const },
+    strictTransportSecurity: isSecure,
+    // Not no-referrer: with that a browser says `Origin: null` to us as well, and a form of ours looks like anybody's.
+    referrerPolicy: { policy: 'same-origin' as const },
+  }
+}

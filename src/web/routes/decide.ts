@@ -1,0 +1,55 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem, errorTable } from '../../errors.ts'
+import type { ApprovalService } from '../../handoff/approvals.ts'
+import { longestNote, rejectBody } from '../../schemas/approvals.ts'
+import type { Verdict } from '../../store/approvals.ts'
+import { show } from '../guard.ts'
+import { handoffPage } from '../views/handoff.ts'
+
+const schema = { hide: true }
+const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
+
+interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
+
+export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+  app.post<Decide>('/:id/approve', { schema }, (request, reply) => decide(approvals, 'approved', request, reply))
+  app.post<Decide>('/:id/reject', { schema }, (request, reply) => decide(approvals, 'rejected', request, reply))
+}
+
+/**
+ * After a decision comes the list, with the keyboard on what waits next: one key away, and no sooner, since a second press of
+ * the same key would decide what nobody has read.
+ */
+async function decide (approvals: ApprovalService, verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply): Promise<FastifyReply> {
+  const { caller, params: { id } } = request
+  const note = noteOf(request.body)
+  const problem = faultOf(note, verdict)
+  if (problem !== undefined) {
+    return show(reply, 400, handoffPage(caller, await approvals.inspect(caller, id), { note, problem }))
+  }
+  try {
+    await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)))
+  } catch (error) {
+    if (!(error instanceof Problem) || !standing.has(error.code)) throw error
+    // The handoff says for itself what stands: who decided, or that its time is over.
+    return show(reply, errorTable[error.code].status, handoffPage(caller, await approvals.inspect(caller, id)))
+  }
+  return reply.redirect(`/approvals?decided=${id}`, 303)
+}
+
+const standing = new Set<string>(['already_decided', 'expired', 'self_approval'])
+
+/** As it was typed: forms send each line break as two characters. */
+function noteOf (form: Record<string, unknown> | undefined): string {
+  const note = form?.note
+  return typeof note === 'string' ? note.replaceAll('\r\n', '\n').trim() : ''
+}
+
+/** Why a note can't be taken, in plain words. */
+function faultOf (note: string, verdict: Verdict): string | undefined {
+  if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
+  const length = [...note].length
+  if (length > longestNote) return `The note has ${length} characters; ${longestNote} is the most. Nothing was decided yet.`
+  if (!noteCharacters.test(note)) return 'The note has control characters, which can’t be seen. Type it instead of pasting it. Nothing was decided yet.'
+  return undefined
+}

@@ -1,0 +1,44 @@
+import type { FastifyInstance } from 'fastify'
+import { html } from 'ghtml'
+import type { ApprovalService } from '../../handoff/approvals.ts'
+import type { Caller } from '../../handoff/handoff.ts'
+import { cutMembers } from '../../handoff/json.ts'
+import { show } from '../guard.ts'
+import { beginningOf, visible } from '../text.ts'
+import { notice } from '../views/layout.ts'
+import { fingerprint, listFragment, listPage } from '../views/list.ts'
+
+const schema = { hide: true }
+/** How many the page shows at once. */
+const listed = 50
+/** How long a request for what is new stays open, in milliseconds: under what proxies commonly allow. */
+const patience = 25_000
+
+interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
+
+export function listRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+  app.get<ListQuery>('/', { schema }, async (request, reply) => {
+    const { cursor, decided } = request.query
+    const from = typeof cursor === 'string' ? cursor : undefined
+    const flash = typeof decided === 'string' ? await flashOf(approvals, request.caller, decided) : ''
+    const part = await approvals.list(request.caller, from, listed)
+    return show(reply, 200, listPage({ caller: request.caller, part, flash, isFirst: from === undefined }))
+  })
+
+  app.get<ListQuery>('/list', { schema }, async (request, reply) => {
+    const { seen } = request.query
+    const part = await approvals.watch(request.caller, listed,
+      { milliseconds: patience, onGone: stop => { reply.raw.once('close', stop) } }, part => fingerprint(part) !== seen)
+    return show(reply, 200, listFragment(part, fingerprint(part) !== seen))
+  })
+}
+
+/** What this person decided just now; read anew, since an address may say anything. */
+async function flashOf (approvals: ApprovalService, caller: Caller, id: string): Promise<string> {
+  const one = await approvals.inspect(caller, id).catch(() => undefined)
+  if (one === undefined || one.decision?.by !== caller.agent) return ''
+  const verdict = one.record.approval === 'rejected' ? 'rejected' : 'approved'
+  const members = one.payload === null ? undefined : cutMembers(Buffer.concat([Buffer.from('{'), one.payload, Buffer.from('}')]))
+  const task = members?.values.task as string | undefined
+  return notice('good', html`<p>You ${verdict} !${task === undefined ? 'it' : html`<q dir="auto">!${visible(beginningOf(task, 80))}${task.length > 80 ? '…' : ''}</q>`}</p>`)
+}

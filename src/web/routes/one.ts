@@ -1,0 +1,24 @@
+import type { FastifyInstance } from 'fastify'
+import { inspectionText } from '../../handoff/approvals.ts'
+import type { ApprovalService } from '../../handoff/approvals.ts'
+import { show } from '../guard.ts'
+import { handoffPage } from '../views/handoff.ts'
+
+const schema = { hide: true }
+
+interface OneHandoff { Params: { id: string } }
+
+/** One handoff to read: this is its approval_url. Reading it decides nothing, whoever opens it. */
+export function handoffRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+  app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
+    return show(reply, 200, handoffPage(request.caller, await approvals.inspect(request.caller, request.params.id)))
+  })
+
+  app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {
+    const one = await approvals.inspect(request.caller, request.params.id)
+    return reply
+      .header('content-type', 'text/plain; charset=utf-8')
+      .header('content-disposition', `attachment; filename="handoff-${one.id}.txt"`)
+      .send(inspectionText(one))
+  })
+}

@@ -1,0 +1,59 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Caller } from '../handoff/handoff.ts'
+import type { ApiKeys } from '../store/api-keys.ts'
+import { digest } from '../store/api-keys.ts'
+import { sessionLength } from '../store/sessions.ts'
+import type { Sessions } from '../store/sessions.ts'
+
+/** Signing in and out, and who a request is from. The key itself stays in the form that it was typed into. */
+export class SignIn {
+  readonly #sessions: Sessions
+  readonly #keys: ApiKeys
+  readonly #isSecure: () => boolean
+
+  /** @param isSecure do browsers come by https? */
+  constructor (sessions: Sessions, keys: ApiKeys, isSecure: () => boolean) {
+    this.#sessions = sessions
+    this.#keys = keys
+    this.#isSecure = isSecure
+  }
+
+  /** @returns undefined where nobody is signed in, any more or at all */
+  async whoIs (request: FastifyRequest): Promise<Caller | undefined> {
+    const secret = this.secretOf(request)
+    const keyDigest = secret === undefined ? null : await this.#sessions.find(secret)
+    return keyDigest === null ? undefined : approver(this.#keys.findByDigest(keyDigest))
+  }
+
+  /** Starts a session, in place of one that there was. @returns whether the key is an approver's */
+  async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<boolean> {
+    if (approver(this.#keys.find(key)) === undefined) return false
+    const before = this.secretOf(request)
+    if (before !== undefined) await this.#sessions.end(before)
+    reply.setCookie(this.#cookie(), await this.#sessions.open(digest(key)), { ...this.#options(), maxAge: sessionLength })
+    return true
+  }
+
+  async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const secret = this.secretOf(request)
+    if (secret !== undefined) await this.#sessions.end(secret)
+    reply.clearCookie(this.#cookie(), this.#options())
+  }
+
+  secretOf (request: FastifyRequest): string | undefined {
+    return request.cookies[this.#cookie()]
+  }
+
+  /** With the prefix a browser holds us to the options: nobody else on the domain can set it. */
+  #cookie (): string {
+    return this.#isSecure() ? '__Host-handoff_session' : 'handoff_session'
+  }
+
+  #options () {
+    return { path: '/', httpOnly: true, sameSite: 'strict', secure: this.#isSecure() } as const
+  }
+}
+
+function approver (caller: Caller | undefined): Caller | undefined {
+  return caller?.scopes.has('approve') === true ? caller : undefined
+}

@@ -1,0 +1,50 @@
+import { html } from 'ghtml'
+import type { Caller } from '../../handoff/handoff.ts'
+
+export interface Page {
+  title: string
+  /** HTML. */
+  main: string
+  /** Who is signed in. */
+  caller?: Caller | undefined
+}
+
+// It would put a style of its own into the page, which the policy forbids, and run texts, which nothing here asks for.
+const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
+
+/** A whole page. */
+export function layout ({ title, main, caller }: Page): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>${title} · Approvals</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="htmx-config" content="${htmxConfig}">
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/approvals/assets/page.css">
+<script src="/approvals/assets/htmx.min.js" defer></script>
+<script src="/approvals/assets/page.js" defer></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>!${caller === undefined ? '<span class="home">Approvals</span>' : signedIn(caller)}</header>
+<main id="main" tabindex="-1">
+!${main}
+</main>
+</body>
+</html>
+`
+}
+
+function signedIn ({ tenant, agent }: Caller): string {
+  const who = tenant === 'default' ? agent : `${tenant}/${agent}`
+  return html`<a class="home" href="/approvals">Approvals</a>
+<form method="post" action="/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
+}
+
+/** A sentence that comes first, and is read out. */
+export function notice (kind: 'good' | 'bad', inside: string): string {
+  return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
+}

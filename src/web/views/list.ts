@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import { html } from 'ghtml'
+import type { ListPart } from '../../handoff/approvals.ts'
+import type { Caller } from '../../handoff/handoff.ts'
+import type { Waiting } from '../../store/approvals.ts'
+import { beginningOf, visible } from '../text.ts'
+import { expiresIn, waitingFor } from '../words.ts'
+import { layout } from './layout.ts'
+
+/** How much of a task stands in the list, in characters. */
+const taskShown = 240
+
+/** Which ones it has, in a word: two lists with the same ones have the same. */
+export function fingerprint ({ items }: ListPart): string {
+  return createHash('sha256').update(items.map(({ id }) => id).join()).digest('base64url').slice(0, 16)
+}
+
+export interface ListPage { caller: Caller, part: ListPart, flash: string, isFirst: boolean }
+
+export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
+  const list = isFirst
+    ? liveList(part, flash !== '')
+    : html`<div id="list">!${items(part, true)}</div><p><a href="/approvals">Back to the oldest</a></p>`
+  return layout({
+    title: 'What waits for a person',
+    caller,
+    main: html`!${flash}<h1>What waits for you</h1>
+<p id="count" role="status" aria-live="polite">${count(part)}</p>
+!${list}
+<noscript><p class="quiet">Without JavaScript, new ones show when you load the page again.</p></noscript>`,
+  })
+}
+
+/** The list, which asks for its next state as soon as it is there. @param focus put the keyboard on the first one */
+export function liveList (part: ListPart, focus: boolean): string {
+  // The pause keeps a service that is about to stop, and so answers at once, from being asked in a circle.
+  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(part)}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, focus)}</div>`
+}
+
+/** The list's next state; the count is told anew only where it changed, since it is read out then. */
+export function listFragment (part: ListPart, changed: boolean): string {
+  const told = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${count(part)}</p>` : ''
+  return liveList(part, false) + told
+}
+
+function count ({ items, next }: ListPart): string {
+  if (items.length === 0) return 'Nothing waits. New handoffs appear here by themselves.'
+  if (next !== null) return `More than ${items.length} handoffs wait, the oldest first.`
+  return items.length === 1 ? 'One handoff waits.' : `${items.length} handoffs wait, the oldest first.`
+}
+
+function items ({ items, next }: ListPart, focus: boolean): string {
+  const now = Date.now()
+  const rows = items.map((one, index) => row(one, now, focus && index === 0))
+  const more = next === null ? '' : html`<p><a href="/approvals?cursor=${next}">Those that came later</a></p>`
+  return rows.length === 0 ? '' : html`<ol class="waiting">!${rows}</ol>!${more}`
+}
+
+function row ({ id, record, task }: Waiting, now: number, focus: boolean): string {
+  const all = JSON.parse(task.toString()) as string
+  const shown = beginningOf(all, taskShown)
+  return html`<li><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
+<span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
+<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(record.createdAt, now)}</span> <span>!${expiresIn(record.expiresAt, now)}</span></span>
+</a></li>`
+}

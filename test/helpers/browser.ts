@@ -1,0 +1,107 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Test } from 'tap'
+import { secrets, testApp } from './app.ts'
+import type { TestApp } from './app.ts'
+import { listen } from './wire.ts'
+
+const places = [process.env.CHROMIUM_BIN, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+const found = places.find(path => path !== undefined && existsSync(path))
+/** tap's option for what needs a browser: why it is skipped, or false. */
+export const skip = found === undefined ? 'no Chromium here: apt-get install chromium, or set CHROMIUM_BIN' : false
+
+/** Kept after the run. */
+const screenshots = fileURLToPath(new URL('../../.cache/screenshots/', import.meta.url))
+
+/** What people have in front of them. */
+export const devices = {
+  phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
+  desk: { viewport: { width: 1280, height: 800 } },
+} as const satisfies Record<string, BrowserContextOptions>
+
+export interface WebApp extends TestApp {
+  /** Where it listens. */
+  address: string
+  /** Passes a handoff that waits for a person. @returns its id */
+  ask (body: Record<string, unknown>): Promise<string>
+  /** A person with a browser of their own, not signed in. */
+  visitor (options?: BrowserContextOptions): Promise<Page>
+  /** The same, signed in and on the list. */
+  approver (options?: BrowserContextOptions, key?: string): Promise<Page>
+}
+
+/** The service where a browser finds it, and people who use it. */
+export async function webApp (t: Test, env: Record<string, string> = {}, args: string[] = []): Promise<WebApp> {
+  const service = await testApp(t, env)
+  const port = await listen(service.app)
+  const address = `http://127.0.0.1:${port}`
+  const browser = await launch(t, args)
+  const visitor = async (options: BrowserContextOptions = devices.desk) => {
+    const context = await browser.newContext({ baseURL: address, ...options })
+    // Far below what a test may take, so that it is told what didn't come.
+    context.setDefaultTimeout(10_000)
+    return context.newPage()
+  }
+  return {
+    ...service,
+    address,
+    visitor,
+    async ask (body) {
+      const answer = await service.call('alice', 'POST', '/api/pass', { require_human: true, ...body })
+      if (answer.statusCode !== 201) throw new Error(answer.body)
+      return answer.json().handoff_id
+    },
+    async approver (options, key = secrets.approver) {
+      const page = await visitor(options)
+      await page.goto('/approvals')
+      await signIn(page, key)
+      return page
+    },
+  }
+}
+
+async function launch (t: Test, args: string[]): Promise<Browser> {
+  const browser = await chromium.launch({
+    executablePath: found!,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', ...args],
+  })
+  t.teardown(() => browser.close())
+  return browser
+}
+
+/** As a person does it: the key, Enter. */
+export async function signIn (page: Page, key: string = secrets.approver): Promise<void> {
+  await page.getByLabel('Approver key').fill(key)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+}
+
+/** The whole page, as it is now, under .cache/screenshots. */
+export async function picture (page: Page, name: string): Promise<void> {
+  mkdirSync(screenshots, { recursive: true })
+  await page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true })
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe-core finds wrong, but for what is minor: the rule, and where. The page's policy is not in the way of what evaluates. */
+export async function barriers (page: Page): Promise<string[]> {
+  await page.evaluate(axe)
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as any).axe.run()
+    return violations
+      .filter(({ impact }: { impact: string }) => impact !== 'minor')
+      .map(({ id, impact, nodes }: any) => `${impact} ${id}: ${nodes.map((node: any) => node.html).join(' ')}`.slice(0, 500))
+  })
+}
+
+/** What went wrong in a page by itself: faults of its scripts, and what its policy refused. */
+export function faultsOf (page: Page): string[] {
+  const faults: string[] = []
+  page.on('pageerror', error => { faults.push(error.message) })
+  page.on('console', message => { if (message.type() === 'error') faults.push(message.text()) })
+  return faults
+}

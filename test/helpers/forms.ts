@@ -1,0 +1,22 @@
+import type { InjectOptions } from 'fastify'
+import { secrets } from './app.ts'
+import type { TestApp } from './app.ts'
+
+/** What a browser says of a form of our own page. */
+export const own = { 'sec-fetch-site': 'same-origin' }
+
+/** A form as a browser sends it. */
+export function form (url: string, fields: Record<string, string>, headers: Record<string, string> = own): InjectOptions {
+  return { method: 'POST', url, payload: new URLSearchParams(fields).toString(), headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers } }
+}
+
+/** Signs in as carol. @returns the session's cookie */
+export async function signedIn ({ app }: TestApp): Promise<string> {
+  const { cookies: [cookie] } = await app.inject(form('/approvals/sign-in', { key: secrets.approver }))
+  return `${cookie!.name}=${cookie!.value}`
+}
+
+/** Passes a handoff that waits for a person. @returns its id */
+export async function asked ({ call }: TestApp, task = 'x'): Promise<string> {
+  return (await call('alice', 'POST', '/api/pass', { task, require_human: true })).json().handoff_id
+}

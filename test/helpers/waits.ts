@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tagOf } from '../../src/handoff/id.ts'
+import type { TestApp } from './app.ts'
+import { until } from './until.ts'
+
+/** Passes something; by default it waits for a person. */
+export async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
+  return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
+}
+
+/** How many connections listen for changes of a handoff of the tenant `default`. */
+export async function subscribers ({ redis, prefix }: TestApp, id: string): Promise<number> {
+  const [, count] = await redis.call('PUBSUB', 'SHARDNUMSUB', `${prefix}:{${tagOf(id)}}:h:default:${id}`) as [string, number]
+  return count
+}
+
+/** Resolves when requests wait for a handoff, on so many replicas. */
+export async function asleep (service: TestApp, id: string, replicas = 1): Promise<void> {
+  await until(async () => await subscribers(service, id) === replicas)
+  // They look once more after they have subscribed, which nobody outside can see.
+  await sleep(50)
+}
+
+/** Resolves when nobody listens any more. */
+export async function nobody (service: TestApp, id: string): Promise<boolean> {
+  return await until(async () => await subscribers(service, id) === 0)
+}
+
+/** What it gives, and after how many milliseconds. */
+export async function timed<T> (ask: () => Promise<T>): Promise<[answer: T, after: number]> {
+  const began = performance.now()
+  const answer = await ask()
+  return [answer, performance.now() - began]
+}

@@ -1,0 +1,166 @@
+import t from 'tap'
+import { randomHomeId } from '../../src/handoff/id.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
+  return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
+}
+
+const start = Date.now() - 3600_000
+const iso = (later: number) => new Date(start + later).toISOString()
+
+const verdicts = [['approve', 'approved', 'pending'], ['reject', 'rejected', 'rejected']] as const
+
+for (const [path, state, status] of verdicts) {
+  t.test(`${path}: who, when and the note, as it was written, in every answer from then on`, async t => {
+    const service = await testApp(t)
+    const { call } = service
+    // What stands in a note, as JSON text.
+    for (const note of ['"plain"', '"a\\u0041\\/ \\ud800 ä 𝄞 \\"q\\" \\n\\t"', '"</script><b>"', '"  two  spaces  "', `"${'ä'.repeat(4000)}"`]) {
+      await service.setClock(start)
+      const id = await passed(service)
+      await service.setClock(start + 1000)
+      const answer = await call('approver', 'POST', `/api/${path}/${id}`, `{ "note" : ${note} }`)
+      const approval = `"approval":{"state":"${state}","decided_at":"${iso(1000)}","decided_by":"carol","note":${note}}`
+      t.equal(answer.statusCode, 200)
+      t.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
+      t.equal(answer.body, `{"handoff_id":"${id}","status":"${status}",${approval}}`)
+      await service.setClock(start + 2000)
+      t.ok((await call('alice', 'GET', `/api/status/${id}`)).body.includes(`,${approval},"result":null}`), 'status')
+      const caught = await call('bob', 'GET', `/api/catch/${id}`)
+      if (path === 'approve') t.ok(caught.body.endsWith(`,"created_at":"${iso(0)}",${approval}}`), 'catch')
+      else t.equal(isProblem(t, caught, 409, 'rejected').handoff_status, 'rejected')
+    }
+  })
+
+  t.test(`${path}: what is no note`, async t => {
+    const service = await testApp(t)
+    const id = await passed(service)
+    const before = await service.dump()
+    const notes = ['5', 'true', '[]', '{}', `"${'x'.repeat(100 * 1024)}"`, `"${'x'.repeat(4001)}"`,
+      ...[0, 7, 8, 11, 12, 27, 31, 127, 128, 159].map(code => `"a\\u${code.toString(16).padStart(4, '0')}b"`), `"a${String.fromCharCode(127)}b"`, `"a${String.fromCharCode(0x9b)}b"`,
+      ...(path === 'reject' ? ['null', '""'] : [])]
+    for (const note of notes) {
+      const document = isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, `{"note":${note}}`), 400, 'invalid_request', note.slice(0, 30))
+      t.equal(document.errors[0].pointer, '/note')
+    }
+    const bodies = ['{"note":"a\nb"}', '{"note":"a","note":"b"}', '{"Note":"a","note":"b"}', '{"note":"a","by":"dave"}', '[]', '"note"', 'null', '{"note":"a"', '{"note":"\\ud8"}',
+      ...(path === 'reject' ? ['', '{}'] : [])]
+    for (const body of bodies) isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, body), 400, 'invalid_request', body)
+    isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, 'note=a', { 'content-type': 'application/x-www-form-urlencoded' }), 415, 'unsupported_media_type')
+    isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}?note=a`, { note: 'a' }), 400, 'invalid_request')
+    t.strictSame(await service.dump(), before, 'none of these decided')
+    isProblem(t, await service.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required')
+  })
+
+  t.test(`${path}: not on what one passed oneself`, async t => {
+    const service = await testApp(t)
+    const id = await passed(service)
+    const before = await service.dump()
+    isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${id}`, { note: 'mine' }), 403, 'self_approval')
+    t.strictSame(await service.dump(), before)
+    t.equal((await service.call('approver2', 'POST', `/api/${path}/${id}`, { note: 'n' })).json().approval.decided_by, 'dave')
+    const theirs = (await service.call('foreignAlice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
+    isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${theirs}`, { note: 'n' }), 404, 'not_found', 'an agent of that name elsewhere is another')
+    const bobs = (await service.call('bob', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
+    t.equal((await service.call('approverAlice', 'POST', `/api/${path}/${bobs}`, { note: 'n' })).statusCode, 200)
+  })
+
+  t.test(`${path}: final, and a second decision is told which one stands`, async t => {
+    const service = await testApp(t)
+    await service.setClock(start)
+    const id = await passed(service)
+    await service.setClock(start + 1000)
+    t.equal((await service.call('approver', 'POST', `/api/${path}/${id}`, '{"note":"\\u0041 ä"}')).statusCode, 200)
+    await service.setClock(start + 2000)
+    const before = await service.dump()
+    for (const who of ['approver', 'approver2', 'approverAlice'] as const) {
+      for (const [again] of verdicts) {
+        const document = isProblem(t, await service.call(who, 'POST', `/api/${again}/${id}`, { note: 'other' }), 409, 'already_decided', `${who} ${again}`)
+        t.strictSame(document.approval, { state, decided_at: iso(1000), decided_by: 'carol', note: 'A ä' })
+        t.equal(document.handoff_status, status)
+      }
+    }
+    t.strictSame(await service.dump(), before)
+  })
+
+  t.test(`${path}: until the last millisecond, and then it is expired`, async t => {
+    const service = await testApp(t)
+    await service.setClock(start)
+    const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]
+    await service.setClock(start + 59_999)
+    t.equal((await service.call('approver', 'POST', `/api/${path}/${inTime}`, { note: 'n' })).statusCode, 200)
+    await service.setClock(start + 60_000)
+    for (const swept of [false, true]) {
+      if (swept) await service.store.handoffs.sweep(late.slice(0, 3), 10)
+      for (const who of ['approver', 'approverAlice'] as const) {
+        const document = isProblem(t, await service.call(who, 'POST', `/api/${path}/${late}`, { note: 'n' }), 410, 'expired')
+        t.equal(document.handoff_status, 'expired')
+      }
+      t.match((await service.call('alice', 'GET', `/api/status/${late}`)).json(), { status: 'expired', approval: { state: 'waiting', decided_by: null } })
+    }
+    const second = isProblem(t, await service.call('approver2', 'POST', `/api/${path}/${inTime}`, { note: 'n' }), 409, 'already_decided')
+    t.equal(second.handoff_status, path === 'approve' ? 'expired' : 'rejected', 'a decision stands even when its handoff is over')
+  })
+
+  t.test(`${path}: of 100 at once through two services one wins, and the others are told who`, async t => {
+    const first = await testApp(t)
+    const second = await testApp(t, {}, { prefix: first.prefix })
+    for (let round = 0; round < 5; round++) {
+      const id = await passed(first)
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? first : second)
+        .call(i % 3 ? 'approver' : 'approver2', 'POST', `/api/${i % 5 ? path : verdicts[(round + i) % 2]![0]}/${id}`, { note: `n${i}` })))
+      const won = answers.filter(({ statusCode }) => statusCode === 200)
+      t.equal(won.length, 1)
+      const { approval } = won[0]!.json()
+      t.equal(approval.note, `n${answers.indexOf(won[0]!)}`)
+      for (const answer of answers.filter(answer => answer !== won[0])) {
+        const { code, approval: told } = answer.json()
+        if (code !== 'already_decided' || JSON.stringify(told) !== JSON.stringify(approval)) t.fail(`${answer.statusCode} ${answer.body}`)
+      }
+      t.strictSame((await first.call('alice', 'GET', `/api/status/${id}`)).json().approval, approval)
+    }
+  })
+
+  t.test(`${path}: what isn’t there, and another tenant’s`, async t => {
+    const service = await testApp(t)
+    const id = await passed(service)
+    const before = await service.dump()
+    for (const [who, target] of [['approver', randomHomeId('default')], ['approver', 'x'], ['foreignApprover', id]] as Array<[Who, string]>) {
+      const document = isProblem(t, await service.call(who, 'POST', `/api/${path}/${target}`, { note: 'n' }), 404, 'not_found', `${who} ${target}`)
+      t.notOk('handoff_status' in document)
+    }
+    t.strictSame(await service.dump(), before)
+  })
+}
+
+t.test('an approval needs no note: null, absent, no body with or without a type', async t => {
+  const service = await testApp(t)
+  for (const [body, headers] of [[undefined, {}], ['', { 'content-type': 'application/json' }], ['{}', {}], ['{"note":null}', {}]] as const) {
+    const id = await passed(service)
+    const answer = await service.call('approver', 'POST', `/api/approve/${id}`, body, headers)
+    t.equal(answer.statusCode, 200, String(body))
+    t.match(answer.json(), { status: 'pending', approval: { state: 'approved', note: null } })
+    t.equal((await service.call('bob', 'GET', `/api/catch/${id}`)).json().approval.note, null)
+  }
+})
+
+t.test('until it is approved nobody gets it, then one does, and one that asked for nobody has no approval', async t => {
+  const service = await testApp(t)
+  const id = await passed(service)
+  const before = await service.dump()
+  t.equal(isProblem(t, await service.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required').handoff_status, 'pending')
+  t.strictSame(await service.dump(), before, 'asking moves nothing')
+  await service.call('approver', 'POST', `/api/approve/${id}`)
+  t.match(await service.call('alice', 'GET', `/api/status/${id}`).then(answer => answer.json()), { status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  const caught = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
+  t.strictSame(Object.keys(caught.json()), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at', 'approval'])
+  const again = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
+  t.equal(again.body, caught.body, 'a lost answer again, decision and all')
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  isProblem(t, await service.call('alice', 'GET', `/api/catch/${id}`), 409, 'already_caught')
+  const free = await passed(service, { require_human: false })
+  t.notOk('approval' in (await service.call('bob', 'GET', `/api/catch/${free}`)).json())
+})

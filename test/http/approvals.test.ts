@@ -1,0 +1,194 @@
+import t from 'tap'
+import { randomHomeId } from '../../src/handoff/id.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Passes what waits for a person. A body that is text is sent as it is. */
+async function passed ({ call }: TestApp, more: object | string = {}, who: Who = 'alice'): Promise<string> {
+  const answer = await call(who, 'POST', '/api/pass', typeof more === 'string' ? more : { task: 't', require_human: true, ...more })
+  return answer.json().handoff_id
+}
+
+const list = (query = '', who: Who = 'approver') => (service: TestApp) => service.call(who, 'GET', `/api/approvals${query}`)
+const tasksOf = (answer: { json (): any }): string[] => answer.json().items.map(({ task }: { task: string }) => task)
+
+t.test('it needs a key with the scope approve, and changes nothing without', async t => {
+  const service = await testApp(t)
+  const { call } = service
+  const id = await passed(service)
+  const before = await service.dump()
+  for (const [method, path, body] of [
+    ['GET', '/api/approvals'], ['GET', `/api/approvals/${id}`], ['POST', `/api/approve/${id}`], ['POST', `/api/reject/${id}`, { note: 'n' }],
+  ] as const) {
+    for (const who of ['alice', 'bob', 'foreignAlice'] as const) {
+      const answer = await call(who, method, path, body)
+      isProblem(t, answer, 403, 'insufficient_scope', `${who} ${method} ${path}`)
+      t.equal(answer.headers['www-authenticate'], 'Bearer error="insufficient_scope", scope="approve"')
+    }
+    isProblem(t, await call(null, method, path, body), 401, 'unauthorized')
+  }
+  t.strictSame(await service.dump(), before)
+  for (const path of ['/api/approvals', `/api/approvals/${id}`]) {
+    isProblem(t, await service.call('approver', 'POST', path, {}), 405, 'method_not_allowed')
+  }
+  for (const path of [`/api/approve/${id}`, `/api/reject/${id}`]) {
+    // Mail and chat programs open links.
+    const answer = await service.call('approver', 'GET', path)
+    isProblem(t, answer, 405, 'method_not_allowed')
+    t.equal(answer.headers.allow, 'POST')
+  }
+  t.strictSame(await service.dump(), before, 'a GET never decides')
+})
+
+t.test('the list: what waits, oldest first, with the task as it was passed', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  const empty = await list()(service)
+  t.equal(empty.body, '{"items":[],"next_cursor":null}')
+  t.equal(empty.headers['content-type'], 'application/json; charset=utf-8')
+  t.equal(empty.headers['cache-control'], 'no-store')
+
+  await service.setClock(start)
+  const first = await passed(service, '{"output":{"task":"not this"},"task":"a\\u0041\\ud800 ä\\"} 𝄞\\n","require_human":true,"expires_in":7200}')
+  await service.setClock(start + 1)
+  await passed(service, { task: 'asks nobody', require_human: false })
+  const second = await passed(service, { task: 'second' }, 'bob')
+  await passed(service, { task: 'theirs' }, 'foreignAlice')
+  const answer = await list()(service)
+  const iso = (later: number) => new Date(start + later).toISOString()
+  t.ok(answer.body.includes('"task":"a\\u0041\\ud800 ä\\"} 𝄞\\n"'), 'the same JSON text')
+  t.strictSame(answer.json(), {
+    items: [
+      { handoff_id: first, task: JSON.parse('"aA\\ud800 ä\\"} 𝄞\\n"'), created_at: iso(0), expires_at: iso(7200_000), passed_by: 'alice' },
+      { handoff_id: second, task: 'second', created_at: iso(1), expires_at: iso(86_400_001), passed_by: 'bob' },
+    ],
+    next_cursor: null,
+  })
+  t.strictSame(tasksOf(await list('', 'foreignApprover')(service)), ['theirs'], 'each tenant sees its own')
+
+  await service.setClock(start + 7200_000)
+  t.strictSame(tasksOf(await list()(service)), ['second'], 'what has expired waits no more, swept or not')
+})
+
+t.test('what is decided leaves the list', async t => {
+  const service = await testApp(t)
+  const ids = []
+  for (const task of ['a', 'b', 'c']) ids.push(await passed(service, { task }))
+  await service.call('approver', 'POST', `/api/approve/${ids[0]}`)
+  t.strictSame(tasksOf(await list()(service)), ['b', 'c'])
+  await service.call('approver', 'POST', `/api/reject/${ids[2]}`, { note: 'n' })
+  t.strictSame(tasksOf(await list()(service)), ['b'])
+})
+
+t.test('pages: whole, in order, and in place while handoffs come and go', async t => {
+  const service = await testApp(t)
+  const ids: string[] = []
+  const start = Date.now() - 3600_000
+  for (let i = 0; i < 25; i++) {
+    // Several of one millisecond: a page may end between them.
+    await service.setClock(start + Math.floor(i / 4))
+    ids.push(await passed(service, { task: String(i) }))
+  }
+  const walk = async (limit: number) => {
+    const seen: string[] = []
+    for (let cursor = ''; ;) {
+      const { items, next_cursor: next } = (await list(`?limit=${limit}${cursor}`)(service)).json()
+      seen.push(...items.map(({ handoff_id: id }: { handoff_id: string }) => id))
+      if (next === null) return seen
+      t.equal(items.length, limit)
+      t.match(next, /^[\w-]+$/, 'no escaping needed')
+      cursor = `&cursor=${next}`
+    }
+  }
+  const all = await walk(100)
+  t.strictSame([...all].sort(), [...ids].sort())
+  const times = all.map(id => Math.floor(ids.indexOf(id) / 4))
+  t.strictSame(times, times.toSorted((a, b) => a - b), 'oldest first')
+  for (const limit of [1, 3, 24, 25]) t.strictSame(await walk(limit), all, `${limit} at a time`)
+  t.equal((await list()(service)).json().items.length, 20, 'by default 20')
+
+  const { next_cursor: cursor } = (await list('?limit=5')(service)).json()
+  for (const id of all.slice(0, 7)) await service.call('approver', 'POST', `/api/approve/${id}`)
+  await service.setClock(start + 100)
+  const fresh = await passed(service, { task: 'new' })
+  const rest = (await list(`?limit=100&cursor=${cursor}`)(service)).json()
+  t.strictSame(rest.items.map(({ handoff_id: id }: { handoff_id: string }) => id), [...all.slice(7), fresh], 'an old cursor goes on where it was')
+  t.equal(rest.next_cursor, null)
+})
+
+t.test('a bad query is refused, and one that was made up shows nothing that the list doesn’t', async t => {
+  const service = await testApp(t)
+  const id = await passed(service, { task: 'ours' })
+  const foreign = await passed(service, { task: 'theirs' }, 'foreignAlice')
+  for (const query of ['limit=0', 'limit=-1', 'limit=101', 'limit=1000', 'limit=abc', 'limit=1.5', 'limit=', 'limit=1&limit=2', 'limit=null', 'limit=1e999', 'limit=1e1', 'limit=0x10', 'limit=%205', 'limit=+5', 'limit=5.0',
+    'cursor=', 'cursor=%00', 'cursor=abc', 'cursor=***', 'cursor=a&cursor=b', `cursor=${id}`, `cursor=${'A'.repeat(129)}`, 'cursor[]=a', 'Limit=5', 'offset=5', 'wait=5']) {
+    const document = isProblem(t, await list(`?${query}`)(service), 400, 'invalid_request', query)
+    t.ok(document.errors.length > 0, `${query}: says what is wrong`)
+    t.match(document.errors[0].pointer, /^\/(limit|cursor|Limit|offset|wait)/, query)
+  }
+  const forge = (text: string) => `?cursor=${Buffer.from(text).toString('base64url')}`
+  for (const text of ['', ' ', '1', `-1 ${id}`, `x ${id}`, `1.5 ${id}`, `1e3 ${id}`, `+inf ${id}`, `1 ${id} `, `1 ${id}\n`, `${'9'.repeat(16)} ${id}`, `1 other:${id}`, '1 ../..', `1  ${id}`]) {
+    isProblem(t, await list(forge(text))(service), 400, 'invalid_request', JSON.stringify(text))
+  }
+  t.strictSame(tasksOf(await list(forge(`0 ${id}`))(service)), ['ours'])
+  t.strictSame(tasksOf(await list(forge(`999999999999999 ${id}`))(service)), [])
+  t.strictSame(tasksOf(await list(forge(`0 ${foreign}`))(service)), ['ours'], 'another tenant’s id leads nowhere else')
+  t.strictSame(tasksOf(await list(forge(`1 ${randomHomeId('default')}`))(service)), ['ours'])
+})
+
+t.test('one to look at: the whole of it, as passed, and looking changes nothing', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  await service.setClock(start)
+  const output = '{"n":12345678901234567890,"x":1.0,"x":1e400,"__proto__":{},"s":"\\ud800"}'
+  const id = await passed(service, `{"task":"\\u0041","output":${output},"context":{"b":1,"a":2},"constraints":"c","require_human":true,"expires_in":60}`)
+  const look = (who: Who = 'approver') => service.call(who, 'GET', `/api/approvals/${id}`)
+  const times = `"created_at":"${new Date(start).toISOString()}","expires_at":"${new Date(start + 60_000).toISOString()}"`
+  const inside = `"task":"\\u0041","output":${output},"context":{"b":1,"a":2},"constraints":"c",${times},"passed_by":"alice"`
+  const before = await service.dump()
+  const answer = await look()
+  t.equal(answer.statusCode, 200)
+  t.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
+  t.equal(answer.body, `{"handoff_id":"${id}","status":"pending",${inside},"approval":{"state":"waiting","decided_at":null,"decided_by":null,"note":null}}`)
+  t.strictSame(await service.dump(), before)
+
+  await service.setClock(start + 1000)
+  await service.call('approver', 'POST', `/api/approve/${id}`, '{"note":"\\u0041 ä"}')
+  const decided = `"approval":{"state":"approved","decided_at":"${new Date(start + 1000).toISOString()}","decided_by":"carol","note":"\\u0041 ä"}`
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"pending",${inside},${decided}}`)
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"caught",${inside},${decided}}`)
+  await service.call('bob', 'POST', `/api/done/${id}`)
+  const freed = `"task":null,"output":null,"context":null,"constraints":null,${times},"passed_by":"alice"`
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"done",${freed},${decided}}`, 'freed, and the decision stays')
+
+  for (const who of ['foreignApprover'] as const) isProblem(t, await look(who), 404, 'not_found')
+  for (const unknown of [randomHomeId('default'), 'x', `${id}x`, '..%2f', '%00']) {
+    isProblem(t, await service.call('approver', 'GET', `/api/approvals/${unknown}`), 404, 'not_found', unknown)
+  }
+  isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}?x=1`), 400, 'invalid_request')
+})
+
+t.test('one that expired while it waited says so before the sweep and after it', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  await service.setClock(start)
+  const id = await passed(service, { task: 'kept till then', expires_in: 60 })
+  await service.setClock(start + 60_000)
+  const look = async () => (await service.call('approver', 'GET', `/api/approvals/${id}`)).json()
+  const waiting = { state: 'waiting', decided_at: null, decided_by: null, note: null }
+  t.match(await look(), { status: 'expired', approval: waiting })
+  t.equal((await service.store.handoffs.sweep(id.slice(0, 3), 10)).expired, 1)
+  t.match(await look(), { status: 'expired', task: null, output: null, context: null, constraints: null, approval: waiting })
+  t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'expired', approval: waiting }, 'expiry is no rejection')
+})
+
+t.test('one that asked for nobody is not to be looked at', async t => {
+  const service = await testApp(t)
+  const id = await passed(service, { require_human: false })
+  const before = await service.dump()
+  isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}`), 409, 'no_approval_required')
+  for (const path of ['approve', 'reject']) isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, { note: 'n' }), 409, 'no_approval_required')
+  t.strictSame(await service.dump(), before)
+})

@@ -1,0 +1,26 @@
+import t from 'tap'
+import { loadScripts } from '../../src/store/scripts.ts'
+import { testStore } from '../helpers/redis.ts'
+import { dumped, inspect, put, raw } from '../helpers/scripts.ts'
+import { stateNames, states } from '../helpers/states.ts'
+import type { State } from '../helpers/states.ts'
+
+for (const name of stateNames) {
+  t.test(name, async t => {
+    const test = await testStore(t)
+    const on = raw(test)
+    const state: State = states[name]
+    await put(on, state)
+    const { s, p = null, d = null } = state.hash ?? { s: null }
+    t.strictSame(await inspect(on, state.now), s === null ? ['not_found'] : ['found', state.now, s, p, d])
+    t.strictSame(await test.dump(), dumped(state), 'nothing changed')
+  })
+}
+
+t.test('neither it nor the list may write: Redis itself refuses (status.test.ts)', async t => {
+  const { inspect, waiting } = loadScripts()
+  for (const { source, writes } of [inspect, waiting]) {
+    t.match(source, /^#!lua flags=no-writes\n/)
+    t.equal(writes, false)
+  }
+})

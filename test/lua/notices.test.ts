@@ -1,0 +1,48 @@
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import { approve, catchIt, done, lifetimes, member, pass, put, raw, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { at, states } from '../helpers/states.ts'
+import type { StateName } from '../helpers/states.ts'
+import { until } from '../helpers/until.ts'
+
+const asking = { agent: 'A', token: 'other', deadline: at.workDeadline + lifetimes.retention }
+
+t.test('each transition tells once, those who wait for the handoff and those who look at the list; a refusal tells nobody', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const listener = new Redis(test.url)
+  t.teardown(() => listener.disconnect())
+  const [handoff, waiting] = [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)]
+  await listener.ssubscribe(handoff)
+  await listener.ssubscribe(waiting)
+  let heard: string[] = []
+  listener.on('smessage', (channel: string, message: string) => heard.push(`${channel === handoff ? 'handoff' : 'list'}: ${message}`))
+  /** What was told of it; messages of one connection come in the order that they were sent. */
+  const told = async (ask: () => Promise<unknown>) => {
+    heard = []
+    await ask()
+    await test.redis.call('SPUBLISH', waiting, 'end')
+    await until(() => heard.includes('list: end'))
+    return heard.slice(0, -1)
+  }
+  const from = (state: StateName, ask: (now: number) => Promise<unknown>) => put(on, states[state]).then(() => told(() => ask(states[state].now)))
+
+  t.strictSame(await from('absent', now => pass(on, now, asking)), [], 'nobody can wait for what is not yet')
+  t.strictSame(await from('absent', now => pass(on, now, asking, true)), ['list: pending'])
+  t.strictSame(await from('pending', now => catchIt(on, now, asking)), ['handoff: caught'])
+  t.strictSame(await from('pending, waiting', now => approve(on, now, asking)), ['handoff: approved', 'list: approved'])
+  t.strictSame(await from('pending, waiting', now => reject(on, now, asking)), ['handoff: rejected', 'list: rejected'])
+  t.strictSame(await from('caught', now => done(on, now, asking)), ['handoff: done'])
+  t.strictSame(await from('pending, overdue', now => sweep(on, now)), ['handoff: expired'])
+  t.strictSame(await from('pending, waiting, overdue', now => sweep(on, now)), ['handoff: expired', 'list: expired'])
+  t.strictSame(await from('caught, overdue', now => sweep(on, now)), ['handoff: expired'])
+
+  t.strictSame(await from('pending', now => pass(on, now, asking)), [])
+  t.strictSame(await from('pending, waiting', now => catchIt(on, now, asking)), [])
+  t.strictSame(await from('pending, approved', now => approve(on, now, asking)), [])
+  t.strictSame(await from('pending, approved', now => reject(on, now, asking)), [])
+  t.strictSame(await from('pending', now => done(on, now, asking)), [])
+  t.strictSame(await from('pending', now => status(on, now)), [])
+  t.strictSame(await from('pending', now => sweep(on, now)), [])
+})

@@ -1,0 +1,132 @@
+import t from 'tap'
+import { testStore } from '../helpers/redis.ts'
+import { dumped, member, put, raw, tag, tenant, waiting } from '../helpers/scripts.ts'
+import type { Raw } from '../helpers/scripts.ts'
+import { T, at, stateNames, states, task } from '../helpers/states.ts'
+import type { State } from '../helpers/states.ts'
+
+type Place = [created: number, member: string]
+
+const recordOf = (created: number, expires = at.expires) => `pending waiting ${created} ${expires} passer ptok`
+
+/** Puts one that waits into the list, or only its place there. */
+async function add (on: Raw, name: string, created: number, { expires = at.expires as number, hash = true } = {}): Promise<void> {
+  const member = `${tenant}:${name}`
+  await on.redis.zadd(on.keys.waiting(tag, tenant), created, member)
+  if (hash) await on.redis.hset(on.keys.handoff(tag, member), { s: recordOf(created, expires), p: `"task":"${name}"`, t: `"${name}"` })
+}
+
+async function remove (on: Raw, name: string): Promise<void> {
+  await on.redis.zrem(on.keys.waiting(tag, tenant), `${tenant}:${name}`)
+  await on.redis.del(on.keys.handoff(tag, `${tenant}:${name}`))
+}
+
+interface Page { more: boolean, names: string[], last: Place }
+
+async function page (on: Raw, limit: number, after?: Place, now: number = T + 500): Promise<Page> {
+  const [outcome, more, ...parts] = await waiting(on, now, limit, after) as [string, number, ...string[]]
+  if (outcome !== 'listed' || parts.length % 3 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
+  const names: string[] = []
+  let last: Place = after ?? [0, '']
+  for (let i = 0; i < parts.length; i += 3) {
+    const [member, record, task] = parts.slice(i, i + 3) as [string, string, string]
+    names.push(JSON.parse(task))
+    last = [Number(record.split(' ')[2]), member]
+    if (member !== `${tenant}:${names.at(-1)}`) throw new Error(`${member} with the task ${task}`)
+  }
+  return { more: more === 1, names, last }
+}
+
+/** All pages from the start, each told where the one before ended. */
+async function pages (on: Raw, limit: number): Promise<string[][]> {
+  const all: string[][] = []
+  for (let after: Place | undefined; ;) {
+    const { more, names, last } = await page(on, limit, after)
+    all.push(names)
+    if (all.length > 300) throw new Error('pages without end')
+    if (!more) return all
+    if (names.length !== limit) throw new Error(`a page of ${names.length} that is not the last`)
+    after = last
+  }
+}
+
+for (const name of stateNames) {
+  t.test(name, async t => {
+    const test = await testStore(t)
+    const on = raw(test)
+    const state: State = states[name]
+    await put(on, state)
+    const listed = name === 'pending, waiting' || name === 'pending, waiting, its last millisecond'
+    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', 0, member, state.hash!.s, task] : ['listed', 0])
+    t.strictSame(await test.dump(), dumped(state), 'nothing changed')
+    // Left behind in the list by whatever way: it shows what waits and nothing else.
+    await put(on, { ...state, waiting: at.passed })
+    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', 0, member, state.hash!.s, task] : ['listed', 0], 'left behind')
+  })
+}
+
+t.test('oldest first, and of one millisecond by name', async t => {
+  const on = raw(await testStore(t))
+  for (const [name, created] of [['b', T + 2], ['z', T + 1], ['a', T + 2], ['c', T + 2], ['y', T + 3]] as const) await add(on, name, created)
+  const order = ['z', 'a', 'b', 'c', 'y']
+  for (let limit = 1; limit <= 6; limit++) t.strictSame((await pages(on, limit)).flat(), order, `${limit} at a time`)
+  t.match(await page(on, 10, [T + 2, `${tenant}:b`]), { names: ['c', 'y'], more: false }, 'from inside a millisecond on')
+  t.match(await page(on, 10, [T + 2, `${tenant}:bb`]), { names: ['c', 'y'] }, 'from a place where nothing is')
+  t.match(await page(on, 10, [T + 3, `${tenant}:y`]), { names: [], more: false }, 'behind the last')
+})
+
+t.test('a whole millisecond of more than a page', async t => {
+  const on = raw(await testStore(t))
+  const names = Array.from({ length: 25 }, (_, i) => `n${String(i).padStart(2, '0')}`)
+  for (const name of names.toReversed()) await add(on, name, T)
+  for (const limit of [1, 3, 10, 24, 25, 26]) t.strictSame((await pages(on, limit)).flat(), names, `${limit} at a time`)
+})
+
+t.test('a page that is just full says whether there is more', async t => {
+  const on = raw(await testStore(t))
+  for (const name of ['a', 'b', 'c']) await add(on, name, T)
+  t.match(await page(on, 3), { names: ['a', 'b', 'c'], more: false })
+  t.match(await page(on, 2), { names: ['a', 'b'], more: true })
+  await add(on, 'd', T + 1, { expires: T + 400 })
+  t.match(await page(on, 3), { names: ['a', 'b', 'c'], more: false }, 'what is over is no more')
+  await add(on, 'e', T + 2)
+  t.match(await page(on, 3), { names: ['a', 'b', 'c'], more: true }, 'what is behind that is')
+})
+
+t.test('what is over or gone fills no page, however much of it there is', async t => {
+  const on = raw(await testStore(t))
+  for (let i = 0; i < 30; i++) {
+    await add(on, `over${i}`, T + i, { expires: T + 500 })
+    await add(on, `gone${i}`, T + i, { hash: false })
+  }
+  for (const [i, name] of ['a', 'b', 'c'].entries()) await add(on, name, T + 10 * i + 5)
+  t.strictSame(await pages(on, 2), [['a', 'b'], ['c']])
+  t.strictSame((await page(on, 100, undefined, T + 499)).names.length, 33, 'a millisecond before, those still wait')
+})
+
+t.test('pages stay in place while handoffs come and go', async t => {
+  const on = raw(await testStore(t))
+  for (const [i, name] of ['a', 'b', 'c', 'd', 'e', 'f'].entries()) await add(on, name, T + i)
+  const first = await page(on, 2)
+  t.strictSame(first.names, ['a', 'b'])
+  // Those seen are decided, the last one of them too; one ahead is; a new one comes.
+  for (const name of ['a', 'b', 'd']) await remove(on, name)
+  await add(on, 'g', T + 6)
+  const second = await page(on, 2, first.last)
+  t.match(second, { names: ['c', 'e'], more: true })
+  t.match(await page(on, 2, second.last), { names: ['f', 'g'], more: false })
+})
+
+t.test('250 of them, and not another tenant’s', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const names = Array.from({ length: 250 }, (_, i) => `n${String(i).padStart(3, '0')}`)
+  await Promise.all(names.map((name, i) => add(on, name, T + Math.floor(i / 7))))
+  await test.redis.zadd(on.keys.waiting(tag, 'other'), T, 'other:x')
+  await test.redis.hset(on.keys.handoff(tag, 'other:x'), { s: recordOf(T), t: '"x"' })
+  for (const [limit, sizes] of [[20, [...Array(12).fill(20), 10]], [100, [100, 100, 50]], [125, [125, 125]]] as const) {
+    const all = await pages(on, limit)
+    t.strictSame(all.map(({ length }) => length), sizes)
+    t.strictSame(all.flat(), names)
+  }
+})

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { secrets } from '../helpers/app.ts'
+import { barriers, devices, signIn, skip, webApp } from '../helpers/browser.ts'
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  t.test(`axe-core finds no barrier, ${colorScheme}`, { skip }, async t => {
+    const { ask, visitor, call } = await webApp(t, { APPROVER_KEYS: `carol:${secrets.approver},alice:alices-approver-key-01` })
+    const rich = { output: { a: [1, 'two', null], large: 'x '.repeat(40_000), hidden: '\u202e' }, context: { b: {} }, constraints: 'c' }
+    const ids = [await ask({ task: 'wait\u200b', ...rich }), await ask({ task: 'decided', ...rich }), await ask({ task: 'third' })]
+    await call('approver', 'POST', `/api/reject/${ids[1]}`, { note: 'no' })
+    for (const [name, device] of Object.entries(devices)) {
+      const page = await visitor({ ...device, colorScheme })
+      const clean = async (what: string) => t.strictSame(await barriers(page), [], `${name}: ${what}`)
+      await page.goto('/approvals/sign-in?ended=1')
+      await clean('sign-in')
+      await signIn(page)
+      await clean('list')
+      await page.goto(`/approvals?decided=${ids[1]}`)
+      await page.goto(`/approvals/${ids[0]}`)
+      for (const fold of await page.locator('details:not([open]) > summary').all()) await fold.click()
+      await clean('one')
+      await page.getByRole('button', { name: 'Reject', exact: true }).click()
+      await page.getByText('say why').waitFor()
+      await clean('a note that is missing')
+      await page.goto(`/approvals/${ids[1]}`)
+      await clean('what stands')
+      await page.goto('/approvals/nothing')
+      await clean('nothing here')
+    }
+    const page = await visitor({ ...devices.phone, colorScheme })
+    await page.goto('/approvals')
+    await signIn(page)
+    await page.goto(`/approvals/${ids[2]}`)
+    await page.getByRole('button', { name: 'Approve', exact: true }).click()
+    await page.getByText('You approved').waitFor()
+    t.strictSame(await barriers(page), [], 'after a decision')
+  })
+}
+
+t.test('axe-core looks at these pages at all', { skip }, async t => {
+  const { visitor } = await webApp(t)
+  const page = await visitor()
+  await page.goto('/approvals/sign-in')
+  await page.evaluate("document.querySelector('label').remove()")
+  t.match(await barriers(page), [/label/])
+})

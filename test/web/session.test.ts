@@ -1,0 +1,77 @@
+import t from 'tap'
+import { buildApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { ApiKeys } from '../../src/store/api-keys.ts'
+import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { form, own, signedIn } from '../helpers/forms.ts'
+import { quiet } from '../helpers/redis.ts'
+
+t.test('a session is a cookie that no script reads, no other site sends, and that ends', async t => {
+  const service = await testApp(t)
+  const { headers, statusCode, body } = await service.app.inject(form('/approvals/sign-in', { key: ` ${secrets.approver} `, next: '/approvals/abc' }))
+  t.equal(statusCode, 303)
+  t.equal(headers.location, '/approvals/abc')
+  t.match(headers['set-cookie'], /^handoff_session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; SameSite=Strict$/)
+  const secret = /=([\w-]{43})/.exec(String(headers['set-cookie']))![1]!
+  const kept = JSON.stringify(await service.dump())
+  t.notMatch(kept + body, secret, 'its secret is not in Redis')
+  t.notMatch(kept + body + JSON.stringify(headers), secrets.approver, 'nor the key anywhere')
+  const [key, { expires }] = Object.entries(await service.dump() as Record<string, { expires: number }>)[0]!
+  t.match(key, /^\{...\}:s:[\w-]{43}$/)
+  t.ok(Math.abs(expires - Date.now() - 8 * 3600_000) < 10_000)
+})
+
+t.test('with https the cookie is Secure and the host’s alone, and HSTS is sent', async t => {
+  const service = await testApp(t, { BASE_URL: 'https://handoff.example' })
+  const { headers } = await service.app.inject(form('/approvals/sign-in', { key: secrets.approver }, { origin: 'https://handoff.example' }))
+  t.match(headers['set-cookie'], /^__Host-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; Secure; SameSite=Strict$/)
+  t.match(headers['strict-transport-security'], /max-age/)
+})
+
+t.test('whatever is wrong with a key, the answer is the same', async t => {
+  const { app } = await testApp(t)
+  const answers = await Promise.all(['', 'nonsense', secrets.alice, secrets.approver.slice(1), 'x'.repeat(100_000)].map(key => app.inject(form('/approvals/sign-in', { key }))))
+  for (const { statusCode, headers, body } of answers) {
+    t.strictSame([statusCode, headers['set-cookie']], [401, undefined])
+    t.equal(body, answers[0]!.body)
+    t.match(body, /This key can’t be used here/)
+  }
+})
+
+t.test('next leads nowhere else', async t => {
+  const { app } = await testApp(t)
+  for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs']) {
+    const { headers } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next }))
+    t.ok(['/approvals', '/approvals//evil'].includes(headers.location as string), `${JSON.stringify(next)}: ${headers.location}`)
+  }
+})
+
+t.test('a cookie that is forged, over or signed out is none', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const list = (cookie: string) => service.app.inject({ url: '/approvals', headers: { cookie } })
+  t.equal((await list(cookie)).statusCode, 200)
+  for (const forged of ['handoff_session=', 'handoff_session=x', `handoff_session=${'A'.repeat(43)}`, `handoff_session=${secrets.approver}`, `${cookie}x`, `${cookie.slice(0, -1)}*`]) {
+    const { statusCode, headers } = await list(forged)
+    t.strictSame([statusCode, headers.location], [303, '/approvals/sign-in?next=%2Fapprovals&ended=1'], forged)
+  }
+  const [key] = Object.keys(await service.dump())
+  await service.redis.pexpire(`${service.prefix}:${key}`, 1)
+  t.equal((await list(await signedIn(service))).statusCode, 200)
+  t.equal((await list(cookie)).statusCode, 303, 'over')
+
+  const other = await signedIn(service)
+  const out = await service.app.inject(form('/approvals/sign-out', {}, { ...own, cookie: other }))
+  t.strictSame([out.statusCode, out.headers.location], [303, '/approvals/sign-in'])
+  t.match(out.headers['set-cookie'], /^handoff_session=; .*Path=\//)
+  t.equal((await list(other)).statusCode, 303, 'a copy of it is worth nothing')
+})
+
+t.test('a session ends with its key', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const config = loadConfig({ ...testKeys, APPROVER_KEYS: 'dora:another-approver-secret-01' })
+  const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: quiet })
+  t.teardown(() => later.close())
+  t.equal((await later.inject({ url: '/approvals', headers: { cookie } })).statusCode, 303)
+})

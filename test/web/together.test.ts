@@ -1,0 +1,168 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { secrets } from '../helpers/app.ts'
+import { devices, picture, signIn, skip, webApp } from '../helpers/browser.ts'
+
+const dora = 'dora-approver-secret-01'
+const two = { APPROVER_KEYS: `carol:${secrets.approver},dora:${dora}` }
+
+t.test('a new one appears by itself, and a decided one goes', { skip }, async t => {
+  const { ask, approver, call } = await webApp(t)
+  const page = await approver()
+  await page.getByText('Nothing waits').waitFor()
+  const id = await ask({ task: 'just passed' })
+  const passed = performance.now()
+  await page.getByText('just passed').waitFor()
+  t.ok(performance.now() - passed < 1000, `after ${Math.round(performance.now() - passed)} ms`)
+  t.match(await page.getByRole('status').innerText(), /One handoff waits/)
+  await page.getByRole('link', { name: /just passed/ }).focus()
+  await ask({ task: 'another' })
+  await page.getByText('another').waitFor()
+  t.match(await page.evaluate('document.activeElement.id'), id, 'the keyboard stays where it was')
+  await call('approver', 'POST', `/api/approve/${id}`)
+  await page.getByText('just passed').waitFor({ state: 'detached' })
+  t.match(await page.getByRole('status').innerText(), /One handoff waits/)
+})
+
+t.test('when the service was away, the list comes back by itself', { skip }, async t => {
+  const { ask, approver } = await webApp(t)
+  const page = await approver()
+  await page.getByText('Nothing waits').waitFor()
+  await page.route('**/approvals/list*', route => route.abort())
+  await ask({ task: 'while away' })
+  await page.waitForEvent('requestfailed')
+  await page.unroute('**/approvals/list*')
+  await page.getByText('while away').waitFor()
+  t.pass('it asked again')
+})
+
+t.test('of two who decide at once one wins, and the other is told who', { skip }, async t => {
+  const { ask, approver, call } = await webApp(t, two)
+  const id = await ask({ task: 'contested' })
+  const people = [await approver(devices.phone), await approver(devices.desk, dora)]
+  for (const page of people) {
+    await page.goto(`/approvals/${id}`)
+    await page.getByLabel('Note').fill('because')
+  }
+  await Promise.all([
+    people[0]!.getByRole('button', { name: 'Approve', exact: true }).click(),
+    people[1]!.getByRole('button', { name: 'Reject', exact: true }).click(),
+  ])
+  await Promise.all(people.map(page => page.locator('.notice').waitFor()))
+  const said = await Promise.all(people.map(page => page.locator('.notice').innerText()))
+  const { approval } = (await call('alice', 'GET', `/api/status/${id}`)).json()
+  const [winner, loser] = approval.decided_by === 'carol' ? [0, 1] : [1, 0]
+  t.match(said[winner], /^You (approved|rejected)/)
+  t.match(said[loser], new RegExp(`^${approval.decided_by} ${approval.state} this \\d{4}-\\d\\d-\\d\\d at .* A decision is final.*because`, 's'))
+  await picture(people[loser]!, 'somebody-else-decided')
+  await people[loser]!.getByRole('link', { name: 'To what waits' }).click()
+  await people[loser]!.getByText('Nothing waits').waitFor()
+})
+
+t.test('what expires while it is open says so', { skip }, async t => {
+  const { ask, approver, setClock, call } = await webApp(t)
+  const id = await ask({ task: 'too late', expires_in: 60 })
+  const page = await approver()
+  await page.goto(`/approvals/${id}`)
+  await setClock(Date.now() + 61_000)
+  await page.getByRole('button', { name: 'Approve', exact: true }).click()
+  await page.getByText('This expired').waitFor()
+  await picture(page, 'expired')
+  t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'expired')
+  t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
+})
+
+t.test('who passed it can’t decide it', { skip }, async t => {
+  const { ask, approver } = await webApp(t, { APPROVER_KEYS: `alice:${dora},carol:${secrets.approver}` })
+  const id = await ask({ task: 'my own' })
+  const page = await approver(devices.desk, dora)
+  await page.goto(`/approvals/${id}`)
+  await page.getByText('You passed this yourself').waitFor()
+  t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
+})
+
+t.test('without a session: sign in, and back to it', { skip }, async t => {
+  const { ask, visitor, redis, prefix, dump } = await webApp(t)
+  const id = await ask({ task: 'linked' })
+  const page = await visitor(devices.phone)
+  await page.goto(`/approvals/${id}`)
+  t.equal(await page.getByText('linked').count(), 0)
+  await page.getByLabel('Approver key').fill('wrong-key-0123456789')
+  await page.keyboard.press('Enter')
+  await page.getByText('This key can’t be used here').waitFor()
+  await signIn(page)
+  t.match(page.url(), new RegExp(`/approvals/${id}$`))
+  t.notMatch(JSON.stringify(await page.context().storageState()) + page.url(), secrets.approver, 'the browser doesn’t have the key')
+  t.equal(await page.evaluate('document.cookie'), '')
+
+  const sessions = Object.keys(await dump()).filter(key => key.includes(':s:'))
+  t.equal(sessions.length, 1)
+  await redis.del(`${prefix}:${sessions[0]}`)
+  await page.getByRole('button', { name: 'Approve', exact: true }).click()
+  await page.getByText('Your session has ended').waitFor()
+  await picture(page, 'session-ended')
+  await signIn(page)
+  t.match(page.url(), new RegExp(`/approvals/${id}$`))
+  await page.getByRole('button', { name: 'Approve', exact: true }).click()
+  await page.getByText('You approved').waitFor()
+})
+
+t.test('when the session ends, the open list says so', { skip }, async t => {
+  const { ask, approver, redis, prefix, dump } = await webApp(t)
+  const page = await approver()
+  await page.waitForRequest('**/approvals/list*')
+  for (const key of Object.keys(await dump())) await redis.del(`${prefix}:${key}`)
+  await ask({ task: 'changes the list' })
+  await page.getByText('Your session has ended').waitFor()
+  await signIn(page)
+  await page.getByText('changes the list').waitFor()
+  t.match(page.url(), /\/approvals$/)
+})
+
+/** A page of somebody else. */
+async function elsewhere (t: Test, body: string): Promise<string> {
+  const server = createServer((request, response) => { response.setHeader('content-type', 'text/html').end(body) })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.close() })
+  return `http://localhost:${(server.address() as AddressInfo).port}/`
+}
+
+t.test('another site can link here, and decide nothing', { skip }, async t => {
+  const { ask, approver, address, call } = await webApp(t)
+  const id = await ask({ task: 'tempting' })
+  const page = await approver()
+  await page.goto(await elsewhere(t, `<a href="${address}/approvals/${id}">look</a><form method="post" action="${address}/approvals/${id}/approve"><button>win</button></form>`))
+  await page.getByRole('link').click()
+  await page.getByText('tempting').waitFor()
+  t.pass('a link in a mail leads who is signed in to the handoff')
+  await page.goBack()
+  await page.goto(await elsewhere(t, `<form method="post" action="${address}/approvals/${id}/approve"><button>win</button></form>`))
+  await page.getByRole('button', { name: 'win' }).click()
+  await page.getByText('This came from somewhere else').waitFor()
+  t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'pending', approval: { state: 'waiting' } })
+})
+
+t.test('over plain http by name, where browsers send no Sec-Fetch-Site', { skip }, async t => {
+  const { ask, visitor, address } = await webApp(t, {}, ['--host-resolver-rules=MAP handoff.test 127.0.0.1'])
+  await ask({ task: 'by name' })
+  const page = await visitor({ baseURL: address.replace('127.0.0.1', 'handoff.test') })
+  await page.goto('/approvals')
+  await signIn(page)
+  await page.getByRole('link', { name: /by name/ }).click()
+  await page.getByRole('button', { name: 'Approve', exact: true }).click()
+  await page.getByText('You approved').waitFor()
+  t.pass('Origin is enough')
+})
+
+t.test('without JavaScript all of it works but that new ones come by themselves', { skip }, async t => {
+  const { ask, approver, call } = await webApp(t)
+  const id = await ask({ task: 'no script' })
+  const page = await approver({ ...devices.desk, javaScriptEnabled: false })
+  await page.getByRole('link', { name: /no script/ }).click()
+  await page.getByLabel('Note').fill('n')
+  await page.getByRole('button', { name: 'Reject', exact: true }).click()
+  await page.getByText('You rejected').waitFor()
+  t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'rejected')
+})

@@ -1,0 +1,47 @@
+import t from 'tap'
+import { jsonView } from '../../src/web/json-view.ts'
+import { beginningOf, visible } from '../../src/web/text.ts'
+import { span } from '../../src/web/words.ts'
+
+const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
+/** What a browser would show, in one line. */
+const textOf = (html: string) => html.replace(/<small>.*?<\/small>/g, '').replace(/<[^>]*>/g, '').replace(/&#\d+;/g, entity => entities[entity] ?? entity)
+const withoutSpace = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|\s+/g, some => some.trim() === '' ? '' : some)
+
+t.test('JSON is shown token by token as it was written', async t => {
+  const texts = [
+    '{}', '{ }', '{"a":[]}', '[]', '{"a":1.0,"b":1e400,"c":9007199254740993,"a":-0}', '{"__proto__":{"x":[1,[2,[{}]]]}}',
+    '{"a":"<b>&amp;\\u202e\\"],}{\\\\"}', '{"":null,"b":true,"c":[false,"",{"d":" "}]}', `{"long":"${'x'.repeat(9000)}"}`.replace(/x{9000}/, 'y'.repeat(100)),
+    `{"many":[${Array.from({ length: 3000 }, (_, n) => `{"n":${n}}`).join(', ')}]}`, `{"deep":${'['.repeat(90)}${']'.repeat(90)}}`,
+  ]
+  for (const json of texts) t.equal(withoutSpace(textOf(jsonView(json)).replaceAll(/": /g, '":')), withoutSpace(json), json.slice(0, 60))
+})
+
+t.test('what is large is folded, and the beginning of a text is marked as one', async t => {
+  const many = `{"many":[${'1,'.repeat(5000)}1],"few":[1]}`
+  t.match(jsonView(many), /<details open><summary>\{ <small>2 items, 10 KB<\/small>[^]*<details><summary><span class="name">&#34;many&#34;<\/span>: \[ <small>5001 items/)
+  t.match(textOf(jsonView('{"a":[123…')), /123…+$/, 'a number that was cut is not shown as another number')
+  t.match(textOf(jsonView('{"a":"12…')), /"12…+$/)
+})
+
+t.test('what is invisible is written out, and nothing is markup', async t => {
+  for (const code of [0x202a, 0x202e, 0x2066, 0x2069, 0x200e, 0x200f, 0x61c, 0x200b, 0x200d, 0x2060, 0xfeff, 0, 0x1b, 0x7f, 0x85, 0xad, 0x3164, 0xe0041, 0xe0101, 0xd800, 0xdc00, 0x2028]) {
+    const shown = visible(`a${String.fromCodePoint(code)}b`)
+    t.match(shown, `⟦U+${code.toString(16).toUpperCase().padStart(4, '0')}⟧`)
+    t.notOk(shown.includes(String.fromCodePoint(code)), `U+${code.toString(16)} itself is gone`)
+  }
+  t.match(visible('\u202e'), 'title="RIGHT-TO-LEFT OVERRIDE"')
+  t.equal(visible('line\nbreak\ttab é 漢 😀 ❤️ עברית'), 'line\nbreak\ttab é 漢 😀 ❤️ עברית')
+  t.equal(visible('<img src=x onerror="a(\'&\')">'), '&#60;img src&#61;x onerror&#61;&#34;a(&#39;&#38;&#39;)&#34;&#62;')
+})
+
+t.test('the beginning of a text fits a page whatever it is made of', async t => {
+  t.equal(beginningOf('short', 100), 'short')
+  t.equal(beginningOf('x'.repeat(101), 100).length, 100)
+  t.equal(beginningOf('x'.repeat(99) + '😀', 100), 'x'.repeat(99), 'no half of a pair')
+  t.ok(visible(beginningOf('a\u200b'.repeat(500_000), 20_000)).length < 200_000)
+})
+
+t.test('a time in words', async t => {
+  t.strictSame([0, 999, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000 * 3, -5].map(span), ['0 s', '0 s', '59 s', '1 min', '59 min', '1 h', '3 d', '0 s'])
+})
