@@ -48,9 +48,10 @@ export class Waiter {
       // Before looking: what changes while it looks is a change since.
       const woken = turn.next()
       seen = await look()
-      const remaining = Math.min(left(seen) ?? 0, end - performance.now())
-      if (left(seen) === null || performance.now() >= end || this.#draining) return seen
-      await turn.sleep(woken, Math.max(1, Math.ceil(remaining)))
+      const untilChange = left(seen)
+      const untilEnd = end - performance.now()
+      if (untilChange === null || untilEnd <= 0 || this.#draining) return seen
+      await turn.sleep(woken, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
     }
   }
 }
