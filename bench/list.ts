@@ -62,7 +62,7 @@ export async function list ({ rounds, listed, say }: BenchOptions): Promise<Repo
 /** By the service's own store in this process, whose sweeper rests: there are no scripts but these in Redis's count. */
 async function atRedis (redis: Redis, url: string, cursor: string): Promise<Record<Page, Pick<Figures, 'calls' | 'redis'>>> {
   const log = pino({ level: 'silent' })
-  const store = openStore({ url, keyPrefix: 'handoff', tags, workTtl: 86400_000, retention: 86400_000, log })
+  const store = openStore({ url, keyPrefix: 'handoff', tags, workTtl: 86400_000, retention: 86400_000, replicas: 0, log })
   const measure = async (after: ListPlace | null) => {
     const before = await callsOf(redis, 'evalsha')
     for (let n = 0; n < requests; n++) await store.approvals.list(tenant, homeTag(tenant), after, limit)

@@ -10,6 +10,9 @@ const milliseconds = (standard: number, what: string) =>
 const notYet = (only: string | number, what: string) =>
   Type.Literal(only, { default: only, description: `${what}: this version takes ${only} alone` })
 
+const redisHosts = '([^@/\\s]*@)?[^@/,?\\s]+(,[^@/,?\\s]+)*'
+const redisUrl = `^(rediss?://\\S+|rediss?\\+sentinel://${redisHosts}/[^/?\\s]+(\\?\\S*)?|rediss?\\+cluster://${redisHosts}/?)$`
+
 /** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
@@ -18,7 +21,8 @@ const environment = Type.Object({
     pattern: '^https?://[^/?#\\s]+(/[^?#\\s]*)?$', description: 'what pickup_url and approval_url are built on: an http(s) URL without query'
   })),
   REDIS_URL: Type.Optional(Type.String({
-    pattern: '^rediss?://\\S+$', description: 'where Redis is: redis:// or rediss:// (Sentinel and Cluster are not served by this version)'
+    pattern: redisUrl,
+    description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss… with TLS'
   })),
   REDIS_SERVER_BIN: Type.Optional(Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })),
   // No braces: they would make a hash tag of their own.
@@ -33,7 +37,11 @@ const environment = Type.Object({
   WORK_TTL: seconds(86400, 'how long a catcher has until done'),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
-  DURABILITY: notYet('none', 'when a write is acknowledged'),
+  DURABILITY: Type.String({
+    pattern: '^(none|replicas:[1-9][0-9]?)$',
+    default: 'none',
+    description: 'when a write is acknowledged: none (the master has it) or replicas:N (N replicas, 1 to 99, have it as well)'
+  }),
   RATE_LIMIT_PER_MINUTE: notYet(0, 'requests of one agent a minute'),
   METRICS_PORT: Type.Optional(Type.Never({ description: 'not in this version: leave it unset' })),
   DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
@@ -71,6 +79,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     workTtl: given.WORK_TTL * 1000,
     retention: given.RETENTION * 1000,
     bodyLimit: given.BODY_LIMIT,
+    /** How many replicas have what is acknowledged. */
+    replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
     drainDelay: given.DRAIN_DELAY,
     drainTimeout: given.DRAIN_TIMEOUT,
     logLevel: given.LOG_LEVEL,

@@ -35,6 +35,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     tags,
     workTtl: config.workTtl,
     retention: config.retention,
+    replicas: config.replicas,
     log,
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)])

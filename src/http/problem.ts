@@ -3,7 +3,7 @@ import { Problem, errorTable, invalid, isRetryable } from '../errors.ts'
 import type { ErrorCode, Fault } from '../errors.ts'
 import { BodyError, pointerTo } from '../handoff/json.ts'
 import { problemType } from '../schemas/problem.ts'
-import { Unavailable } from '../store/lane.ts'
+import { Unavailable } from '../store/lanes.ts'
 
 /** What the framework's own errors are here. See readStatus for those that are not listed. */
 const frameworkCodes: Record<string, ErrorCode> = {

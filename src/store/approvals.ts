@@ -1,7 +1,7 @@
 import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
 import { memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
-import type { Lane } from './lane.ts'
+import type { Lanes } from './lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 import type { Place } from './handoffs.ts'
@@ -23,13 +23,13 @@ export interface ListPlace { createdAt: number, id: string }
 
 /** What people decide, in Redis: one method a script. */
 export class Approvals {
-  readonly #lane: Lane
+  readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keys: Keys
   readonly #retention: string
 
-  constructor (lane: Lane, scripts: Scripts, keys: Keys, retention: number) {
-    this.#lane = lane
+  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, retention: number) {
+    this.#lanes = lanes
     this.#scripts = scripts
     this.#keys = keys
     this.#retention = String(retention)
@@ -41,13 +41,13 @@ export class Approvals {
     const member = memberOf(tenant, place.id)
     const keys = [this.#keys.handoff(tag, member), this.#keys.waiting(tag, tenant)]
     return verdict === 'approved'
-      ? this.#lane.call(this.#scripts.approve, keys, [token, by, member], readDecision, note)
-      : this.#lane.call(this.#scripts.reject, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member], readDecision, note)
+      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member], readDecision, note)
+      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member], readDecision, note)
   }
 
   inspect (place: Place): Promise<InspectReply> {
     const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lane.call(this.#scripts.inspect, [key], [], readInspection)
+    return this.#lanes.call(this.#scripts.inspect, place.tag, [key], [], readInspection)
   }
 
   /** Where it is told that a tenant's list changed. */
@@ -58,7 +58,7 @@ export class Approvals {
   /** What waits for a person of this tenant, oldest first, behind `after`; `more` where the list goes on. */
   list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<{ items: Waiting[], more: boolean }> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
-    return this.#lane.call(this.#scripts.waiting, [this.#keys.waiting(tag, tenant)],
+    return this.#lanes.call(this.#scripts.waiting, tag, [this.#keys.waiting(tag, tenant)],
       [...from, String(limit), this.#keys.partition(tag)], readList)
   }
 }

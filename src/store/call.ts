@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Script } from './scripts.ts'
 
-/** What a lane does with a call's reply or error. */
+/** Where a call was asked, and what comes of it there. */
 export interface CallOwner {
   answered (call: Call, reply: unknown): void
   failed (call: Call, error: Error): void
@@ -17,6 +17,8 @@ const noArguments: readonly string[] = []
  */
 export class Call {
   readonly script: Script
+  /** Of the partition that its keys are in. */
+  readonly tag: string
   readonly keys: readonly string[]
   /** ASCII only: their length in characters is taken for their length in bytes. */
   readonly texts: readonly string[]
@@ -36,14 +38,18 @@ export class Call {
   /** Send the script's text: the server doesn't have it. */
   withSource = false
 
-  readonly #owner: CallOwner
+  /** Who asks it now; another when it is asked elsewhere. */
+  owner: CallOwner | undefined
+  /** Those that it is acknowledged with, where that takes replicas. */
+  group: { hold (call: Call, reply: unknown): void } | undefined
+
   readonly #settle: (answer: unknown) => void
   readonly #refuse: (error: Error) => void
 
-  constructor (owner: CallOwner, script: Script, keys: readonly string[], texts: readonly string[], bytes: Buffer | undefined,
+  constructor (script: Script, tag: string, keys: readonly string[], texts: readonly string[], bytes: Buffer | undefined,
     decode: (reply: unknown) => unknown, givenUpAt: number, settle: (answer: unknown) => void, refuse: (error: Error) => void) {
-    this.#owner = owner
     this.script = script
+    this.tag = tag
     this.keys = keys
     this.texts = texts
     this.bytes = bytes
@@ -80,11 +86,11 @@ export class Call {
   setTimeout (): void {}
 
   resolve (reply: unknown): void {
-    this.#owner.answered(this, reply)
+    this.owner!.answered(this, reply)
   }
 
   reject (error: Error): void {
-    this.#owner.failed(this, error)
+    this.owner!.failed(this, error)
   }
 
   /** The command in RESP. What comes before the last piece is written here already: bytes needn't be copied to stand behind text. */

@@ -1,7 +1,7 @@
 import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
 import { memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
-import type { Lane } from './lane.ts'
+import type { Lanes } from './lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
@@ -37,14 +37,14 @@ export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord
 
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
-  readonly #lane: Lane
+  readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keys: Keys
   readonly #workTtl: string
   readonly #retention: string
 
-  constructor (lane: Lane, scripts: Scripts, keys: Keys, lifetimes: Lifetimes) {
-    this.#lane = lane
+  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, lifetimes: Lifetimes) {
+    this.#lanes = lanes
     this.#scripts = scripts
     this.#keys = keys
     this.#workTtl = String(lifetimes.workTtl)
@@ -57,25 +57,25 @@ export class Handoffs {
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
     const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
-    return this.#lane.call(this.#scripts.pass, keys, texts, readPass, handoff.payload)
+    return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
   }
 
   catch (place: Place, token: string, agent: string): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#workTtl, this.#retention, member]
-    return this.#lane.call(this.#scripts.catch, this.#liveKeys(place.tag, member), texts, readCatch)
+    return this.#lanes.call(this.#scripts.catch, place.tag, this.#liveKeys(place.tag, member), texts, readCatch)
   }
 
   /** @param result JSON text; empty for none */
   done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#retention, member]
-    return this.#lane.call(this.#scripts.done, this.#liveKeys(place.tag, member), texts, readDone, result)
+    return this.#lanes.call(this.#scripts.done, place.tag, this.#liveKeys(place.tag, member), texts, readDone, result)
   }
 
   status (place: Place): Promise<StatusReply> {
     const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lane.call(this.#scripts.status, [key], [], readStatus)
+    return this.#lanes.call(this.#scripts.status, place.tag, [key], [], readStatus)
   }
 
   /** Where it is told that a handoff changed. */
@@ -86,7 +86,7 @@ export class Handoffs {
   /** Expires what is due in one partition, at most `limit` handoffs. */
   sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
     const texts = [this.#keys.partition(tag), String(limit)]
-    return this.#lane.call(this.#scripts.sweep, [this.#keys.due(tag)], texts, readSweep)
+    return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
 
   #liveKeys (tag: string, member: string): string[] {

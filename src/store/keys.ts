@@ -38,10 +38,20 @@ export class Keys {
     return `${this.partition(tag)}sweeper`
   }
 
+  /** What replicas acknowledge when they have all that was written before it (store/group.ts). */
+  barrier (tag: string): string {
+    return `${this.partition(tag)}barrier`
+  }
+
   /** A replica's own, renewed to show that Redis takes its writes. */
   ready (tag: string, replica: string): string {
     return `${this.partition(tag)}ready:${replica}`
   }
+}
+
+/** The hash tag of a key: what the partition that it lies in is called. No prefix has braces. */
+export function tagIn (key: string): string {
+  return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }
 
 /** A handoff in the sorted sets of its partition, and the end of its key. */

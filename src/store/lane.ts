@@ -1,156 +1,140 @@
-import type { Redis } from 'ioredis'
 import { batchWrites } from './batched-writes.ts'
-import { Call } from './call.ts'
-import type { CallOwner } from './call.ts'
-import { OpenCalls } from './open-calls.ts'
-import type { Script } from './scripts.ts'
+import type { Call, CallOwner } from './call.ts'
+import { Group } from './group.ts'
+import type { GroupOwner } from './group.ts'
+import type { Master } from './masters.ts'
 
-/** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
-export class Unavailable extends Error {
-  override name = 'Unavailable'
-}
-
-/** How long a call is asked again before it is given up, in milliseconds. */
-export const callBudget = 2000
-/** How often given-up calls are looked for: a call may be answered this much late. */
-const lookAround = 50
-/** How long a server that can't just now is left alone before it is asked again. */
-const pause = 50
-/** How often Redis's clock is read again, so that a stepped clock is noticed. */
+/** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
 const clockRefresh = 5000
 
-/** Errors that say: not executed, and may be over in a moment. */
-const passing = /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)\b/
-/** Errors that say: not executed, and won't be until an operator does something. */
-const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)\b/
+/** How long a server that takes no writes is kept before it is left once more, in milliseconds. */
+const reconnectPause = 1000
+
+/** Whom a lane tells what came of a call. */
+export interface LaneOwner extends GroupOwner {
+  failed (call: Call, error: Error, lane: Lane): void
+}
+
+/** What is acknowledged: what so many replicas have. */
+export interface Durability {
+  replicas: number
+  /** A key to write to in the partition of that tag. */
+  barrierKey (tag: string): string
+}
 
 /**
- * One connection's script calls. A tick's calls leave in one write; a call whose
- * connection broke, or whose server could not serve it just now, is asked again for as long as its budget lasts. That is safe
- * because every transition carries the token of its operation and recognises it when it comes twice. A call that was given up
- * cannot happen much later behind everyone's back: it carries its deadline in Redis time, and its script refuses after that.
+ * The calls of one master, on one connection. A tick's calls leave in one write, and with `durability` one WAIT follows them: a
+ * group commit. While there is no connection calls are parked here.
  */
 export class Lane implements CallOwner {
-  readonly #redis: Redis
-  readonly #open = new OpenCalls()
-  /** Calls to ask when the connection is ready. */
+  readonly #master: Master
+  readonly #owner: LaneOwner
+  readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
+  #group: Group | undefined
+  #groups = 0
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
-  #lookout: NodeJS.Timeout | undefined
+  #reconnected = -Infinity
+  #learning: Promise<void> | undefined
   readonly #clockTimer: NodeJS.Timeout
 
-  constructor (redis: Redis) {
-    this.#redis = redis
+  constructor (master: Master, owner: LaneOwner, durability: Durability | null) {
+    this.#master = master
+    this.#owner = owner
+    this.#durability = durability
+    const redis = master.calls
     redis.on('ready', () => {
       batchWrites(redis.stream)
-      this.#learnClock().then(() => this.#resume(), () => {})
+      this.learnClock().then(() => this.#resume(), () => {})
     })
     redis.on('close', () => { this.#ready = false })
-    this.#clockTimer = setInterval(() => { if (this.#ready) this.#learnClock().catch(() => {}) }, clockRefresh)
+    this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)
     this.#clockTimer.unref()
   }
 
-  /**
-   * Runs a script.
-   * @param texts its arguments after the deadline, ASCII
-   * @param decode reads its reply, as RESP2 gives it
-   * @param bytes its last argument where that is bytes
-   * @returns what `decode` made of the reply
-   * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
-   */
-  call<T> (script: Script, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const call = new Call(this, script, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
-      this.#open.add(call)
-      this.#lookout ??= setInterval(() => this.#giveUpLate(), lookAround)
-      this.#ask(call)
-    })
+  get ready (): boolean {
+    return this.#ready
   }
 
-  /** Gives up what is open. The connection is its maker's to close. */
-  close (): void {
-    clearInterval(this.#lookout)
-    clearInterval(this.#clockTimer)
-    for (const call of this.#open) this.#end(call, new Unavailable('the service is stopping'))
-    this.#parked = []
-  }
-
-  #ask (call: Call): void {
+  /** @param asking the node is taking this call's slot over and serves it to whom it was sent by ASK */
+  ask (call: Call, asking = false): void {
     if (!this.#ready) {
-      this.#parked.push(call)
+      this.park(call)
       return
     }
+    call.owner = this
+    // First, so that the group ends before this tick's bytes leave.
+    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.tag, this.#durability)
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
-    this.#redis.sendCommand(call as never)
+    if (asking) this.#master.calls.asking().catch(() => {})
+    this.#master.calls.sendCommand(call as never)
+  }
+
+  /** Keeps a call until there is a connection, or another lane for it. */
+  park (call: Call): void {
+    this.#parked.push(call)
+  }
+
+  /** Hands out what is parked, for another lane. */
+  takeParked (): Call[] {
+    const parked = this.#parked
+    this.#parked = []
+    return parked
+  }
+
+  /** Lets go of what was given up while it was parked. */
+  forgetSettled (): void {
+    if (this.#parked.length > 0) this.#parked = this.#parked.filter(call => !call.settled)
   }
 
   answered (call: Call, reply: unknown): void {
-    if (Array.isArray(reply) && isLate(reply[0])) {
-      // Late by Redis's clock and not by ours: its clock was set forward, or the call lay about; both want the time anew.
-      this.#again(call)
-      return
-    }
-    // Given up meanwhile: nobody waits for it.
-    if (call.settled) return
-    this.#open.remove(call)
-    call.settle(reply)
+    // Late by Redis's clock and not by ours: its clock was set forward, or the call lay about; both want the time anew.
+    if (Array.isArray(reply) && isLate(reply[0])) this.#owner.unanswered(call, call.hindrance)
+    else if (call.group === undefined) this.#owner.answered(call, reply)
+    else call.group.hold(call, reply)
   }
 
   failed (call: Call, error: Error): void {
-    if (call.settled) return
-    if (error.message.startsWith('NOSCRIPT')) {
-      call.withSource = true
-      this.#ask(call)
-    } else if (refusing.test(error.message)) {
-      this.#end(call, new Unavailable(error.message))
-    } else if (error.name !== 'ReplyError') {
-      // The connection broke; `ready` asks again.
-      this.#parked.push(call)
-    } else if (passing.test(error.message)) {
-      call.hindrance = error.message
-      this.#again(call)
-    } else {
-      this.#end(call, error)
-    }
+    this.#owner.failed(call, error, this)
   }
 
-  #end (call: Call, error: Error): void {
-    this.#open.remove(call)
-    call.refuse(error)
-  }
-
-  /** Asks once more in a moment, with the time read anew. The lookout ends it when its budget is over. */
-  #again (call: Call): void {
-    setTimeout(() => {
-      if (call.settled) return
-      this.#learnClock().then(() => this.#ask(call), () => this.#parked.push(call))
-    }, pause)
+  /** A server that takes no writes any more: another may be the master, and connecting anew finds it. */
+  reconnect (): void {
+    const now = performance.now()
+    if (!this.#ready || now - this.#reconnected < reconnectPause) return
+    this.#reconnected = now
+    this.#ready = false
+    this.#master.calls.disconnect(true)
   }
 
   /** Where Redis's clock stands, taken at the reply's arrival: too early by the way back, so no deadline is ever too late. */
-  async #learnClock (): Promise<void> {
-    const [seconds, microseconds] = await this.#redis.time()
-    this.#offset = Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()
+  learnClock (): Promise<void> {
+    this.#learning ??= this.#master.calls.time().then(([seconds, microseconds]) => {
+      this.#offset = Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()
+    }).finally(() => { this.#learning = undefined })
+    return this.#learning
+  }
+
+  close (): void {
+    clearInterval(this.#clockTimer)
+  }
+
+  #openGroup (tag: string, { replicas, barrierKey }: Durability): Group {
+    const group = new Group(this.#owner)
+    setImmediate(() => {
+      this.#group = undefined
+      // Another partition each time: one whose slot is just moving away refuses.
+      const { tags } = this.#master
+      group.commit(this.#master.calls, barrierKey(tags[this.#groups++ % tags.length] ?? tag), replicas)
+    })
+    return group
   }
 
   #resume (): void {
     this.#ready = true
-    const parked = this.#parked
-    this.#parked = []
-    for (const call of parked) if (!call.settled) this.#ask(call)
-  }
-
-  #giveUpLate (): void {
-    const now = performance.now()
-    for (const call of this.#open) {
-      if (call.givenUpAt <= now) this.#end(call, new Unavailable(call.hindrance))
-    }
-    this.#parked = this.#parked.filter(call => !call.settled)
-    if (this.#open.size > 0) return
-    clearInterval(this.#lookout)
-    this.#lookout = undefined
+    for (const call of this.takeParked()) if (!call.settled) this.ask(call)
   }
 }
 

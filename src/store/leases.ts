@@ -1,22 +1,23 @@
-import type { Lane } from './lane.ts'
+import { tagIn } from './keys.ts'
+import type { Lanes } from './lanes.ts'
 import { tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
 /** Names in Redis that one holder has at a time, for a while. */
 export class Leases {
-  readonly #lane: Lane
+  readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #holder: string
 
   /** @param holder who this replica is, the same at every asking */
-  constructor (lane: Lane, scripts: Scripts, holder: string) {
-    this.#lane = lane
+  constructor (lanes: Lanes, scripts: Scripts, holder: string) {
+    this.#lanes = lanes
     this.#scripts = scripts
     this.#holder = holder
   }
 
   /** Takes or renews the lease for so many milliseconds. @returns whether it is ours from now on */
   take (key: string, duration: number): Promise<boolean> {
-    return this.#lane.call(this.#scripts.lease, [key], [this.#holder, String(duration)], reply => tagged(reply)[0] === 'held')
+    return this.#lanes.call(this.#scripts.lease, tagIn(key), [key], [this.#holder, String(duration)], reply => tagged(reply)[0] === 'held')
   }
 }

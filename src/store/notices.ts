@@ -1,31 +1,43 @@
 import type { Redis } from 'ioredis'
+import { tagIn } from './keys.ts'
+import type { Masters } from './masters.ts'
 
-interface Channel { subscribed: Promise<unknown>, listeners: Set<() => void> }
+interface Channel {
+  /** Whose subscriber it is on; undefined while nobody is known to have its slot. */
+  on: Redis | undefined
+  subscribed: Promise<unknown>
+  listeners: Set<() => void>
+}
 
-/** How often the connection is asked whether it still is one, in milliseconds: a subscriber that hears nothing can't tell. */
+/** How often a connection is asked whether it still is one, in milliseconds: a subscriber that hears nothing can't tell. */
 const keepAlive = 5000
 
 /**
  * Tells those who wait that something changed, by sharded pub/sub: one subscription a channel however many listen, and none
- * when nobody does. What changed is for them to read. A message may be lost with its connection, so all are told when there is a
- * new one.
+ * when nobody does. What changed is for them to read. A message may be lost with its connection, or with its slot on the way to
+ * another master, so all are told when there is a new subscription.
  */
 export class Notices {
-  readonly #redis: Redis
+  readonly #masters: Masters
   readonly #channels = new Map<string, Channel>()
   readonly #timer: NodeJS.Timeout
 
-  /** @param redis a connection of its own: one that subscribes can do little else */
-  constructor (redis: Redis) {
-    this.#redis = redis
-    redis.on('smessage', (name: string) => tell(this.#channels.get(name)))
-    redis.on('ready', () => this.#subscribeAgain())
-    this.#timer = setInterval(() => { redis.ping().catch(() => {}) }, keepAlive)
+  constructor (masters: Masters) {
+    this.#masters = masters
+    masters.each(({ notices }) => {
+      notices.on('smessage', (name: string) => tell(this.#channels.get(name)))
+      notices.on('ready', () => this.#subscribeAgain(channel => channel.on === notices))
+    })
+    masters.onChange(() => this.#subscribeAgain((channel, name) => channel.on !== this.#subscriberOf(name)))
+    this.#timer = setInterval(() => {
+      for (const { notices } of masters.all()) notices.ping().catch(() => {})
+    }, keepAlive)
     this.#timer.unref()
   }
 
   /**
    * Listens to a channel. Read what you wait for after this has resolved: from then on no change goes by untold.
+   * @param name a key: what is told of lies in its partition
    * @returns what ends it
    */
   async listen (name: string, wake: () => void): Promise<() => void> {
@@ -35,25 +47,35 @@ export class Notices {
     return () => this.#leave(name, channel, wake)
   }
 
+  /** The connections are their maker's to close. */
   close (): void {
     clearInterval(this.#timer)
-    this.#redis.disconnect()
+  }
+
+  #subscriberOf (name: string): Redis | undefined {
+    return this.#masters.of(tagIn(name))?.notices
   }
 
   #open (name: string): Channel {
-    const channel = { subscribed: this.#subscribe(name), listeners: new Set<() => void>() }
+    const on = this.#subscriberOf(name)
+    const channel = { on, subscribed: this.#subscribe(on, name), listeners: new Set<() => void>() }
     this.#channels.set(name, channel)
     return channel
   }
 
   /** Refused while the connection is away. It is made when that is back, and the reading says meanwhile that Redis is away. */
-  #subscribe (name: string): Promise<unknown> {
-    return this.#redis.ssubscribe(name).catch(() => {})
+  #subscribe (on: Redis | undefined, name: string): Promise<unknown> {
+    return Promise.resolve(on?.ssubscribe(name)).catch((error: Error) => {
+      // Another has the slot; once it is known who, onChange has it subscribed there.
+      if (error.message.startsWith('MOVED')) this.#masters.toldBy(error.message)
+    })
   }
 
-  #subscribeAgain (): void {
+  #subscribeAgain (wants: (channel: Channel, name: string) => boolean): void {
     for (const [name, channel] of this.#channels) {
-      channel.subscribed = this.#subscribe(name).then(() => tell(channel))
+      if (!wants(channel, name)) continue
+      channel.on = this.#subscriberOf(name)
+      channel.subscribed = this.#subscribe(channel.on, name).then(() => tell(channel))
     }
   }
 
@@ -61,7 +83,7 @@ export class Notices {
     channel.listeners.delete(wake)
     if (channel.listeners.size > 0) return
     this.#channels.delete(name)
-    this.#redis.sunsubscribe(name).catch(() => {})
+    channel.on?.sunsubscribe(name).catch(() => {})
   }
 }
 

@@ -1,6 +1,7 @@
-import type { Redis } from 'ioredis'
-import { Unavailable } from './lane.ts'
+import type { Keys } from './keys.ts'
+import { Unavailable } from './lanes.ts'
 import type { Leases } from './leases.ts'
+import type { Master, Masters } from './masters.ts'
 
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
@@ -13,24 +14,57 @@ const meanings: Array<[start: string, meaning: string]> = [
   ['NOPERM', 'Redis does not give this service the rights that it needs.'],
   ['NOAUTH', 'Redis wants a password; set it in REDIS_URL.'],
   ['WRONGPASS', 'Redis refuses the user and password of REDIS_URL.'],
+  ['MOVED', 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…'],
+  ['CLUSTERDOWN', 'Redis Cluster is down: some of its slots have no master.'],
 ]
 
-/** Why Redis can't serve us now, in a sentence for an operator; null when it can. */
-export async function whyNotReady (redis: Redis, leases: Leases, key: string): Promise<string | null> {
-  if (redis.status !== 'ready') return 'Redis is not connected.'
-  try {
-    // A true write, by a script like those that serve: a replica, a stopped disk and missing rights all show.
-    await leases.take(key, signDuration)
-    return complaint(await redis.info('server', 'memory'))
-  } catch (error) {
-    const { message } = error as Error
-    const meaning = meanings.find(([start]) => message.startsWith(start))?.[1]
-    return meaning ?? (error instanceof Unavailable ? 'Redis does not answer in time.' : 'Redis does not run our scripts.')
-  }
+const unreached = 'Redis is not connected.'
+
+/** What it takes to look. */
+export interface Readiness {
+  masters: Masters
+  leases: Leases
+  keys: Keys
+  /** Who this replica is. */
+  replica: string
+  /** How many replicas every write needs. */
+  replicas: number
 }
 
-/** What is wrong with a server by its own INFO. */
-function complaint (info: string): string | null {
+/**
+ * Why Redis can't serve us now, in a sentence for an operator; null when it can. Of a Cluster's masters one that serves is
+ * enough, since who is not ready gets no requests at all; but none may be set up so that it drops what was acknowledged.
+ */
+export async function whyNotReady (readiness: Readiness): Promise<string | null> {
+  const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
+  const unsafe = looks.find(({ safe }) => !safe)
+  if (unsafe !== undefined) return unsafe.complaint
+  return looks.some(({ complaint }) => complaint === null) ? null : looks[0]?.complaint ?? unreached
+}
+
+interface Look { complaint: string | null, safe: boolean }
+
+async function look (master: Master, { leases, keys, replica, replicas }: Readiness): Promise<Look> {
+  const [tag] = master.tags
+  // One that only takes slots over has nothing of ours yet.
+  if (master.calls.status !== 'ready' || tag === undefined) return { complaint: unreached, safe: true }
+  // A true write, by a script like those that serve: a replica, a stopped disk and missing rights all show.
+  const refused = await leases.take(keys.ready(tag, replica), signDuration).then(() => null, (error: Error) => error)
+  const info = await master.calls.info('server', 'memory', 'replication').catch(() => null)
+  const unsafe = info === null ? null : unsafeSetting(info)
+  if (unsafe !== null) return { complaint: unsafe, safe: false }
+  const online = info?.match(/^slave\d+:.*state=online/gm)?.length ?? 0
+  if (info !== null && online < replicas) return { complaint: `Redis has ${online} replicas online; DURABILITY needs ${replicas}.`, safe: true }
+  return { complaint: refused === null ? null : meaningOf(refused), safe: true }
+}
+
+function meaningOf (error: Error): string {
+  const meaning = meanings.find(([start]) => error.message.startsWith(start))?.[1]
+  return meaning ?? (error instanceof Unavailable ? 'Redis does not answer in time.' : 'Redis does not run our scripts.')
+}
+
+/** What makes a server one to keep nothing on, by its own INFO. */
+function unsafeSetting (info: string): string | null {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
   const version = field('redis_version')
   if (Number(version.split('.')[0]) < 7) return `Redis ${version} is too old: 7.0 or later is needed.`

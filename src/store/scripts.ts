@@ -4,7 +4,8 @@ import { readFileSync } from 'node:fs'
 /** lua/ lies beside src/ and beside dist/ alike. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease'] as const
+const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease',
+  'sign-in', 'session', 'sign-out'] as const
 export type ScriptName = typeof names[number]
 
 /** A script as the server runs it. */

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
+import { ClusterMasters } from './cluster.ts'
 import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
 import { Keys } from './keys.ts'
-import { Lane } from './lane.ts'
+import { Lanes } from './lanes.ts'
 import { Leases } from './leases.ts'
+import { OneMaster } from './masters.ts'
 import { Notices } from './notices.ts'
-import { connect } from './redis.ts'
 import type { ConnectionLog } from './redis.ts'
+import { parseRedisUrl } from './redis-url.ts'
 import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
@@ -15,11 +17,13 @@ import { Sweeper } from './sweeper.ts'
 import { whyNotReady } from './readiness.ts'
 
 export interface StoreOptions extends Lifetimes {
-  /** redis://, rediss:// or the path of a unix socket. */
+  /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
   url: string
   keyPrefix: string
   /** Every partition's hash tag. */
   tags: readonly string[]
+  /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
+  replicas: number
   log: ConnectionLog & { error (details: object, message: string): void }
   /** Tests give scripts whose clock they move. */
   scripts?: Scripts
@@ -38,30 +42,30 @@ export interface Store {
 }
 
 /** Connects; Redis may come later. The sweeper is the caller's to start. */
-export function openStore (options: StoreOptions): Store {
-  const redis = connect(options.url, options.log)
-  const keys = new Keys(options.keyPrefix)
+export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: StoreOptions): Store {
+  const address = parseRedisUrl(url)
+  const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
+  const keys = new Keys(keyPrefix)
   const scripts = options.scripts ?? loadScripts()
-  const lane = new Lane(redis)
+  const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) })
   const replica = randomUUID()
-  const leases = new Leases(lane, scripts, replica)
-  const handoffs = new Handoffs(lane, scripts, keys, options)
-  const notices = new Notices(connect(options.url, options.log))
-  const home = options.tags[0] as string
-  const sweeper = new Sweeper(handoffs, leases, keys.sweeper(home), options.tags,
-    error => options.log.error({ err: error }, 'the sweep failed'))
+  const leases = new Leases(lanes, scripts, replica)
+  const handoffs = new Handoffs(lanes, scripts, keys, options)
+  const notices = new Notices(masters)
+  const sweeper = new Sweeper(handoffs, leases, keys.sweeper(tags[0] as string), tags,
+    error => log.error({ err: error }, 'the sweep failed'))
   return {
     handoffs,
-    approvals: new Approvals(lane, scripts, keys, options.retention),
+    approvals: new Approvals(lanes, scripts, keys, options.retention),
     notices,
-    sessions: new Sessions(redis, keys, options.tags),
+    sessions: new Sessions(lanes, scripts, keys, tags),
     sweeper,
-    whyNotReady: () => whyNotReady(redis, leases, keys.ready(home, replica)),
+    whyNotReady: () => whyNotReady({ masters, leases, keys, replica, replicas }),
     async close () {
       await sweeper.stop()
-      lane.close()
+      lanes.close()
       notices.close()
-      redis.disconnect()
+      masters.close()
     },
   }
 }

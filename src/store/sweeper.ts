@@ -1,6 +1,6 @@
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
-import { Unavailable } from './lane.ts'
+import { Unavailable } from './lanes.ts'
 
 /** Milliseconds between two parts of a round. */
 const tick = 50

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../errors.ts'
 import type { FaultLog } from '../http/problem.ts'
-import { Unavailable } from '../store/lane.ts'
+import { Unavailable } from '../store/lanes.ts'
 import { handoffOf, show } from './guard.ts'
 import { problemPage } from './views/problem.ts'
 import type { Trouble } from './views/problem.ts'

@@ -14,7 +14,7 @@ const functions = new Set(['clock', 'ipairs', 'late', 'select', 'string.match', 
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([
-  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'),
+  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
 ])
 
 /** Where a script breaks the rules of its house: a sentence for each. */

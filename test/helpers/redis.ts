@@ -21,7 +21,7 @@ export interface TestStore {
   setClock (milliseconds: number): Promise<void>
 }
 
-export interface TestStoreOptions { workTtl?: number, retention?: number, prefix?: string, url?: string }
+export interface TestStoreOptions { workTtl?: number, retention?: number, prefix?: string, url?: string, replicas?: number }
 
 export const quiet = { info () {}, warn () {}, error () {} }
 
@@ -37,6 +37,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     tags,
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
+    replicas: options.replicas ?? 0,
     log: quiet,
     scripts: loadScripts(movableClock(prefix)),
   })

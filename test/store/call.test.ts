@@ -21,7 +21,8 @@ async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
     const owner = { answered: (call: Call, reply: unknown) => resolve(reply), failed: (call: Call, error: Error) => reject(error) }
-    const call = new Call(owner, script, ['key'], ['text'], bytes, reply => reply, 0, () => {}, () => {})
+    const call = new Call(script, 'tag', ['key'], ['text'], bytes, reply => reply, 0, () => {}, () => {})
+    call.owner = owner
     call.withSource = withSource
     const watched = new Proxy(call, {
       get (target, name) {

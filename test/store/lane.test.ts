@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
-import { Unavailable, callBudget } from '../../src/store/lane.ts'
+import { Unavailable, callBudget } from '../../src/store/lanes.ts'
 import type { Handoffs } from '../../src/store/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'

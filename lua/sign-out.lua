@@ -1,0 +1,10 @@
+#!lua flags=allow-oom
+-- A session ends.
+-- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest
+-- ARGV: 1 the call's deadline (ms)
+-- Replies: {'ended'}  its secret is worth nothing from now on
+--          {'late'}   the call's deadline is over; nothing changed
+if late(ARGV[1], clock()) then return { 'late' } end
+
+redis.call('DEL', KEYS[1])
+return { 'ended' }

@@ -1,0 +1,53 @@
+import type { Redis } from 'ioredis'
+import type { Call } from './call.ts'
+
+/** How long replicas have to acknowledge, in milliseconds: less than silence that counts as gone (store/redis.ts). */
+const patience = 500
+
+/**
+ * Written behind a group's calls, so that the replicas have something to acknowledge. WAIT asks for what its connection wrote
+ * last, which is nothing where the calls only read, or found what an earlier connection had written: such a reply, and one of a
+ * master that has been replaced and doesn't know it yet, is not to be told before the replicas have what it was read from.
+ * By its text, so that no NOSCRIPT comes between; with allow-oom, since what finishes a handoff goes on when Redis is full.
+ */
+const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\', 10000)'
+
+/** Whom a group tells what came of a call. */
+export interface GroupOwner {
+  /** A reply, and as many replicas as are to have what it was answered from. */
+  answered (call: Call, reply: unknown): void
+  /** It has no answer that counts, and may have one the next time it is asked. */
+  unanswered (call: Call, reason: string): void
+}
+
+/** The calls that a tick asks of one master where replicas are to have them: one WAIT for all, and no reply told before it. */
+export class Group {
+  readonly #owner: GroupOwner
+  readonly #calls: Call[] = []
+  readonly #replies: unknown[] = []
+
+  constructor (owner: GroupOwner) {
+    this.#owner = owner
+  }
+
+  hold (call: Call, reply: unknown): void {
+    this.#calls.push(call)
+    this.#replies.push(reply)
+  }
+
+  /**
+   * Ends the group, behind its last call on the same connection.
+   * @param key a key of the master's own, to write to
+   * @param replicas how many have to have it
+   */
+  commit (redis: Redis, key: string, replicas: number): void {
+    Promise.all([redis.eval(barrier, 1, key), redis.wait(replicas, patience)]).then(([, count]) => {
+      if (count >= replicas) this.#calls.forEach((call, at) => this.#owner.answered(call, this.#replies[at]))
+      else this.#refuse(`${count} of ${replicas} replicas acknowledged in time`)
+    }, (error: Error) => this.#refuse(error.message))
+  }
+
+  #refuse (reason: string): void {
+    for (const call of this.#calls) this.#owner.unanswered(call, reason)
+  }
+}

@@ -1,0 +1,53 @@
+import type { Redis } from 'ioredis'
+import { connect } from './redis.ts'
+import type { ConnectionLog } from './redis.ts'
+import type { Sentinels, Standalone } from './redis-url.ts'
+
+/** A server that takes writes. One connection is for calls, another for who listens: one that subscribes can do little else. */
+export interface Master {
+  readonly calls: Redis
+  readonly notices: Redis
+  /** The tags of the partitions that it has, as far as is known. */
+  tags: readonly string[]
+}
+
+/** The masters that the partitions lie on. */
+export interface Masters {
+  /** Who has this partition, as far as is known. */
+  of (tag: string): Master | undefined
+  all (): Iterable<Master>
+  /** Calls `listener` with each master, those there are and those to come, before anything is asked of it. */
+  each (listener: (master: Master) => void): void
+  /** Calls `listener` whenever a partition has changed hands, or its master is known at last. */
+  onChange (listener: () => void): void
+  /** A reply or a broken connection says that what is known may be out of date. */
+  doubt (): void
+  /**
+   * A node said that a slot is another's.
+   * @param error its words: `MOVED 3999 127.0.0.1:6381`, `ASK 3999 127.0.0.1:6381`
+   * @returns the other; undefined where there can be none
+   */
+  toldBy (error: string): Master | undefined
+  close (): void
+}
+
+/** The one master of a server that stands alone, or of the Sentinels: ioredis finds out which that is, here it is one. */
+export class OneMaster implements Masters {
+  readonly #master: Master
+
+  constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
+    this.#master = { calls: connect(address, log), notices: connect(address, log), tags }
+  }
+
+  of (): Master { return this.#master }
+  all (): Iterable<Master> { return [this.#master] }
+  each (listener: (master: Master) => void): void { listener(this.#master) }
+  onChange (): void {}
+  doubt (): void {}
+  toldBy (): undefined {}
+
+  close (): void {
+    this.#master.calls.disconnect()
+    this.#master.notices.disconnect()
+  }
+}
