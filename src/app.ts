@@ -14,6 +14,7 @@ import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
 import type { FaultLog } from './http/problem.ts'
+import { endStalled } from './http/stalled.ts'
 import { requestId } from './http/request-id.ts'
 import { approvalRoutes } from './http/routes/approvals.ts'
 import { catchRoute } from './http/routes/catch.ts'
@@ -48,9 +49,10 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.setErrorHandler(answerError)
   app.addSchema(problem)
   const waiter = new Waiter(store.notices)
-  useDraining(app, () => waiter.drain())
+  useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
   useNodeAnswers(app)
+  endStalled(app)
   refuseUnknown(app)
   await useOpenApi(app, version)
   healthRoutes(app, store.whyNotReady)

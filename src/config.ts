@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import type { ApiKey, Scope } from './handoff/handoff.ts'
+import { parseRedisUrl } from './redis-url.ts'
 
 const seconds = (standard: number, what: string) =>
   Type.Integer({ minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: whole seconds, at least 1` })
@@ -9,9 +10,6 @@ const milliseconds = (standard: number, what: string) =>
   Type.Integer({ minimum: 0, maximum: 3600_000, default: standard, description: `${what}: whole milliseconds` })
 const notYet = (only: string | number, what: string) =>
   Type.Literal(only, { default: only, description: `${what}: this version takes ${only} alone` })
-
-const redisHosts = '([^@/\\s]*@)?[^@/,?\\s]+(,[^@/,?\\s]+)*'
-const redisUrl = `^(rediss?://\\S+|rediss?\\+sentinel://${redisHosts}/[^/?\\s]+(\\?\\S*)?|rediss?\\+cluster://${redisHosts}/?)$`
 
 /** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
@@ -21,7 +19,6 @@ const environment = Type.Object({
     pattern: '^https?://[^/?#\\s]+(/[^?#\\s]*)?$', description: 'what pickup_url and approval_url are built on: an http(s) URL without query'
   })),
   REDIS_URL: Type.Optional(Type.String({
-    pattern: redisUrl,
     description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss… with TLS'
   })),
   REDIS_SERVER_BIN: Type.Optional(Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })),
@@ -62,6 +59,7 @@ export type Config = ReturnType<typeof loadConfig>
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
   if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
+  if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const config = Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -97,8 +95,21 @@ function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
   } catch (error) {
     const [fault] = (error as { errors?: Array<{ instancePath: string }> }).errors ?? []
     const name = fault?.instancePath.slice(1) as keyof typeof environment.properties
-    if (name in environment.properties) throw new SettingError(`${name}: ${environment.properties[name].description}`)
-    throw error
+    throw name in environment.properties ? wrong(name) : error
+  }
+}
+
+/** What a variable takes, never what it says: there may be a password in it. */
+function wrong (name: keyof typeof environment.properties): SettingError {
+  return new SettingError(`${name}: ${environment.properties[name].description}`)
+}
+
+function isRedisUrl (url: string): boolean {
+  try {
+    // A socket's path is how the embedded Redis is reached, and no URL.
+    return !url.startsWith('/') && parseRedisUrl(url) !== undefined
+  } catch {
+    return false
   }
 }
 

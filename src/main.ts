@@ -45,8 +45,12 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     else log.info('draining')
     // Not ready at once, still serving until balancers have noticed (API.md, Errors).
     app.draining.start()
+    // Now, so that what it has under way at a Redis that says nothing is over by then.
+    store.sweeper.stop()
     if (!err) await sleep(config.drainDelay)
     await app.close()
+    const { cut } = app.draining
+    if (cut > 0) log.warn({ connections: cut }, 'cut connections that would not end')
     await store.close()
     await embedded?.stop()
     log.info('stopped')

@@ -17,6 +17,8 @@ export function batchWrites (stream: Writable): void {
   let usual: Buffer | undefined = Buffer.allocUnsafeSlow(usualSize)
 
   function flush (): void {
+    // Hung up in the same tick: what was for it comes back as the rest that is unanswered does.
+    if (stream.writableEnded) return
     const whole = usual !== undefined && length <= usualSize ? usual : Buffer.allocUnsafeSlow(length)
     if (whole === usual) usual = undefined
     let at = 0

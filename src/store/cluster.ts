@@ -1,14 +1,17 @@
 import slotOf from 'cluster-key-slot'
+import { openMaster } from './masters.ts'
 import type { Master, Masters } from './masters.ts'
 import { connectNode, nodeName } from './redis.ts'
 import type { ConnectionLog } from './redis.ts'
-import type { ClusterNodes, Host } from './redis-url.ts'
+import type { ClusterNodes, Host } from '../redis-url.ts'
 import { askSlots } from './slots.ts'
 import type { SlotRange } from './slots.ts'
 
 /** How often the nodes are asked who has what, in milliseconds: while a master is away, and while all is well. */
 const whileInDoubt = 200
 const whileWell = 10_000
+/** How long the nodes are asked often after a doubt, in milliseconds: one that has not heard yet tells of old times. */
+const doubtLasts = 2000
 
 const slotCount = 16384
 
@@ -29,8 +32,10 @@ export class ClusterMasters implements Masters {
   readonly #change: Array<() => void> = []
   #timer: NodeJS.Timeout | undefined
   #asking = false
+  #doubtedAt = -Infinity
   #turn = 0
   #closed = false
+  trouble: Error | undefined
 
   constructor (address: ClusterNodes, tags: readonly string[], log: ConnectionLog) {
     this.#address = address
@@ -57,7 +62,8 @@ export class ClusterMasters implements Masters {
   }
 
   doubt (): void {
-    if (!this.#asking) this.#askIn(0)
+    this.#doubtedAt = performance.now()
+    if (!this.#asking && !this.#closed) this.#askIn(0)
   }
 
   toldBy (error: string): Master | undefined {
@@ -94,6 +100,7 @@ export class ClusterMasters implements Masters {
   }
 
   #isWell (): boolean {
+    if (performance.now() - this.#doubtedAt < doubtLasts) return false
     return this.#masters.size > 0 && [...this.#masters.values()].every(({ calls }) => calls.status === 'ready')
   }
 
@@ -102,10 +109,18 @@ export class ClusterMasters implements Masters {
     const hosts = [...this.#known, ...this.#address.nodes]
     const first = this.#turn++ % hosts.length
     for (const host of [...hosts.slice(first), ...hosts.slice(0, first)]) {
-      const ranges = await this.#ask(host).catch(() => [])
+      const ranges = await this.#ask(host).catch((error: Error) => this.#untold(host, error))
       if (this.#closed) return
       if (ranges.length > 0) return this.#learn(ranges)
     }
+  }
+
+  /** Where no node has ever told, nothing else is there to say why: once, since all are asked again and again. */
+  #untold (host: Host, error: Error): SlotRange[] {
+    if (this.#masters.size > 0 || this.#closed) return []
+    if (this.trouble === undefined) this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
+    this.trouble = error
+    return []
   }
 
   async #ask (host: Host): Promise<SlotRange[]> {
@@ -120,6 +135,7 @@ export class ClusterMasters implements Masters {
   }
 
   #learn (ranges: readonly SlotRange[]): void {
+    this.trouble = undefined
     const before = this.#bySlot
     this.#bySlot = new Array(slotCount).fill(undefined)
     this.#known = []
@@ -139,7 +155,7 @@ export class ClusterMasters implements Masters {
     const name = nodeName(host)
     let master = this.#masters.get(name)
     if (master === undefined) {
-      master = { calls: connectNode(host, this.#address, this.#log), notices: connectNode(host, this.#address, this.#log), tags: [] }
+      master = openMaster(() => connectNode(host, this.#address, this.#log), [])
       master.calls.on('close', () => this.doubt())
       this.#masters.set(name, master)
       for (const listener of this.#newcomer) listener(master)

@@ -5,9 +5,9 @@ import type { Call } from './call.ts'
 const patience = 500
 
 /**
- * Written behind a group's calls, so that the replicas have something to acknowledge. WAIT asks for what its connection wrote
- * last, which is nothing where the calls only read, or found what an earlier connection had written: such a reply, and one of a
- * master that has been replaced and doesn't know it yet, is not to be told before the replicas have what it was read from.
+ * Written behind a group's calls, so that the replicas have something to acknowledge now. WAIT alone is content with what they
+ * acknowledged long ago where the calls only read, or found what had been done before: a master that has been replaced and
+ * doesn't know it yet would tell what was true once. And by its words WAIT asks for what its own connection wrote, no more.
  * By its text, so that no NOSCRIPT comes between; with allow-oom, since what finishes a handoff goes on when Redis is full.
  */
 const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\', 10000)'
@@ -39,9 +39,10 @@ export class Group {
    * Ends the group, behind its last call on the same connection.
    * @param key a key of the master's own, to write to
    * @param replicas how many have to have it
+   * @returns when it is over, either way
    */
-  commit (redis: Redis, key: string, replicas: number): void {
-    Promise.all([redis.eval(barrier, 1, key), redis.wait(replicas, patience)]).then(([, count]) => {
+  commit (redis: Redis, key: string, replicas: number): Promise<void> {
+    return Promise.all([redis.eval(barrier, 1, key), redis.wait(replicas, patience)]).then(([, count]) => {
       if (count >= replicas) this.#calls.forEach((call, at) => this.#owner.answered(call, this.#replies[at]))
       else this.#refuse(`${count} of ${replicas} replicas acknowledged in time`)
     }, (error: Error) => this.#refuse(error.message))

@@ -10,6 +10,14 @@ const clockRefresh = 5000
 /** How long a server that takes no writes is kept before it is left once more, in milliseconds. */
 const reconnectPause = 1000
 
+/**
+ * How many groups may be under way at once. WAIT holds its connection up until the replicas have answered, so groups that were
+ * sent behind one another are committed one a round trip to them: were each tick to send its own, a load that brings ticks
+ * faster than that would queue up without end, and a replica that stalls for seconds would be waited for by thousands of
+ * groups, 500 ms each. What is asked meanwhile is parked, and is the next group. Two, so that the next is there when one ends.
+ */
+const groupsAtOnce = 2
+
 /** Whom a lane tells what came of a call. */
 export interface LaneOwner extends GroupOwner {
   failed (call: Call, error: Error, lane: Lane): void
@@ -32,8 +40,11 @@ export class Lane implements CallOwner {
   readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
+  /** Connected, and not so many groups under way that calls are parked. */
+  #taking = false
   #group: Group | undefined
   #groups = 0
+  #underWay = 0
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
   #reconnected = -Infinity
@@ -47,9 +58,10 @@ export class Lane implements CallOwner {
     const redis = master.calls
     redis.on('ready', () => {
       batchWrites(redis.stream)
-      this.learnClock().then(() => this.#resume(), () => {})
+      // Refused (BUSY, NOPERM) it isn't known, and what is asked says so itself; unless the connection broke.
+      this.learnClock().catch(() => {}).then(() => { if (redis.status === 'ready') this.#connected() })
     })
-    redis.on('close', () => { this.#ready = false })
+    redis.on('close', () => this.#disconnected())
     this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)
     this.#clockTimer.unref()
   }
@@ -60,7 +72,8 @@ export class Lane implements CallOwner {
 
   /** @param asking the node is taking this call's slot over and serves it to whom it was sent by ASK */
   ask (call: Call, asking = false): void {
-    if (!this.#ready) {
+    // One that is sent on by ASK isn't parked for a group's sake: it would have to be sent on once more.
+    if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
       return
     }
@@ -105,7 +118,7 @@ export class Lane implements CallOwner {
     const now = performance.now()
     if (!this.#ready || now - this.#reconnected < reconnectPause) return
     this.#reconnected = now
-    this.#ready = false
+    this.#disconnected()
     this.#master.calls.disconnect(true)
   }
 
@@ -123,17 +136,33 @@ export class Lane implements CallOwner {
 
   #openGroup (tag: string, { replicas, barrierKey }: Durability): Group {
     const group = new Group(this.#owner)
+    this.#underWay++
     setImmediate(() => {
       this.#group = undefined
+      this.#taking = this.#ready && this.#underWay < groupsAtOnce
       // Another partition each time: one whose slot is just moving away refuses.
       const { tags } = this.#master
-      group.commit(this.#master.calls, barrierKey(tags[this.#groups++ % tags.length] ?? tag), replicas)
+      group.commit(this.#master.calls, barrierKey(tags[this.#groups++ % tags.length] ?? tag), replicas).then(() => {
+        this.#underWay--
+        this.#resume()
+      })
     })
     return group
   }
 
-  #resume (): void {
+  #connected (): void {
     this.#ready = true
+    this.#resume()
+  }
+
+  #disconnected (): void {
+    this.#ready = false
+    this.#taking = false
+  }
+
+  #resume (): void {
+    if (!this.#ready || this.#underWay >= groupsAtOnce) return
+    this.#taking = true
     for (const call of this.takeParked()) if (!call.settled) this.ask(call)
   }
 }

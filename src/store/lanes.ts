@@ -19,8 +19,8 @@ const pause = 50
 
 /** Errors that say: not executed, and may be over in a moment. The last: a sweep met a handoff whose slot is moving away. */
 const passing = /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)\b|non local key in a cluster node/
-/** Errors that say: not executed, and won't be until an operator does something. */
-const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS)\b/
+/** Errors that say: not executed, and won't be until an operator does something. The last two: rights that lack inside a script. */
+const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|ERR The user executing the script|ERR ACL failure)\b/
 
 /**
  * Runs scripts, each on the lane of the master that has its partition. A call whose connection broke, whose server could not
@@ -136,9 +136,11 @@ export class Lanes implements LaneOwner {
   #redirect (call: Call, told: string): void {
     const master = this.#masters.toldBy(told)
     const lane = master === undefined ? undefined : this.#lanes.get(master)
-    if (lane === undefined || call.hindrance === told) {
-      // Told the same before: the nodes are not of one mind yet, and would send it to and fro.
+    if (lane === undefined) {
       this.unanswered(call, told)
+    } else if (/^(MOVED|ASK) /.test(call.hindrance)) {
+      // Sent on before: the nodes may not be of one mind yet, and would send it to and fro. After a pause it may be sent on again.
+      this.unanswered(call, `sent to and fro: ${told}`)
     } else {
       call.hindrance = told
       lane.ask(call, told.startsWith('ASK '))

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { connect } from './redis.ts'
 import type { ConnectionLog } from './redis.ts'
-import type { Sentinels, Standalone } from './redis-url.ts'
+import type { Sentinels, Standalone } from '../redis-url.ts'
 
 /** A server that takes writes. One connection is for calls, another for who listens: one that subscribes can do little else. */
 export interface Master {
@@ -9,6 +9,16 @@ export interface Master {
   readonly notices: Redis
   /** The tags of the partitions that it has, as far as is known. */
   tags: readonly string[]
+  /** What last kept us from connecting; undefined while we are connected. */
+  trouble?: Error | undefined
+}
+
+/** @param open makes one connection to it */
+export function openMaster (open: () => Redis, tags: readonly string[]): Master {
+  const master: Master = { calls: open(), notices: open(), tags, trouble: undefined }
+  master.calls.on('error', (error: Error) => { master.trouble = error })
+  master.calls.on('ready', () => { master.trouble = undefined })
+  return master
 }
 
 /** The masters that the partitions lie on. */
@@ -28,6 +38,8 @@ export interface Masters {
    * @returns the other; undefined where there can be none
    */
   toldBy (error: string): Master | undefined
+  /** Why no master is known at all; undefined where that was never so. */
+  readonly trouble?: Error | undefined
   close (): void
 }
 
@@ -36,7 +48,7 @@ export class OneMaster implements Masters {
   readonly #master: Master
 
   constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
-    this.#master = { calls: connect(address, log), notices: connect(address, log), tags }
+    this.#master = openMaster(() => connect(address, log), tags)
   }
 
   of (): Master { return this.#master }

@@ -26,6 +26,8 @@ export class Notices {
     this.#masters = masters
     masters.each(({ notices }) => {
       notices.on('smessage', (name: string) => tell(this.#channels.get(name)))
+      // It has a slot of ours no more and ended the subscriptions there: whoever waits would hear of it only at the next look.
+      notices.on('moved', () => masters.doubt())
       notices.on('ready', () => this.#subscribeAgain(channel => channel.on === notices))
     })
     masters.onChange(() => this.#subscribeAgain((channel, name) => channel.on !== this.#subscriberOf(name)))

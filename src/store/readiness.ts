@@ -12,13 +12,23 @@ const meanings: Array<[start: string, meaning: string]> = [
   ['MISCONF', 'Redis takes no writes because it cannot save them; its own log says why.'],
   ['NOREPLICAS', 'Redis takes no writes because it has too few replicas.'],
   ['NOPERM', 'Redis does not give this service the rights that it needs.'],
+  ['ERR The user executing the script', 'Redis does not give this service the rights that it needs.'],
+  ['ERR ACL failure', 'Redis does not give this service the rights that it needs.'],
   ['NOAUTH', 'Redis wants a password; set it in REDIS_URL.'],
   ['WRONGPASS', 'Redis refuses the user and password of REDIS_URL.'],
   ['MOVED', 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…'],
   ['CLUSTERDOWN', 'Redis Cluster is down: some of its slots have no master.'],
 ]
 
-const unreached = 'Redis is not connected.'
+/** Node's and OpenSSL's codes for a certificate that it doesn't take. */
+const untrusted = /CERT|VERIFY_LEAF/
+
+/** Why there is no connection. */
+function whyUnreached (trouble: Error | undefined): string {
+  const { message = '', code = '' }: Partial<NodeJS.ErrnoException> = trouble ?? {}
+  if (untrusted.test(code)) return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
+  return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'
+}
 
 /** What it takes to look. */
 export interface Readiness {
@@ -39,7 +49,7 @@ export async function whyNotReady (readiness: Readiness): Promise<string | null>
   const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
   const unsafe = looks.find(({ safe }) => !safe)
   if (unsafe !== undefined) return unsafe.complaint
-  return looks.some(({ complaint }) => complaint === null) ? null : looks[0]?.complaint ?? unreached
+  return looks.some(({ complaint }) => complaint === null) ? null : looks[0]?.complaint ?? whyUnreached(readiness.masters.trouble)
 }
 
 interface Look { complaint: string | null, safe: boolean }
@@ -47,14 +57,15 @@ interface Look { complaint: string | null, safe: boolean }
 async function look (master: Master, { leases, keys, replica, replicas }: Readiness): Promise<Look> {
   const [tag] = master.tags
   // One that only takes slots over has nothing of ours yet.
-  if (master.calls.status !== 'ready' || tag === undefined) return { complaint: unreached, safe: true }
+  if (master.calls.status !== 'ready' || tag === undefined) return { complaint: whyUnreached(master.trouble), safe: true }
   // A true write, by a script like those that serve: a replica, a stopped disk and missing rights all show.
-  const refused = await leases.take(keys.ready(tag, replica), signDuration).then(() => null, (error: Error) => error)
+  const write = leases.take(keys.ready(tag, replica), signDuration).then(() => null, (error: Error) => error)
   const info = await master.calls.info('server', 'memory', 'replication').catch(() => null)
   const unsafe = info === null ? null : unsafeSetting(info)
   if (unsafe !== null) return { complaint: unsafe, safe: false }
   const online = info?.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   if (info !== null && online < replicas) return { complaint: `Redis has ${online} replicas online; DURABILITY needs ${replicas}.`, safe: true }
+  const refused = await write
   return { complaint: refused === null ? null : meaningOf(refused), safe: true }
 }
 

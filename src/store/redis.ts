@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import type { RedisOptions } from 'ioredis'
-import type { ClusterNodes, Host, Sentinels, Standalone } from './redis-url.ts'
+import type { ClusterNodes, Host, Sentinels, Standalone } from '../redis-url.ts'
 
 /** What connecting needs to say: pino's shape. */
 export interface ConnectionLog {
@@ -10,7 +10,8 @@ export interface ConnectionLog {
 
 const silent: ConnectionLog = { info () {}, warn () {} }
 
-const retryStrategy = (attempts: number) => Math.min(50 * attempts, 500)
+/** Milliseconds between attempts. An outage is noticed to be over that much late, of the 2 s that a call is asked again for. */
+const retryStrategy = (attempts: number) => Math.min(50 * attempts, 200)
 
 /** Each setting that is not ioredis's own, with its reason. */
 const options = {
@@ -85,7 +86,7 @@ function watched (redis: Redis, which: object, log: ConnectionLog): Redis {
   })
   redis.on('error', (error: Error) => {
     // One line an outage: ioredis tells every attempt.
-    if (!away) log.warn({ ...which, err: { message: error.message } }, 'Redis is away')
+    if (!away) log.warn({ ...which, reason: error.message }, 'Redis is away')
     away = true
   })
   return redis

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import type { Host } from './redis-url.ts'
+import type { Host } from '../redis-url.ts'
 
 /** Slots `start` to `end`, both included, and who has them. */
 export interface SlotRange { start: number, end: number, master: Host, replicas: Host[] }
@@ -36,6 +36,7 @@ function reached (redis: Redis): Promise<void> {
   if (redis.status === 'ready') return Promise.resolve()
   return new Promise((resolve, reject) => {
     redis.once('ready', resolve)
+    redis.once('error', reject)
     redis.once('close', () => reject(new Error('it is not reached')))
   })
 }

@@ -9,7 +9,7 @@ import { Leases } from './leases.ts'
 import { OneMaster } from './masters.ts'
 import { Notices } from './notices.ts'
 import type { ConnectionLog } from './redis.ts'
-import { parseRedisUrl } from './redis-url.ts'
+import { parseRedisUrl } from '../redis-url.ts'
 import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
@@ -52,8 +52,12 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
   const leases = new Leases(lanes, scripts, replica)
   const handoffs = new Handoffs(lanes, scripts, keys, options)
   const notices = new Notices(masters)
-  const sweeper = new Sweeper(handoffs, leases, keys.sweeper(tags[0] as string), tags,
-    error => log.error({ err: error }, 'the sweep failed'))
+  const sweeper = new Sweeper(handoffs, leases, {
+    tags,
+    leaseKey: tag => keys.sweeper(tag),
+    reaches: tag => lanes.reaches(tag),
+    onFault: error => log.error({ err: error }, 'the sweep failed'),
+  })
   return {
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from './lanes.ts'
@@ -8,37 +9,51 @@ const tick = 50
 const partitionsPerTick = 21
 /** Handoffs that one script call expires at most, so that none holds Redis up for long. */
 const batch = 200
+/**
+ * How long a part is waited for, in milliseconds. What takes longer (its master has fallen silent, or lacks the replicas that
+ * acknowledge) goes on by itself, for as long as a call may take, and isn't begun anew meanwhile.
+ */
+const patience = 250
 /** How long a sweeper that died holds the others off, in milliseconds; it asks anew three times as often. */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
 
+export interface SweeperOptions {
+  /** Every partition's hash tag. */
+  tags: readonly string[]
+  /** The lease's key in a partition. */
+  leaseKey (tag: string): string
+  /** Is there a connection to the partition's master? */
+  reaches (tag: string): boolean
+  onFault (error: unknown): void
+}
+
 /**
  * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing depends on
- * it: every script compares deadlines itself, and every key has a TTL; and sweeping twice at once does what once does.
+ * it: every script compares deadlines itself, and every key has a TTL; and sweeping twice at once does what once does. So where
+ * a master is away the others' partitions are swept all the same, its own when it is back; and the lease lies in the first
+ * partition that is reached, of which two replicas may think differently for a while.
  */
 export class Sweeper {
   readonly #handoffs: Handoffs
   readonly #leases: Leases
-  readonly #leaseKey: string
-  readonly #tags: readonly string[]
-  readonly #onFault: (error: unknown) => void
+  readonly #options: SweeperOptions
   #timer: NodeJS.Timeout | undefined
   #part: Promise<void> | undefined
   #next = 0
   #ticks = 0
   #mine = false
+  readonly #underWay = new Set<string>()
 
-  constructor (handoffs: Handoffs, leases: Leases, leaseKey: string, tags: readonly string[], onFault: (error: unknown) => void) {
+  constructor (handoffs: Handoffs, leases: Leases, options: SweeperOptions) {
     this.#handoffs = handoffs
     this.#leases = leases
-    this.#leaseKey = leaseKey
-    this.#tags = tags
-    this.#onFault = onFault
+    this.#options = options
   }
 
   start (): void {
     this.#timer = setInterval(() => {
-      // A part that takes longer than a tick is waited for, not overtaken.
+      // A part that takes longer than a tick is waited for, within patience, not overtaken.
       this.#part ??= this.#sweepPart().catch(error => this.#stumble(error)).finally(() => { this.#part = undefined })
     }, tick)
     this.#timer.unref()
@@ -51,21 +66,36 @@ export class Sweeper {
   }
 
   async #sweepPart (): Promise<void> {
-    if (this.#ticks++ % ticksPerLease === 0) this.#mine = await this.#leases.take(this.#leaseKey, leaseDuration)
+    const { tags, reaches } = this.#options
+    if (this.#ticks++ % ticksPerLease === 0) this.#mine = await this.#takeLease()
     if (!this.#mine) return
-    const part = this.#tags.slice(this.#next, this.#next + partitionsPerTick)
-    this.#next = this.#next + partitionsPerTick < this.#tags.length ? this.#next + partitionsPerTick : 0
-    await Promise.all(part.map(tag => this.#sweepPartition(tag)))
+    const part = tags.slice(this.#next, this.#next + partitionsPerTick)
+    this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
+    const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag)).map(tag => this.#sweepPartition(tag))
+    await Promise.race([Promise.all(sweeps), sleep(patience, undefined, { ref: false })])
+  }
+
+  async #takeLease (): Promise<boolean> {
+    const { tags, reaches, leaseKey } = this.#options
+    const tag = tags.find(tag => reaches(tag))
+    return tag !== undefined && await this.#leases.take(leaseKey(tag), leaseDuration)
   }
 
   async #sweepPartition (tag: string): Promise<void> {
-    let lookedAt = batch
-    while (lookedAt === batch) lookedAt = (await this.#handoffs.sweep(tag, batch)).lookedAt
+    this.#underWay.add(tag)
+    try {
+      while ((await this.#handoffs.sweep(tag, batch)).lookedAt === batch);
+    } catch (error) {
+      // The others of this part needn't be given up for it.
+      if (!(error instanceof Unavailable)) throw error
+    } finally {
+      this.#underWay.delete(tag)
+    }
   }
 
   #stumble (error: unknown): void {
     this.#mine = false
     this.#ticks = 0
-    if (!(error instanceof Unavailable)) this.#onFault(error)
+    if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
 }

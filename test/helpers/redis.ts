@@ -56,6 +56,14 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
   }
 }
 
+/** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
+export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0 } = options
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log: quiet })
+  t.teardown(() => store.close())
+  return store
+}
+
 /**
  * `clock()` for tests: the time in a key, or the true one while there is none. A call's own deadline is held against the true
  * time whatever the clock was set to: the lane knows no other.

@@ -4,7 +4,7 @@ import type { Source } from './sources.ts'
 const floors = ['store', 'handoff', 'http', 'web', 'app.ts', 'main.ts']
 
 /** What anyone may import, and what imports nothing but its like. */
-const leaves = (path: string) => path === 'errors.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
+const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
 
 /** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']

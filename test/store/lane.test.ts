@@ -1,26 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import { randomToken } from '../../src/handoff/id.ts'
 import { Unavailable, callBudget } from '../../src/store/lanes.ts'
-import type { Handoffs } from '../../src/store/handoffs.ts'
+import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'
-
-const payload = Buffer.from('"task":"t","output":{},"context":{},"constraints":null')
-
-function newPlace () {
-  const id = randomId()
-  return { tenant: 'default', id, tag: tagOf(id) }
-}
-
-function pass (handoffs: Handoffs, place = newPlace(), bytes = payload) {
-  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn: 60_000, payload: bytes })
-}
-
-/** Waits until the store has a connection that serves. */
-async function untilServing (handoffs: Handoffs): Promise<void> {
-  while (await handoffs.status(newPlace()).then(() => false, () => true)) await sleep(10)
-}
+import { until } from '../helpers/until.ts'
 
 async function handoffCount (dump: () => Promise<Record<string, unknown>>): Promise<number> {
   return Object.keys(await dump()).filter(key => key.includes(':h:')).length
@@ -152,4 +137,42 @@ t.test('a closed store refuses what is open', async t => {
   await store.close()
   await t.rejects(asked, { name: 'Unavailable' })
   process.kill(pid(), 'SIGCONT')
+})
+
+t.test('a server that forgets its scripts all the time', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const work = { over: false, rounds: 0 }
+  const agent = async () => {
+    while (!work.over) {
+      const place = newPlace()
+      await pass(store.handoffs, place)
+      t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
+      t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0)), { outcome: 'done' })
+      work.rounds++
+    }
+  }
+  const agents = Array.from({ length: 16 }, agent)
+  for (let flush = 0; flush < 300; flush++) await admin.script('FLUSH')
+  work.over = true
+  await Promise.all(agents)
+  t.ok(work.rounds > 20, `${work.rounds} rounds`)
+})
+
+t.test('a Redis that is still loading is waited for, and what takes longer than the budget is refused', async t => {
+  const { url, admin } = await ownRedis(t, ['--enable-debug-command', 'yes', '--loading-process-events-interval-bytes', '1024'])
+  const { store, redis } = await testStore(t, { url })
+  const place = newPlace()
+  await pass(store.handoffs, place)
+  // Data enough that loading it again takes as long as is said here; served meanwhile is LOADING alone.
+  await admin.call('DEBUG', 'POPULATE', 1000, 'other', 1000)
+  for (const [microsecondsPerKey, outcome] of [[1000, 'found'], [3500, 'refused']] as const) {
+    await admin.config('SET', 'key-load-delay', microsecondsPerKey)
+    const loaded = admin.call('DEBUG', 'RELOAD')
+    await until(async () => (await redis.info('persistence')).includes('loading:1'))
+    const answer = await store.handoffs.status(place).catch((error: Error) => error)
+    t.match(answer, outcome === 'found' ? { outcome } : { name: 'Unavailable' })
+    await loaded
+  }
 })

@@ -1,7 +1,9 @@
 import t from 'tap'
 import type { Test } from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
-import { testStore } from '../helpers/redis.ts'
+import { fleetStore, testStore } from '../helpers/redis.ts'
 import type { TestStore, TestStoreOptions } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -115,4 +117,23 @@ t.test('a connection that was cut without a word is noticed by the keep-alive', 
   process.kill(redis.pid(), 'SIGCONT')
   await one.rings(1)
   t.pass('told, since it may have missed something')
+})
+
+t.test('who waits hears of it when its connection went over to a new master', async t => {
+  const [old, next] = await Promise.all([startRedisServer(t), startRedisServer(t)])
+  const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${old.port} 1`] })
+  const { notices } = fleetStore(t, `redis+sentinel://${sentinel.at}/handoffs`)
+  const one = bell()
+  await notices.listen('handoff:{x}:a', one.ring)
+  const subscribed = async ({ admin }: RedisServer) => String(await admin.call('PUBSUB', 'SHARDNUMSUB', 'handoff:{x}:a')) === 'handoff:{x}:a,1'
+  await until(() => subscribed(old))
+  const before = one.count()
+  await sentinel.admin.call('SENTINEL', 'REMOVE', 'handoffs')
+  await sentinel.admin.call('SENTINEL', 'MONITOR', 'handoffs', '127.0.0.1', next.port, 1)
+  await old.kill()
+  await until(() => subscribed(next))
+  await until(() => one.count() > before)
+  const told = one.count()
+  await next.admin.spublish('handoff:{x}:a', 'x')
+  await one.rings(told + 1)
 })

@@ -1,6 +1,11 @@
 import t from 'tap'
+import type { Test } from 'tap'
+import { isReplicated } from '../faults/fleet/ask.ts'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
-import { testStore } from '../helpers/redis.ts'
+import { fleetStore, testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('it says why Redis can’t serve, in words of our own', async t => {
@@ -23,4 +28,73 @@ t.test('it says why Redis can’t serve, in words of our own', async t => {
   await admin.replicaof('127.0.0.1', '1')
   t.equal(await store.whyNotReady(), 'Redis is a replica and takes no writes.')
   await admin.replicaof('NO', 'ONE')
+})
+
+/** What it says once it is no more what it said at first. */
+function reasonOf (t: Test, url: string, replicas = 0, within = 5000): Promise<string> {
+  const store = fleetStore(t, url, { replicas })
+  return until(async () => {
+    const reason = await store.whyNotReady()
+    return reason === 'Redis is not connected.' ? null : reason ?? 'ready'
+  }, within)
+}
+
+t.test('who may do what', async t => {
+  const redis = await startRedisServer(t)
+  const user = (name: string, rights: string) => redis.admin.call('ACL', 'SETUSER', name, 'on', ...rights.split(' '))
+  await user('narrow', '>x ~* &* +@connection +info +time +evalsha')
+  // Redis counts what a script does as its caller's.
+  await user('service', '>s%c ~handoff:* &handoff:* +@connection +info +time +eval +evalsha +wait +get +set +del +hget +hmget +hset +hdel ' +
+    '+zadd +zrem +zrange +pexpireat +spublish +ssubscribe +sunsubscribe')
+  await redis.admin.config('SET', 'requirepass', 'p@ss')
+  const at = redis.at
+  t.equal(await reasonOf(t, `redis://:p%40ss@${at}`), 'ready')
+  t.equal(await reasonOf(t, `redis://service:s%25c@${at}`), 'ready', 'a user with no more than it takes')
+  t.equal(await reasonOf(t, `redis://${at}`), 'Redis wants a password; set it in REDIS_URL.')
+  t.equal(await reasonOf(t, `redis://:wrong@${at}`), 'Redis refuses the user and password of REDIS_URL.')
+  t.equal(await reasonOf(t, `redis://nobody:x@${at}`), 'Redis refuses the user and password of REDIS_URL.')
+  t.equal(await reasonOf(t, `redis://narrow:x@${at}`), 'Redis does not give this service the rights that it needs.')
+})
+
+t.test('replicas', async t => {
+  const master = await startRedisServer(t)
+  t.equal(await reasonOf(t, master.url, 1), 'Redis has 0 replicas online; DURABILITY needs 1.')
+  const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
+  await until(() => isReplicated(master, 1), 20_000)
+  t.equal(await reasonOf(t, master.url, 1), 'ready')
+  t.equal(await reasonOf(t, master.url, 2), 'Redis has 1 replicas online; DURABILITY needs 2.')
+  t.equal(await reasonOf(t, replica.url), 'Redis is a replica and takes no writes.')
+})
+
+t.test('one that says nothing', async t => {
+  const redis = await startRedisServer(t)
+  const store = fleetStore(t, redis.url)
+  await until(async () => await store.whyNotReady() === null)
+  redis.pause()
+  t.match(await store.whyNotReady(), /^Redis (does not answer in time|is not connected)\.$/)
+  redis.resume()
+  await until(async () => await store.whyNotReady() === null)
+})
+
+t.test('one node of a Cluster, which isn’t said', async t => {
+  const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
+  const node = await startRedisServer(t, { options })
+  await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+  await until(async () => /cluster_state:ok/.test(String(await node.admin.cluster('INFO'))))
+  t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'ready')
+  const other = await startRedisServer(t, { options: [...options.slice(0, 3), String(await freePort(loopback))] })
+  await other.admin.call('CLUSTER', 'MEET', node.host.address, node.port, options[3]!)
+  await until(async () => /cluster_state:ok/.test(String(await other.admin.cluster('INFO'))))
+  t.equal(await reasonOf(t, other.url), 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…')
+})
+
+t.test('a Cluster’s password', async t => {
+  const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
+  const node = await startRedisServer(t, { options })
+  await node.admin.config('SET', 'requirepass', 'secret')
+  await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
+  await until(async () => /cluster_state:ok/.test(String(await node.admin.cluster('INFO'))))
+  t.equal(await reasonOf(t, `redis+cluster://:secret@${node.at}`), 'ready')
+  t.equal(await reasonOf(t, `redis+cluster://:wrong@${node.at}`), 'Redis refuses the user and password of REDIS_URL.')
+  t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'Redis wants a password; set it in REDIS_URL.')
 })

@@ -1,4 +1,4 @@
-/** Where Redis is, as REDIS_URL says it. */
+/** Where Redis is, as REDIS_URL says it. A leaf: config.ts asks whether it can be, and the store connects to it. */
 export type RedisAddress = Standalone | Sentinels | ClusterNodes
 
 export interface Host { host: string, port: number }
@@ -19,11 +19,11 @@ export interface ClusterNodes extends Access { kind: 'cluster', nodes: Host[] }
 
 const shape = /^redis(s?)\+(sentinel|cluster):\/\/(?:([^:@/]*)(?::([^@/]*))?@)?([^@/?\s]+)(?:\/([^/?\s]*))?(\?\S*)?$/
 
-/** @throws {TypeError} what it says can't be: config.ts has it said at the start */
+/** @throws {TypeError | URIError} what it says can't be */
 export function parseRedisUrl (url: string): RedisAddress {
   const [, s, kind, username, password, hosts, name, query] = shape.exec(url) ?? []
   if (kind === undefined || hosts === undefined) {
-    if (!url.startsWith('/')) new URL(url) // eslint-disable-line no-new -- only whether it is one; ioredis reads it
+    if (!url.startsWith('/')) checkStandalone(url)
     return { kind: 'standalone', url }
   }
   const access: Access = { username: decoded(username), password: decoded(password), tls: s === 's' }
@@ -43,10 +43,18 @@ export function parseRedisUrl (url: string): RedisAddress {
   }
 }
 
+/** ioredis reads it itself, and takes what can't be for something else. */
+function checkStandalone (url: string): void {
+  const { protocol, hostname, username, password } = new URL(url)
+  if (!/^rediss?:$/.test(protocol) || hostname === '' || /\s/.test(url)) throw new TypeError('it is no redis:// with a host')
+  decodeURIComponent(username + password)
+}
+
 function parseHosts (list: string, usualPort: number): Host[] {
   return list.split(',').map(entry => {
     // An IPv6 address stands in brackets, as in any URL; who connects wants it without.
     const { hostname, port } = new URL(`redis://${entry}`)
+    if (hostname === '') throw new TypeError('a host is missing')
     return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? usualPort : Number(port) }
   })
 }

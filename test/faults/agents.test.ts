@@ -1,0 +1,155 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t from 'tap'
+import type { Test } from 'tap'
+import { testApp } from '../helpers/app.ts'
+import { until } from '../helpers/until.ts'
+import { listen } from '../helpers/wire.ts'
+import { audit, loadSettings, runAgents } from './agents.ts'
+import type { Counts } from './agents.ts'
+import { check, describe, usual } from './checker.ts'
+import type { Violation } from './checker.ts'
+import { History, clock } from './history.ts'
+import type { Operation } from './history.ts'
+import { sweepRound } from './index-checks.ts'
+import { dumpRedis } from './redis-state.ts'
+
+/** Has its own way with a request. @returns true where it has answered itself */
+type Meddler = (request: IncomingMessage, response: ServerResponse) => boolean | undefined
+
+interface Round { counts: Counts, history: History, violations: Violation[] }
+
+/** Load on a service until so many handoffs were begun, then the audit, and what the checker says of it. @param brief the share of those that expire */
+async function round (t: Test, handoffs: number, brief: number, meddle?: Meddler, sweeps = true): Promise<Round> {
+  const { app, store, redis, prefix } = await testApp(t, loadSettings, { workTtl: 86_400_000, retention: 600_000 })
+  if (sweeps) store.sweeper.start()
+  const urls = [`http://127.0.0.1:${await listen(app)}`]
+  const [serve] = app.server.listeners('request') as [(request: IncomingMessage, response: ServerResponse) => void]
+  app.server.removeAllListeners('request').on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (meddle?.(request, response) !== true) serve(request, response)
+  })
+  const history = new History()
+  let begun = 0
+  const counts = await runAgents({ urls, agents: 16, seed: 7, history, patience: 5000, brief, until: () => ++begun > handoffs })
+  await audit(urls, history)
+  // The sweep may still be on its way to what expired of late.
+  const settled = async () => (await dumpRedis([redis], prefix)).due.every(({ score }) => score > clock())
+  await until(settled, sweepRound + 500).catch(() => {})
+  return { counts, history, violations: check(history.tracks.values(), usual, await dumpRedis([redis], prefix)) }
+}
+
+/** Does something to the answers whose body it likes. */
+function spoil (response: ServerResponse, change: (body: string) => string): void {
+  const end = response.end.bind(response)
+  response.end = ((chunk?: unknown, ...rest: []) => end(chunk === undefined ? chunk : Buffer.from(change(String(chunk))), ...rest)) as typeof response.end
+}
+
+function answer (response: ServerResponse, status: number, body: object): true {
+  const text = JSON.stringify(body)
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }).end(text)
+  return true
+}
+
+const all = (history: History) => [...history.tracks.values()].flatMap(({ operations }) => operations)
+
+t.test('a sound service under load', async t => {
+  const { counts, history, violations } = await round(t, 400, 0.05)
+  t.strictSame(violations.map(describe), [])
+  t.equal(counts.handoffs, 400)
+  t.equal(history.tracks.size, 400)
+  t.match(counts, { unanswered: 0, unavailable: 0, givenUp: 0 })
+
+  const seen = new Map<string, number>()
+  const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)
+  for (const { kind, status, code, replayed } of all(history)) count(`${kind} ${code ?? status}${replayed ? ' replayed' : ''}`)
+  const expected = ['pass 201', 'pass 201 replayed', 'catch 200', 'catch 200 replayed', 'catch already_caught', 'catch already_done', 'catch approval_required',
+    'catch rejected', 'catch expired', 'done 200', 'done 200 replayed', 'done not_caught', 'done not_the_catcher', 'done already_done', 'status 200',
+    'approve 200', 'approve already_decided', 'reject 200', 'reject already_decided']
+  t.strictSame(expected.filter(what => !seen.has(what)), [], 'it comes to all of these')
+  t.ok([...history.tracks.values()].every(({ final }) => final?.status === 200), 'the end of each is known')
+})
+
+t.test('a service that drops some connections, before or after it did what it was asked', async t => {
+  let requests = 0
+  const { counts, history, violations } = await round(t, 200, 0.05, (request, response) => {
+    const number = ++requests
+    if (number % 20 === 0) {
+      request.socket.destroy()
+      return true
+    }
+    if (number % 20 === 10) response.end = () => response.destroy()
+  })
+  t.strictSame(violations.map(describe), [])
+  t.ok(counts.unanswered > 50, `${counts.unanswered} requests that nobody answered`)
+  const asked = new Map<string, Operation[]>()
+  for (const one of all(history)) if (one.token !== null) asked.set(one.token, [...asked.get(one.token) ?? [], one])
+  const repeats = [...asked.values()].filter(([first, second]) => first?.answered === null && second?.replayed)
+  t.ok(repeats.length > 0, `${repeats.length} repeats found that it had happened`)
+})
+
+t.test('a service that is out of order for a while', async t => {
+  const began = clock()
+  const { counts, violations } = await round(t, 100, 0, (request, response) => clock() - began < 500
+    ? answer(response, 503, { code: 'unavailable', status: 503 })
+    : undefined)
+  t.strictSame(violations.map(describe), [])
+  t.ok(counts.unavailable > 16, `${counts.unavailable} times unavailable`)
+})
+
+const isPass = ({ method, url }: IncomingMessage) => method === 'POST' && url === '/api/pass'
+const isCatch = ({ url }: IncomingMessage) => url!.startsWith('/api/catch/')
+const isDone = ({ url }: IncomingMessage) => url!.startsWith('/api/done/')
+const idOf = ({ url }: IncomingMessage) => url!.slice(url!.lastIndexOf('/') + 1)
+
+/** Meddles with the tenth such request that is the first for its handoff. */
+function once (which: (request: IncomingMessage) => boolean, meddle: (request: IncomingMessage, response: ServerResponse) => true): Meddler {
+  let passes = 0
+  const seen = new Set<string>()
+  return (request, response) => {
+    if (!which(request)) return undefined
+    const id = isPass(request) ? String(++passes) : idOf(request)
+    return !seen.has(id) && seen.add(id).size === 10 ? meddle(request, response) : undefined
+  }
+}
+
+/** Another name for a member of the first payload that goes out. */
+function rename (): Meddler {
+  let renamed = false
+  return (request, response) => {
+    if (!isCatch(request)) return undefined
+    spoil(response, body => {
+      if (renamed || !body.includes('"of":"')) return body
+      renamed = true
+      return body.replace('"of":"', '"fo":"')
+    })
+    return undefined
+  }
+}
+
+const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
+
+/** What is done to one answer, and what it must be found by. */
+const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
+  ['a catch that gives back something else', 'I3', rename],
+  ['a done that is not done', 'I1', () => once(isDone, (request, response) =>
+    answer(response, 200, { handoff_id: idOf(request), status: 'done', completed_at: iso(Date.now() - 1) }))],
+  ['a pass that is not kept', 'I1', () => once(isPass, (_, response) => {
+    const now = Date.now()
+    return answer(response, 201, { handoff_id: `AAA${'A'.repeat(22)}`, status: 'pending', created_at: iso(now), expires_at: iso(now + 86_400_000) })
+  })],
+  ['a catch that is refused for nothing', 'I5', () => once(isCatch, (_, response) => answer(response, 409, { code: 'already_done', status: 409 }))],
+  ['a 500', 'I8', () => once(isDone, (_, response) => answer(response, 500, { code: 'internal_error', status: 500 }))],
+]
+
+t.test('a service that does not sweep is found', async t => {
+  const { violations } = await round(t, 100, 0.05, undefined, false)
+  t.ok(violations.length > 0)
+  t.strictSame(violations.filter(({ invariant }) => invariant !== 'I7').map(describe), [])
+})
+
+t.test('one wrong answer among hundreds is found', async t => {
+  for (const [what, invariant, lie] of lies) {
+    const { violations } = await round(t, 60, 0, lie())
+    t.ok(violations.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { violations: violations.map(describe) })
+    t.equal(new Set(violations.map(({ handoff }) => handoff)).size, 1, 'of one handoff')
+  }
+})

@@ -1,0 +1,84 @@
+import { Asking } from './asking.ts'
+import type { AskingOptions, Counts } from './asking.ts'
+import type { History, Track } from './history.ts'
+import { Job } from './jobs.ts'
+import type { JobKind } from './jobs.ts'
+import { approverKeys, within } from './load-keys.ts'
+import { Random } from './random.ts'
+
+export type { Counts } from './asking.ts'
+export { loadSettings } from './load-keys.ts'
+
+export interface LoadOptions extends AskingOptions {
+  /** How many handoffs are under way at once, those that wait for their expiry apart. */
+  agents: number
+  /** The same seed asks for the same, as long as it is answered the same. */
+  seed: number
+  /** Begins handoffs until it says so or is aborted; those under way are brought to an end. */
+  until: (() => boolean) | AbortSignal
+  /** Shares of handoffs that a person decides on, and that expire while they are asked for. */
+  human?: number
+  brief?: number
+}
+
+/** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
+export async function runAgents (options: LoadOptions): Promise<Counts> {
+  const { agents, seed, until, human = 0.1, brief = 0.03 } = options
+  const isOver = typeof until === 'function' ? until : () => until.aborted
+  const asking = new Asking(options)
+  const waiting = new Set<Promise<void>>()
+  // Handoffs of two loads on one history, or one Redis, must not be taken for each other.
+  const run = `${seed}-${process.hrtime.bigint().toString(36)}`
+
+  // One that failed stays, for the end to say so.
+  const put = (job: Promise<void>) => {
+    waiting.add(job)
+    job.then(() => waiting.delete(job), () => {})
+  }
+
+  async function work (): Promise<void> {
+    while (!isOver()) {
+      const number = asking.counts.handoffs++
+      const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
+      const draw = random.next()
+      const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'
+      const done = new Job(asking, random, `${run}-${number}`, kind).run()
+      if (kind !== 'brief') await done
+      else put(done)
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: agents }, work))
+    await Promise.all(waiting)
+  } finally {
+    asking.close()
+  }
+  return asking.counts
+}
+
+/**
+ * Reads every handoff's status once all is over, through services that are well again. A track's `final` is what was read.
+ * @returns how many were read
+ */
+export async function audit (urls: readonly string[], history: History, options: Omit<AskingOptions, 'urls' | 'history'> = {}): Promise<number> {
+  const asking = new Asking({ ...options, urls, history })
+  const left = [...history.tracks.values()].filter(({ id, final }) => id !== null && final === null)
+  const count = left.length
+
+  async function read (): Promise<void> {
+    for (let track = left.pop(); track !== undefined; track = left.pop()) {
+      const [who] = within(approverKeys, tenantOf(track))
+      track.final = await asking.ask({ kind: 'status', handoff: track.name, who: who!, token: null, id: track.id as string })
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: 32 }, read))
+  } finally {
+    asking.close()
+  }
+  return count
+}
+
+function tenantOf ({ operations }: Track): string {
+  return operations[0]!.agent.split('/', 1)[0] as string
+}

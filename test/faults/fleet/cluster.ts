@@ -1,0 +1,174 @@
+import { until } from '../../helpers/until.ts'
+import type { Stage } from '../scenario.ts'
+import { asked, isReplicated } from './ask.ts'
+import { gist, latestView, owns, viewOf, type Node } from './nodes.ts'
+import { freePort } from './ports.ts'
+import { loopback, type Host } from './process.ts'
+import { startRedisServer, type RedisServer } from './redis.ts'
+import { moveSlot } from './slots.ts'
+
+export interface ClusterFleet {
+  /** `redis+cluster://h:p,h:p`, every server in it */
+  url: string
+  /** All of them; the first ones began as the masters. */
+  servers: RedisServer[]
+  /** Who owns slots now. */
+  masters (): Promise<RedisServer[]>
+  /** All others, dead ones too. */
+  replicas (): Promise<RedisServer[]>
+  /** Who replicates this master now. */
+  replicasOf (master: RedisServer): Promise<RedisServer[]>
+  ownerOf (slot: number): Promise<RedisServer>
+  /** CLUSTER FAILOVER: the replica and its master change places with nothing lost; resolves when it is master. */
+  failover (replica: RedisServer, withinMs?: number): Promise<void>
+  /** Resolves when this server, a replica, has taken its master's place after a fault. @throws when it hasn't within so many ms */
+  untilMaster (server: RedisServer, withinMs?: number): Promise<void>
+  /** Gives a slot with all its keys to another master while it is in use. @returns how many keys went over */
+  moveSlot (slot: number, to: RedisServer): Promise<number>
+  /** Resolves when all agree on who owns what, nobody is down, every slot is served and every replica is in sync. */
+  untilWhole (withinMs?: number): Promise<void>
+}
+
+export interface ClusterOptions {
+  /** 3 when left out. */
+  masters?: number
+  /** Of each master; 1 when left out. */
+  replicas?: number
+  /** For every server, as of startRedisServer. */
+  options?: readonly string[]
+  /** For the masters, then for the replicas (one for each master by turns); the loopback address for those left out. */
+  hosts?: readonly Host[]
+  nodeTimeoutMs?: number
+}
+
+/** Starts a cluster with the slots shared out evenly; resolves when it is whole. */
+export async function startCluster (t: Stage, opts: ClusterOptions = {}): Promise<ClusterFleet> {
+  const { masters = 3, replicas = 1, options = [], hosts = [], nodeTimeoutMs = 1500 } = opts
+  const start = async (index: number) => {
+    const host = hosts[index] ?? loopback
+    // Its address it learns of others only when they meet it; one that is alone is met by nobody.
+    const self = ['--cluster-enabled', 'yes', '--cluster-announce-ip', host.address, '--cluster-port', String(await freePort(host))]
+    return await startRedisServer(t, { host, options: [...self, ...clusterOptions, '--cluster-node-timeout', String(nodeTimeoutMs), ...options] })
+  }
+  const servers = await Promise.all(Array.from({ length: masters * (1 + replicas) }, (_, index) => start(index)))
+  const fleet = new Cluster(servers, replicas)
+  await fleet.join(masters)
+  await fleet.untilWhole()
+  return fleet
+}
+
+const clusterOptions = [
+  // One master's death is to stop its own slots and no others: the handoffs there go on.
+  '--cluster-require-full-coverage', 'no',
+  // A replica stays with its master and whoever takes that one's place: what a scenario breaks stays as it knows it.
+  '--cluster-allow-replica-migration', 'no',
+]
+
+const slotCount = 16384
+
+class Cluster implements ClusterFleet {
+  readonly url: string
+  readonly servers: RedisServer[]
+  readonly #replicasEach: number
+
+  constructor (servers: RedisServer[], replicasEach: number) {
+    this.servers = servers
+    this.#replicasEach = replicasEach
+    this.url = `redis+cluster://${servers.map(({ at }) => at).join(',')}`
+  }
+
+  /** Makes one cluster of servers that know nothing of each other, the first ones its masters. */
+  async join (masters: number): Promise<void> {
+    const ids = await Promise.all(this.servers.map(({ admin }) => admin.cluster('MYID')))
+    await Promise.all(this.servers.map(async ({ admin }, index) => {
+      // Different from the first, so that none need be settled between masters that all claim the same.
+      await admin.cluster('SET-CONFIG-EPOCH', index + 1)
+      const share = (n: number) => Math.floor(n * slotCount / masters)
+      if (index < masters) await admin.cluster('ADDSLOTSRANGE', share(index), share(index + 1) - 1)
+    }))
+    // Each pair is introduced: by gossip alone they take seconds to have heard of all others.
+    for (const [index, { admin }] of this.servers.entries()) {
+      for (const other of this.servers.slice(0, index)) await admin.call('CLUSTER', 'MEET', other.host.address, other.port, await busPort(other))
+    }
+    await until(async () => {
+      const views = await Promise.all(this.servers.map(viewOf))
+      return views.every(view => view.length === this.servers.length && !view.some(({ ill }) => ill))
+    }, 20_000)
+    for (const [index, { admin }] of this.servers.entries()) if (index >= masters) await admin.cluster('REPLICATE', ids[index % masters]!)
+  }
+
+  async #view (): Promise<Node[]> {
+    return await until(() => latestView(this.servers), 10_000)
+  }
+
+  #server ({ at }: Node): RedisServer {
+    return this.servers.find(server => server.at === at)!
+  }
+
+  async masters (): Promise<RedisServer[]> {
+    return (await this.#view()).filter(({ ranges }) => ranges.length > 0).map(node => this.#server(node))
+  }
+
+  async replicas (): Promise<RedisServer[]> {
+    const masters = await this.masters()
+    return this.servers.filter(server => !masters.includes(server))
+  }
+
+  async replicasOf (master: RedisServer): Promise<RedisServer[]> {
+    const view = await this.#view()
+    const id = view.find(({ at }) => at === master.at)?.id
+    return view.filter(({ masterId }) => masterId === id).map(node => this.#server(node))
+  }
+
+  async ownerOf (slot: number): Promise<RedisServer> {
+    return await until(async () => {
+      const owner = (await this.#view()).find(node => owns(node, slot))
+      return owner && this.#server(owner)
+    }, 10_000)
+  }
+
+  async failover (replica: RedisServer, withinMs = 10_000): Promise<void> {
+    await replica.admin.cluster('FAILOVER')
+    await this.untilMaster(replica, withinMs)
+  }
+
+  async untilMaster (server: RedisServer, withinMs = 20_000): Promise<void> {
+    await until(async () => (await this.masters()).includes(server), withinMs)
+  }
+
+  async moveSlot (slot: number, to: RedisServer): Promise<number> {
+    return await moveSlot(slot, await this.ownerOf(slot), to, await this.masters())
+  }
+
+  async untilWhole (withinMs = 60_000): Promise<void> {
+    let lacking: string | undefined = ''
+    const look = async () => (lacking = await this.#lacking()) === undefined
+    await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
+  }
+
+  /** What keeps it from being whole, or undefined. */
+  async #lacking (): Promise<string | undefined> {
+    const views = await Promise.all(this.servers.map(server => asked(viewOf(server))))
+    const missing = views.indexOf(undefined)
+    if (missing >= 0) return `${this.servers[missing]!.at} doesn't answer`
+    const [view, ...others] = views as [Node[], ...Node[][]]
+    const said = gist(view)
+    if (others.some(other => gist(other) !== said)) return `they don't agree: ${views.map(each => gist(each!)).join('\n\n')}`
+    if (view.some(({ ill }) => ill)) return `some are down: ${said}`
+    const served = view.flatMap(({ ranges }) => ranges).reduce((sum, [first, last]) => sum + last - first + 1, 0)
+    if (served !== slotCount) return `${served} slots are served`
+    for (const node of view.filter(({ ranges }) => ranges.length > 0)) {
+      const replicas = view.filter(({ masterId }) => masterId === node.id).length
+      if (replicas !== this.#replicasEach) return `${node.at} has ${replicas} replicas`
+      if (!await asked(isReplicated(this.#server(node), replicas))) return `the replicas of ${node.at} are behind`
+    }
+    for (const { admin, at } of this.servers) {
+      if (!/^cluster_state:ok/m.test(String(await asked(admin.cluster('INFO'))))) return `${at} takes the cluster for down`
+    }
+  }
+}
+
+async function busPort ({ admin }: RedisServer): Promise<string> {
+  const [, port] = await admin.config('GET', 'cluster-port') as [string, string]
+  return port
+}

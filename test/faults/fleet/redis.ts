@@ -1,0 +1,123 @@
+import { closeSync, openSync } from 'node:fs'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { defaultCacheDir, findRedisServer, type RedisBinary } from '../../../src/embedded/binary.ts'
+import { withEnvironment } from '../../../src/embedded/programs.ts'
+import { redisOptions } from '../../../src/embedded/redis-process.ts'
+import type { Stage } from '../scenario.ts'
+import { freePort } from './ports.ts'
+import { loopback, run, type Host, type Running } from './process.ts'
+
+/** A redis-server (or a sentinel) over TCP, with a port and a directory that are its own through every restart. */
+export interface RedisServer {
+  host: Host
+  port: number
+  /** `address:port` */
+  at: string
+  url: string
+  /** Its data, its redis.conf (which it may rewrite) and its redis.log. */
+  dir: string
+  /** Of the process that runs now; another one after a restart. */
+  readonly pid: number
+  /** A connection that comes back whenever the server does; what is asked meanwhile waits, as it does while it is paused. */
+  admin: Redis
+  /** SIGKILL; resolves when it has ended. */
+  kill (): Promise<void>
+  /** SIGTERM, its data written; resolves when it has ended. */
+  stop (): Promise<void>
+  pause (): void
+  resume (): void
+  /** Starts it again on its port and data, stopped first if it runs; resolves when the data is loaded. @throws as the first start */
+  restart (): Promise<void>
+}
+
+export interface RedisServerOptions {
+  host?: Host
+  port?: number
+  /** As on redis-server's command line, after ours: `['--appendfsync', 'always']`. */
+  options?: readonly string[]
+  /** Run as a sentinel: then `options` are all that it has. */
+  sentinel?: boolean
+}
+
+const startMs = 30_000
+
+let binary: Promise<RedisBinary> | undefined
+
+/** Starts a redis-server with the embedded one's settings. @throws with the end of its log, when it ends or isn't ready within 30 s */
+export async function startRedisServer (t: Stage, { host = loopback, port, options = [], sentinel = false }: RedisServerOptions = {}): Promise<RedisServer> {
+  binary ??= findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: line => t.comment(line) })
+  const program = await binary
+  const itsPort = port ?? await freePort(host)
+  const dir = await mkdtemp(join(tmpdir(), 'handoff-fault-'))
+  const own = sentinel ? ['--protected-mode', 'no', '--logfile', 'redis.log'] : [...redisOptions, ...fleetOptions]
+  // A file and no arguments: what Sentinel makes a server write into it (CONFIG REWRITE) has to hold after a restart.
+  await writeFile(join(dir, 'redis.conf'), configLines([...own, '--bind', host.address, '--port', String(itsPort), ...options]))
+  const admin = new Redis({
+    host: host.address,
+    port: itsPort,
+    connectionName: 'test',
+    lazyConnect: true,
+    connectTimeout: 1000,
+    maxRetriesPerRequest: null,
+    maxLoadingRetryTime: 100,
+    retryStrategy: () => 50,
+  })
+  admin.on('error', () => {}) // away for a while: what is asked of it waits
+  const start = () => {
+    // What it says before it has read its options (a wrong one, say) goes to its log too.
+    const log = openSync(join(dir, 'redis.log'), 'a')
+    const started = run(host, 'env', withEnvironment(program, ['redis.conf', ...sentinel ? ['--sentinel'] : []]), { cwd: dir, stdio: ['ignore', log, log] })
+    closeSync(log)
+    return started
+  }
+  let running = start()
+  t.teardown(async () => {
+    admin.disconnect()
+    await running.kill()
+    await rm(dir, { recursive: true, force: true })
+  })
+  await untilReady(admin, running, dir)
+  return {
+    host,
+    port: itsPort,
+    at: `${host.address}:${itsPort}`,
+    url: `redis://${host.address}:${itsPort}`,
+    dir,
+    get pid () { return running.pid },
+    admin,
+    kill: () => running.kill(),
+    stop: () => running.stop(),
+    pause: () => running.pause(),
+    resume: () => running.resume(),
+    async restart () {
+      await running.stop()
+      running = start()
+      await untilReady(admin, running, dir)
+    },
+  }
+}
+
+/** A replica's first sync needn't wait for others to come along, and DEBUG is there for scenarios. */
+const fleetOptions = ['--unixsocket', '', '--protected-mode', 'no', '--repl-diskless-sync-delay', '0', '--enable-debug-command', 'yes']
+
+/** As redis-server itself makes a configuration of its arguments: `--name value`, several values with spaces between. */
+function configLines (options: readonly string[]): string {
+  const settings = options.join('\0').split(/(?:^|\0)--(?=[a-z])/).slice(1)
+  return settings.map(setting => setting.split('\0').map(part => part === '' ? '""' : part).join(' ') + '\n').join('')
+}
+
+async function untilReady (admin: Redis, running: Running, dir: string): Promise<void> {
+  const over = running.ended.then(how => { throw new Error(`it ended (${how})`) })
+  const late = sleep(startMs, undefined, { ref: false }).then(() => { throw new Error(`it isn't ready after ${startMs} ms`) })
+  try {
+    // Asked once ioredis holds the connection for ready, and that is: when the data is loaded.
+    await Promise.race([admin.ping(), over, late])
+  } catch (error) {
+    const log = await readFile(join(dir, 'redis.log'), 'utf8').catch(() => '')
+    throw new Error(`redis-server: ${(error as Error).message}: ${log.slice(-2000)}`)
+  }
+}

@@ -1,0 +1,172 @@
+import { EventEmitter, once } from 'node:events'
+import { Redis } from 'ioredis'
+import { until } from '../../helpers/until.ts'
+import type { Stage } from '../scenario.ts'
+import { asked, askedOfAny, info, isReplicated } from './ask.ts'
+import { loopback, type Host } from './process.ts'
+import { startRedisServer, type RedisServer } from './redis.ts'
+
+export interface SentinelFleet {
+  /** `redis+sentinel://h:p,h:p,h:p/name` */
+  url: string
+  name: string
+  /** Master and replicas, whichever is which now; the first one began as the master. */
+  servers: RedisServer[]
+  sentinels: RedisServer[]
+  /** Who is master by the first sentinel that answers. */
+  master (): Promise<RedisServer>
+  /** All others, dead ones too. */
+  replicas (): Promise<RedisServer[]>
+  /**
+   * The next failover from this call on, as soon as a sentinel announces it: call it before the fault, await it after.
+   * @throws when there is none within so many ms
+   */
+  switched (withinMs?: number): Promise<RedisServer>
+  /**
+   * Resolves when all run as one again: the sentinels agree on the master and see nobody as down, every replica is in sync.
+   * An old master that comes back is made a replica only once it has said for 8 s that it is a master.
+   */
+  untilWhole (withinMs?: number): Promise<void>
+}
+
+export interface SentinelOptions {
+  /** 2 when left out. */
+  replicas?: number
+  /** For every server, as of startRedisServer: `['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']`. */
+  options?: readonly string[]
+  /** For the servers, then for the three sentinels; the loopback address for those left out. */
+  hosts?: readonly Host[]
+  /**
+   * 1200 when left out. Not 1000: a sentinel tries a connection anew no more than once a second, also to the new master when the
+   * old one has refused it just before. It would then take the new one for down as soon as it is there, and fail over once more.
+   */
+  downAfterMs?: number
+  failoverTimeoutMs?: number
+}
+
+/** Starts a master, its replicas and three sentinels; resolves when they are whole. */
+export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}): Promise<SentinelFleet> {
+  const { replicas = 2, options = [], hosts = [], downAfterMs = 1200, failoverTimeoutMs = 5000 } = opts
+  const host = (index: number) => hosts[index] ?? loopback
+  const first = await startRedisServer(t, { host: host(0), options })
+  const following = [...options, '--replicaof', `${first.host.address} ${first.port}`]
+  const others = await Promise.all(Array.from({ length: replicas }, (_, index) => startRedisServer(t, { host: host(index + 1), options: following })))
+  const servers = [first, ...others]
+  // Before the sentinels: what these learn of replicas they ask for once at first and then every 10 s.
+  await until(() => isReplicated(first, replicas), 20_000)
+  const name = 'handoffs'
+  const settings = [
+    `monitor ${name} ${first.host.address} ${first.port} 2`,
+    `down-after-milliseconds ${name} ${downAfterMs}`,
+    // Also how long an attempt that failed holds up the next one: twice this.
+    `failover-timeout ${name} ${failoverTimeoutMs}`,
+    `parallel-syncs ${name} ${Math.max(replicas, 1)}`,
+  ].flatMap(setting => ['--sentinel', setting])
+  const sentinels = await Promise.all([0, 1, 2].map(index => startRedisServer(t, { host: host(servers.length + index), options: settings, sentinel: true })))
+  const fleet = new Sentinels(name, servers, sentinels)
+  t.teardown(() => fleet.stopListening())
+  await fleet.untilWhole()
+  return fleet
+}
+
+class Sentinels implements SentinelFleet {
+  readonly url: string
+  readonly name: string
+  readonly servers: RedisServer[]
+  readonly sentinels: RedisServer[]
+  readonly #switches = new EventEmitter().setMaxListeners(0)
+  readonly #listeners: Redis[]
+  /** The last master announced: each sentinel announces a switch for itself, and only the first of them is news. */
+  #announced: RedisServer
+
+  constructor (name: string, servers: RedisServer[], sentinels: RedisServer[]) {
+    this.name = name
+    this.servers = servers
+    this.sentinels = sentinels
+    this.url = `redis+sentinel://${sentinels.map(({ at }) => at).join(',')}/${name}`
+    this.#announced = servers[0]!
+    this.#listeners = sentinels.map(({ admin }) => {
+      const listener = admin.duplicate({ lazyConnect: false })
+      listener.on('error', () => {})
+      listener.subscribe('+switch-master').catch(() => {}) // it closes with the fleet
+      listener.on('message', (_channel, text: string) => this.#heard(text))
+      return listener
+    })
+  }
+
+  /** @param text `name old-address old-port new-address new-port` */
+  #heard (text: string): void {
+    const [, , , address, port] = text.split(' ')
+    const master = this.#at(address, port)
+    if (master === undefined || master === this.#announced) return
+    this.#announced = master
+    this.#switches.emit('switched', master)
+  }
+
+  #at (address: string | undefined, port: string | undefined): RedisServer | undefined {
+    return this.servers.find(({ at }) => at === `${address}:${port}`)
+  }
+
+  stopListening (): void {
+    for (const listener of this.#listeners) listener.disconnect()
+  }
+
+  async #masterBy (sentinel: RedisServer): Promise<RedisServer | undefined> {
+    const [address, port] = await sentinel.admin.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', this.name) as [string, string]
+    return this.#at(address, port)
+  }
+
+  async master (): Promise<RedisServer> {
+    return await askedOfAny(this.sentinels, sentinel => this.#masterBy(sentinel))
+  }
+
+  async replicas (): Promise<RedisServer[]> {
+    const master = await this.master()
+    return this.servers.filter(server => server !== master)
+  }
+
+  switched (withinMs = 30_000): Promise<RedisServer> {
+    const next = once(this.#switches, 'switched', { signal: AbortSignal.timeout(withinMs) })
+      .then(([master]) => master as RedisServer, () => { throw new Error(`no failover within ${withinMs} ms`) })
+    next.catch(() => {}) // whoever asked may have failed before they came to await it
+    return next
+  }
+
+  async untilWhole (withinMs = 60_000): Promise<void> {
+    let lacking: string | undefined = ''
+    const look = async () => (lacking = await this.#lacking()) === undefined
+    await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
+  }
+
+  /** What keeps it from being whole, or undefined. */
+  async #lacking (): Promise<string | undefined> {
+    const master = await asked(this.#masterBy(this.sentinels[0]!))
+    if (master === undefined) return 'the first sentinel knows no master'
+    const replicas = this.servers.filter(server => server !== master)
+    for (const replica of replicas) {
+      const { role, master_port: port, master_link_status: link } = await asked(info(replica, 'replication')) ?? {}
+      if (role !== 'slave' || Number(port) !== master.port || link !== 'up') return `${replica.at} is ${role} of ${port}, link ${link}`
+    }
+    if (!await asked(isReplicated(master, replicas.length))) return `the replicas of ${master.at} are behind`
+    for (const sentinel of this.sentinels) {
+      const seen = await asked(this.#seenBy(sentinel))
+      const wanted = `${master.at} master, ${replicas.length} replicas, 2 sentinels`
+      if (seen !== wanted) return `the sentinel ${sentinel.at} sees: ${seen}`
+    }
+  }
+
+  /** What a sentinel takes to be well, in a line. */
+  async #seenBy ({ admin }: RedisServer): Promise<string> {
+    const [master, replicas, sentinels] = await Promise.all([
+      admin.call('SENTINEL', 'MASTER', this.name), admin.call('SENTINEL', 'REPLICAS', this.name), admin.call('SENTINEL', 'SENTINELS', this.name)
+    ]) as [string[], string[][], string[][]]
+    const well = (members: string[][], flags: string) => members.filter(member => field(member, 'flags') === flags).length
+    const at = `${field(master, 'ip')}:${field(master, 'port')}`
+    return `${at} ${field(master, 'flags')}, ${well(replicas, 'slave')} replicas, ${well(sentinels, 'sentinel')} sentinels`
+  }
+}
+
+/** Of one member in SENTINEL's answers: names and values by turns. */
+function field (member: readonly string[], name: string): string | undefined {
+  return member[member.indexOf(name) + 1]
+}

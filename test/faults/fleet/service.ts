@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { projectRoot } from '../../helpers/service.ts'
+import type { Stage } from '../scenario.ts'
+import { loopback, run, type Host, type Running } from './process.ts'
+
+/** A replica of the built service: a process to be signalled. */
+export interface ServiceReplica extends Pick<Running, 'pid' | 'ended' | 'kill' | 'stop' | 'pause' | 'resume'> {
+  /** Where it listens, as it logged it. */
+  url: string
+  /** The last lines that it has printed, on stdout or stderr, the oldest first: a thousand at most. */
+  lines: string[]
+}
+
+export interface ServiceOptions {
+  /** Its whole environment but for PATH, and for HOST and PORT where they aren't given: the host's address, and any free port. */
+  env: Record<string, string>
+  /** The folder whose dist/main.js runs; this project when left out. */
+  project?: string
+  host?: Host
+  /** For node itself: `['--expose-gc']` */
+  nodeOptions?: readonly string[]
+}
+
+const linesKept = 1000
+const startMs = 30_000
+
+/** Starts a replica; resolves when it listens. @throws with what it printed, when it ends before or hasn't within 30 s */
+export async function startServiceReplica (t: Stage, opts: ServiceOptions): Promise<ServiceReplica> {
+  const { env, project = projectRoot, host = loopback, nodeOptions = [] } = opts
+  const replica = run(host, process.execPath, [...nodeOptions, join(project, 'dist/main.js')], {
+    cwd: project,
+    env: { PATH: process.env.PATH, HOST: host.address, PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.teardown(() => replica.kill())
+  const lines: string[] = []
+  const url = await new Promise<string>((resolve, reject) => {
+    const fail = (why: string) => {
+      clearTimeout(timer)
+      reject(new Error(`${project}/dist/main.js ${why}: ${lines.join('\n')}`))
+    }
+    const timer = setTimeout(fail, startMs, `doesn't listen after ${startMs} ms`)
+    const take = (line: string) => {
+      if (lines.push(line) > linesKept) lines.shift()
+      const [, address] = /"address":"(http:[^"]+)","msg":"listening"/.exec(line) ?? []
+      if (address === undefined) return
+      clearTimeout(timer)
+      resolve(address)
+    }
+    // They go on being read: a full pipe would stop the process.
+    for (const pipe of [replica.child.stdout!, replica.child.stderr!]) createInterface(pipe).on('line', take)
+    // Once its pipes are closed all that it said has come.
+    once(replica.child, 'close').then(([code, signal]) => fail(`ended (${code ?? signal})`), (error: Error) => fail(error.message))
+  })
+  const { pid, ended, kill, stop, pause, resume } = replica
+  return { url, pid, ended, kill, stop, pause, resume, lines }
+}

@@ -1,0 +1,127 @@
+/** What was asked of the service and what it answered, by handoff: what the checker looks at. */
+
+export type Kind = 'pass' | 'catch' | 'done' | 'status' | 'approve' | 'reject'
+
+/** What an answer said, without the payload. Times are milliseconds since the epoch. */
+export interface Answer {
+  id?: string
+  status?: string
+  createdAt?: number
+  expiresAt?: number
+  caughtAt?: number | null
+  caughtBy?: string | null
+  completedAt?: number | null
+  /** The state of a person's approval; null where none was asked for. */
+  approval?: string | null
+  decidedAt?: number | null
+  /** Whose output `result` is: the mark (see `markOf`) of a done; null for none, 'other' when it is nobody's. */
+  result?: string | null
+}
+
+/** One request. Asked again with its token, it is one more of these. */
+export interface Operation {
+  /** Order of sending, unique in a history. */
+  n: number
+  kind: Kind
+  /** The load's own name for the handoff: a pass that was never answered has no id. */
+  handoff: string
+  /** Who asked: 'tenant/agent'. */
+  agent: string
+  /** Idempotency-Key, or null. The same kind, handoff, agent and token again is a repeat of the same operation. */
+  token: string | null
+  /** What a pass asked for (expiresIn in milliseconds); null for anything else. */
+  asked: Asked | null
+  /** Milliseconds of this machine's wall clock with fractions, by `clock`. */
+  sent: number
+  /** Null: no answer ever came (broken connection, client timeout, still waiting). */
+  answered: number | null
+  /** When its client stopped waiting, with an answer or without; null while it waits. */
+  ended: number | null
+  /** HTTP status, 0 for none. */
+  status: number
+  /** The problem's code, null where there is none. */
+  code: string | null
+  answer: Answer | null
+  /** False when a catch answered another payload than was passed; null where there is none to compare. */
+  same: boolean | null
+  /** Did the answer carry Idempotency-Replayed? */
+  replayed: boolean
+}
+
+export interface Asked { human: boolean, expiresIn: number }
+
+/** All that was asked of one handoff, in the order of sending. */
+export interface Track {
+  name: string
+  /** Once a pass was answered. */
+  id: string | null
+  operations: Operation[]
+  /** The status read when all was over, of those above; null before. */
+  final: Operation | null
+}
+
+/** An answer's part of an operation. */
+export type Answered = Pick<Operation, 'status' | 'code' | 'answer'> & Partial<Pick<Operation, 'same' | 'replayed'>>
+
+/** Now, on this machine's clock. It never goes back; a wall clock that is set while a process runs moves away from it. */
+export function clock (): number {
+  return performance.timeOrigin + performance.now()
+}
+
+/** What stands for an operation where one must be told from all others of its handoff: its token, or itself where it has none. */
+export function markOf ({ token, n }: Pick<Operation, 'token' | 'n'>): string {
+  return token ?? `#${n}`
+}
+
+/** Records by handoff. What was checked can be dropped, so that a long run holds no more than what is under way. */
+export class History {
+  readonly tracks = new Map<string, Track>()
+  /** Recorded so far, those of dropped tracks too. */
+  count = 0
+
+  /** Notes a request at the moment of its sending. */
+  sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null): Operation {
+    const operation: Operation = {
+      n: this.count++,
+      kind,
+      handoff,
+      agent,
+      token,
+      asked,
+      sent: clock(),
+      answered: null,
+      ended: null,
+      status: 0,
+      code: null,
+      answer: null,
+      same: null,
+      replayed: false,
+    }
+    let track = this.tracks.get(handoff)
+    if (track === undefined) this.tracks.set(handoff, track = { name: handoff, id: null, operations: [], final: null })
+    track.operations.push(operation)
+    return operation
+  }
+
+  /** @param at when the answer was there */
+  answered (operation: Operation, { status, code, answer, same = null, replayed = false }: Answered, at = clock()): void {
+    operation.answered = operation.ended = at
+    operation.status = status
+    operation.code = code
+    operation.answer = answer
+    operation.same = same
+    operation.replayed = replayed
+    const track = this.tracks.get(operation.handoff)
+    if (track !== undefined && operation.kind === 'pass' && answer?.id !== undefined) track.id = answer.id
+  }
+
+  /** Notes that the connection broke or that the client gave up. */
+  unanswered (operation: Operation): void {
+    operation.ended = clock()
+  }
+
+  /** Forgets handoffs, checked ones. */
+  drop (tracks: Iterable<Track>): void {
+    for (const { name } of tracks) this.tracks.delete(name)
+  }
+}

@@ -1,0 +1,175 @@
+import type { Facts } from './facts.ts'
+import type { Operation, Track } from './history.ts'
+import { afterAnswer, effectOf, standingOf, unborn } from './sequential.ts'
+import type { State } from './sequential.ts'
+
+/**
+ * Is there an order in which one after another could have got these answers? As Wing and Gong search for it: each operation
+ * takes its place at one moment between its sending and its answer, and what is done can't depend on what came later.
+ */
+
+/** How far times may lie apart, in milliseconds. */
+export interface Tolerance {
+  /** Redis's clock against this machine's. */
+  slack: number
+  /** How long the service goes on with a request whose client is gone. */
+  budget: number
+  /** How long a catcher has until done; null where it is longer than the run. */
+  workTtl: number | null
+}
+
+/** Something that has a place in the order: an operation, or (null) a deadline that passes. */
+export interface Step {
+  operation: Operation | null
+  from: number
+  to: number
+  /** When it was, if it is the one that moved the handoff; null where nobody told. */
+  at: number | null
+  /** It has its place in every order; what has none may never have happened. */
+  known: boolean
+  next (state: State): State | null
+}
+
+/** Why there is none: where the longest one ends, and what fits there no more. */
+export interface Stuck { after: Operation[], state: State, left: Operation[] }
+
+/**
+ * @param endless may what was given up have happened at any time later?
+ * @returns null where there is an order
+ */
+export function findStuck (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Stuck | null {
+  return new Search(stepsOf(track, facts, tolerance, endless), tolerance.slack).run()
+}
+
+/** Is an answer no word on whether it happened? */
+export function isUnknown ({ answered, status }: Operation): boolean {
+  return answered === null || status === 408 || status >= 500
+}
+
+/** Until when an operation may have happened. The service's own 503 says: not after this. */
+function endOf (operation: Operation, { slack, budget }: Tolerance): number {
+  const { sent, ended, answered, code } = operation
+  if (ended === null) return Infinity
+  if (!isUnknown(operation)) return ended
+  return (answered !== null && code === 'unavailable' ? answered : Math.max(ended, sent + budget)) + slack
+}
+
+const whens = { pass: 'createdAt', catch: 'caughtAt', done: 'completedAt', approve: 'decidedAt', reject: 'decidedAt' } as const
+
+export function stepsOf ({ operations }: Track, facts: Facts, tolerance: Tolerance, endless = false): Step[] {
+  const human = operations.some(({ asked }) => asked?.human === true)
+  const steps: Step[] = []
+  let last = -Infinity
+  for (const operation of operations) {
+    const known = !isUnknown(operation)
+    // Nothing comes of a question that was never answered.
+    if (!known && operation.kind === 'status') continue
+    steps.push({
+      operation,
+      from: operation.sent,
+      to: endless && !known ? Infinity : endOf(operation, tolerance),
+      at: operation.kind === 'status' ? null : facts[whens[operation.kind]],
+      known,
+      next: known ? state => afterAnswer(state, operation, human) : state => effectOf(state, operation, human),
+    })
+    if (known) last = Math.max(last, operation.ended as number)
+  }
+  const { slack, workTtl } = tolerance
+  const deadline = (at: number, next: Step['next']) => {
+    // One that nobody saw passing needs no place.
+    if (at - slack <= last) steps.push({ operation: null, from: at - slack, to: at + slack, at: null, known: true, next })
+  }
+  if (facts.expiresAt !== null) deadline(facts.expiresAt, state => state.pass === null ? null : standingOf(state) === 'pending' ? { ...state, expired: true } : state)
+  if (facts.caughtAt !== null && workTtl !== null) {
+    deadline(facts.caughtAt + workTtl, state => state.caught === null ? null : standingOf(state) === 'caught' ? { ...state, expired: true } : state)
+  }
+  return steps.sort((a, b) => a.from - b.from)
+}
+
+class Search {
+  readonly #steps: Step[]
+  readonly #slack: number
+  readonly #taken: Uint8Array
+  readonly #order: Step[] = []
+  /** What led nowhere: the steps taken and the state. */
+  readonly #dead = new Set<string>()
+  #best: { after: Step[], state: State } = { after: [], state: unborn }
+
+  constructor (steps: Step[], slack: number) {
+    this.#steps = steps
+    this.#slack = slack
+    this.#taken = new Uint8Array(steps.length)
+  }
+
+  run (): Stuck | null {
+    const known = this.#steps.filter(step => step.known).length
+    if (this.#goOn(unborn, -Infinity, known)) return null
+    const { after, state } = this.#best
+    const left = this.#steps.filter(step => step.known && !after.includes(step))
+    return { after: operationsOf(after), state, left: operationsOf(left) }
+  }
+
+  /**
+   * @param now no step can come before it
+   * @param left known steps that have no place yet
+   */
+  #goOn (state: State, now: number, left: number): boolean {
+    if (left === 0) return true
+    if (this.#order.length > this.#best.after.length) this.#best = { after: [...this.#order], state }
+    const until = this.#firstEnd(true)
+    const options: Array<{ index: number, next: State, now: number }> = []
+    for (let index = 0; index < this.#steps.length; index++) {
+      const step = this.#steps[index] as Step
+      if (step.from > until) break
+      if (this.#taken[index] === 1) continue
+      const next = step.next(state)
+      if (next === null) continue
+      const moves = next !== state
+      const time = Math.max(now, step.from, moves && step.at !== null ? step.at - this.#slack : -Infinity)
+      if (time > until || time > this.#latest(step, moves)) continue
+      // What moves nothing and is in nobody's way can as well come now.
+      if (!moves && (step.from <= now || step.from <= this.#firstEnd(false))) return this.#take(index, next, time, left)
+      options.push({ index, next, now: time })
+    }
+    if (options.length < 2) return options.some(option => this.#take(option.index, option.next, option.now, left))
+    const key = this.#keyOf(state)
+    if (this.#dead.has(key)) return false
+    if (options.some(option => this.#take(option.index, option.next, option.now, left))) return true
+    this.#dead.add(key)
+    return false
+  }
+
+  #take (index: number, next: State, now: number, left: number): boolean {
+    const step = this.#steps[index] as Step
+    this.#taken[index] = 1
+    this.#order.push(step)
+    const found = this.#goOn(next, now, step.known ? left - 1 : left)
+    this.#order.pop()
+    this.#taken[index] = 0
+    return found
+  }
+
+  /** The first end among those that have no place yet: of the known, or of all, taken as early as it may turn out to be. */
+  #firstEnd (known: boolean): number {
+    let first = Infinity
+    for (let index = 0; index < this.#steps.length; index++) {
+      const step = this.#steps[index] as Step
+      if (this.#taken[index] === 1 || (known && !step.known)) continue
+      first = Math.min(first, this.#latest(step, !known))
+    }
+    return first
+  }
+
+  #latest ({ to, at }: Step, moves: boolean): number {
+    return moves && at !== null ? Math.min(to, at + this.#slack) : to
+  }
+
+  #keyOf (state: State): string {
+    const { pass, decided, caught, done, expired } = state
+    return `${this.#taken.join('')} ${pass?.n} ${decided?.n} ${caught?.n} ${done?.n} ${expired}`
+  }
+}
+
+function operationsOf (steps: Step[]): Operation[] {
+  return steps.flatMap(({ operation }) => operation ?? [])
+}

@@ -1,0 +1,116 @@
+import type { Answer, Asked, Kind, Operation, Track } from './history.ts'
+
+/** Histories made by hand, for the checker's own tests. */
+
+/** The moment that the times of these histories are counted from. */
+export const start = 1_800_000_000_000
+
+/** What is not said is as it mostly is; times in milliseconds since `start`. */
+export interface Told {
+  agent?: string
+  token?: string
+  human?: boolean
+  expiresIn?: number
+  status?: number
+  code?: string
+  answer?: Answer
+  same?: boolean
+  replayed?: boolean
+}
+
+/** @param ended null: still under way */
+export function operation (n: number, kind: Kind, sent: number, ended: number | null, told: Told = {}): Operation {
+  const status = told.status ?? (kind === 'pass' ? 201 : 200)
+  const asked: Asked | null = kind === 'pass' ? { human: told.human ?? false, expiresIn: told.expiresIn ?? 60_000 } : null
+  const answer = status >= 300 || status === 0 ? told.answer ?? null : { id: 'id', ...told.answer }
+  return {
+    n,
+    kind,
+    handoff: 'h',
+    agent: told.agent ?? 'north/alice',
+    token: told.token ?? null,
+    asked,
+    sent: start + sent,
+    answered: status === 0 || ended === null ? null : start + ended,
+    ended: ended === null ? null : start + ended,
+    status,
+    code: told.code ?? null,
+    answer,
+    same: told.same ?? (kind === 'catch' && status === 200 ? true : null),
+    replayed: told.replayed ?? false,
+  }
+}
+
+export function trackOf (operations: Operation[], final: Operation | null = null): Track {
+  return { name: 'h', id: 'id', operations, final }
+}
+
+/** Tells a history in the order of its calls. */
+export class Tale {
+  readonly operations: Operation[] = []
+  #created = 0
+  #expires = 0
+
+  pass (sent: number, ended: number | null, { expiresIn = 60_000, ...told }: Told = {}): this {
+    this.#created = sent + 1
+    this.#expires = this.#created + expiresIn
+    return this.add('pass', sent, ended, { token: 'p', expiresIn, answer: { status: 'pending', ...this.#times() }, ...told })
+  }
+
+  catch (sent: number, ended: number | null, agent = 'bob', told: Told = {}): this {
+    return this.add('catch', sent, ended, { agent: `north/${agent}`, answer: { status: 'caught', createdAt: start + this.#created }, ...told })
+  }
+
+  /** @param completed 0 for one that was not done */
+  done (sent: number, ended: number | null, completed: number, agent = 'bob', told: Told = {}): this {
+    return this.add('done', sent, ended, { agent: `north/${agent}`, answer: { status: 'done', completedAt: start + completed }, ...told })
+  }
+
+  status (sent: number, ended: number | null, status: string, seen: Answer = {}): this {
+    const answer = { status, ...this.#times(), caughtAt: null, caughtBy: null, completedAt: null, approval: null, result: null, ...seen }
+    return this.add('status', sent, ended, { answer })
+  }
+
+  decide (kind: 'approve' | 'reject', sent: number, ended: number | null, told: Told = {}): this {
+    const answer = kind === 'approve' ? { status: 'pending', approval: 'approved' } : { status: 'rejected', approval: 'rejected' }
+    return this.add(kind, sent, ended, { agent: 'north/person', answer, ...told })
+  }
+
+  /** One that was told no. */
+  refused (kind: Kind, sent: number, ended: number, status: number, code: string, told: Told = {}): this {
+    return this.add(kind, sent, ended, { agent: 'north/bob', status, code, ...told })
+  }
+
+  /** One that nobody answered. */
+  lost (kind: Kind, sent: number, ended: number | null, told: Told = {}): this {
+    return this.add(kind, sent, ended, { agent: 'north/bob', status: 0, ...told })
+  }
+
+  add (kind: Kind, sent: number, ended: number | null, told: Told): this {
+    this.operations.push(operation(this.operations.length, kind, sent, ended, told))
+    return this
+  }
+
+  /** The last of it was read when all was over. */
+  audited (): Track {
+    return trackOf(this.operations, this.operations.at(-1) ?? null)
+  }
+
+  /** Nobody has read yet what it came to. */
+  track (): Track {
+    return trackOf(this.operations)
+  }
+
+  #times () {
+    return { createdAt: start + this.#created, expiresAt: start + this.#expires }
+  }
+}
+
+/** When and by whom it was caught, as a status has it. */
+export function caught (at: number, by = 'bob'): Answer {
+  return { caughtAt: start + at, caughtBy: by }
+}
+
+export function finished (at: number, result: string | null): Answer {
+  return { completedAt: start + at, result }
+}

@@ -1,0 +1,38 @@
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { projectRoot } from '../helpers/service.ts'
+import type { Stage } from './scenario.ts'
+
+/** A change that takes one safeguard away: in which file of the built service, and what stands there instead. */
+export interface Mutation { file: string, from: string, to: string }
+
+/** Without tokens an operation that is asked again is taken for another's. */
+export const noToken: Mutation[] = [
+  { file: 'lua/pass.lua', from: 'if made_by ~= token then', to: 'if true then' },
+  { file: 'lua/catch.lua', from: 'if by ~= caught_by or made_by ~= token then', to: 'if true then' },
+  { file: 'lua/done.lua', from: 'made_by == token and', to: 'false and' },
+]
+
+/** Without the WAIT what no replica has is acknowledged. */
+export const noWait: Mutation[] = [{ file: 'dist/store/group.js', from: 'count >= replicas', to: 'true' }]
+
+/** Without the deadline what was answered 503 happens later. */
+export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return now > tonumber(deadline)', to: 'return false' }]
+
+/** Without the check what has expired is caught until the sweep comes by. */
+export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'if now >= tonumber(expires) then return { \'expired\' } end', to: '' }]
+
+/** A copy of the built service with these changes. @returns its folder, gone when the stage ends @throws when a change finds nothing to change */
+export async function mutated (t: Stage, mutations: readonly Mutation[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'handoff-mutated-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  for (const part of ['package.json', 'dist', 'lua', 'src/web']) await cp(join(projectRoot, part), join(folder, part), { recursive: true })
+  await symlink(join(projectRoot, 'node_modules'), join(folder, 'node_modules'))
+  for (const { file, from, to } of mutations) {
+    const text = await readFile(join(folder, file), 'utf8')
+    if (text.split(from).length !== 2) throw new Error(`${file} doesn't say ${from} once: the mutation has nothing to change`)
+    await writeFile(join(folder, file), text.replace(from, () => to))
+  }
+  return folder
+}

@@ -1,0 +1,48 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { loadSettings } from '../agents.ts'
+import { startRedisServer } from '../fleet/redis.ts'
+import { startServiceReplica } from '../fleet/service.ts'
+import { Random } from '../random.ts'
+import type { Outcome, Scenario, Stage } from '../scenario.ts'
+import { Tally, operationsMore, runTrial } from '../trial.ts'
+
+const killsInFull = 50
+const inFlight = 64
+
+/** A Redis that writes to disk before it answers is killed in the midst of its work, and started again on what it wrote. */
+export const killedRedis: Scenario = {
+  name: 'killed-redis',
+  fault: 'kill -9 of Redis, `appendfsync always`',
+  goal: '0 violations',
+  run,
+}
+
+async function run (t: Stage, scale: number): Promise<Outcome> {
+  const redis = await startRedisServer(t, { options: ['--appendonly', 'yes', '--appendfsync', 'always'] })
+  const env = { ...loadSettings, REDIS_URL: redis.url }
+  const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+  const kills = Math.ceil(killsInFull * scale)
+  const random = new Random(2)
+  const tally = new Tally()
+  await runTrial(t, {
+    urls: services.map(({ url }) => url),
+    agents: inFlight,
+    seed: 2,
+    async faults (history) {
+      for (let kill = 0; kill < kills; kill++) {
+        await operationsMore(history, 200 + random.between(0, 300))
+        await redis.kill()
+        // Sometimes at once, sometimes for longer than a call is asked again.
+        await sleep(random.chance(0.1) ? 2500 : random.between(0, 400))
+        await redis.restart()
+      }
+      await operationsMore(history, 500)
+    },
+    healed: async () => [redis.admin],
+  }, tally)
+  return {
+    load: `${kills} kills, ${tally.counts.requests} operations all along, 2 replicas of the service`,
+    result: tally.result,
+    held: tally.violations.length === 0,
+  }
+}

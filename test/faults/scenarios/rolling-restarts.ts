@@ -1,0 +1,68 @@
+import { startHaproxy } from '../fleet/haproxy.ts'
+import { freePort } from '../fleet/ports.ts'
+import { loopback } from '../fleet/process.ts'
+import { startRedisServer } from '../fleet/redis.ts'
+import { startServiceReplica } from '../fleet/service.ts'
+import type { ServiceReplica } from '../fleet/service.ts'
+import { loadSettings } from '../load-keys.ts'
+import type { Outcome, Scenario, Stage } from '../scenario.ts'
+import { lasting, steadyLoad } from '../steady-load.ts'
+
+const agents = 48
+const drainTimeout = 15_000
+
+/** Three replicas behind HAProxy, each in turn told to stop and started anew, while agents go on as if nothing were. */
+export const rollingRestarts: Scenario = {
+  name: 'rolling-restarts',
+  fault: '20 rolling restarts of 3 replicas behind HAProxy at 70 % load',
+  goal: '≥ 1 million requests: 0 broken, 0 5xx',
+  async run (t: Stage, scale: number): Promise<Outcome> {
+    const redis = await startRedisServer(t)
+    const ports = [await freePort(loopback), await freePort(loopback), await freePort(loopback)]
+    const start = (port: number) => startServiceReplica(t, {
+      env: { ...loadSettings, REDIS_URL: redis.url, PORT: String(port), DRAIN_TIMEOUT: String(drainTimeout) }
+    })
+    const replicas = await Promise.all(ports.map(start))
+    const proxy = await startHaproxy(t, ports.map(port => `127.0.0.1:${port}`))
+
+    // Warm first: a cold service's saturation is no measure.
+    await steadyLoad(proxy.url, { agents, perSecond: Infinity, isOver: lasting(500 + 4500 * scale) })
+    const { rate: saturation } = await steadyLoad(proxy.url, { agents, perSecond: Infinity, isOver: lasting(1000 + 9000 * scale) })
+    const wanted = 1e6 * scale
+    const rounds = Math.max(1, Math.round(20 * scale))
+    let restarted = false
+    const perSecond = 0.7 * saturation
+    const end = lasting(wanted / perSecond * 1000)
+    const load = steadyLoad(proxy.url, { agents, perSecond, isOver: () => restarted && end() })
+    const stops: Stop[] = []
+    for (let round = 1; round <= rounds; round++) {
+      for (const [index, port] of ports.entries()) {
+        stops.push(await stop(replicas[index] as ServiceReplica))
+        replicas[index] = await start(port)
+        await proxy.untilUp(ports.length)
+      }
+      t.comment(`rolling-restarts: round ${round} of ${rounds}`)
+    }
+    restarted = true
+    const tally = await load
+    const { serverErrors, retries } = await proxy.counts()
+    const bad = stops.filter(({ how, after }) => how !== 0 || after > drainTimeout)
+    const longest = Math.max(...stops.map(({ after }) => after))
+    const wrong = Object.entries(tally.wrong).map(([what, times]) => `, ${times} × ${what}`).join('')
+    return {
+      load: `${tally.requests.toLocaleString('en')} requests at ${Math.round(tally.rate)}/s of ${Math.round(saturation)}/s, ${stops.length} restarts`,
+      result: `${tally.broken} broken, ${tally.serverErrors} 5xx (${serverErrors} by HAProxy’s count, ${retries} connections tried again)${wrong}; ` +
+        `${bad.length} bad exits${bad.map(({ how, log }) => ` (${how}: ${log})`).join('')}, the longest stop took ${(longest / 1000).toFixed(1)} s`,
+      held: tally.broken + tally.serverErrors + serverErrors + bad.length + Object.keys(tally.wrong).length === 0 && tally.requests >= 0.98 * wanted,
+    }
+  },
+}
+
+interface Stop { how: number | string, after: number, log: string }
+
+/** As an orchestrator does it: SIGTERM, and SIGKILL for who is still there long after it should have gone. */
+async function stop (replica: ServiceReplica): Promise<Stop> {
+  const began = performance.now()
+  await replica.stop(drainTimeout + 2000)
+  return { how: await replica.ended, after: performance.now() - began, log: replica.lines.slice(-3).join(' ') }
+}

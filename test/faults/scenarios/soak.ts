@@ -1,0 +1,76 @@
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { median } from '../../../bench/report.ts'
+import { loadSettings } from '../agents.ts'
+import { startRedisServer } from '../fleet/redis.ts'
+import type { RedisServer } from '../fleet/redis.ts'
+import { startServiceReplica } from '../fleet/service.ts'
+import type { Outcome, Scenario, Stage } from '../scenario.ts'
+import { Tally, runTrial } from '../trial.ts'
+
+const minutesInFull = 30
+const replicas = 3
+/** Seconds that what is finished stays: shorter than the warm-up, so that as much goes as comes after it. */
+const retention = 120
+/** Of the first value measured after the warm-up. */
+const allowed = 1.05
+
+/** Bytes, at the end of a minute: the replicas' all together, and what Redis uses for its data. */
+interface Weight { services: number, redis: number }
+
+/** Half an hour of handoffs that come, are caught, expire and go: nothing may pile up anywhere. */
+export const soak: Scenario = {
+  name: 'soak',
+  fault: `soak, ${minutesInFull} minutes, ${replicas} replicas, churn and expiry`,
+  goal: 'memory flat after warm-up, I7 exact',
+  run,
+}
+
+async function run (t: Stage, scale: number): Promise<Outcome> {
+  const redis = await startRedisServer(t)
+  const env = { ...loadSettings, REDIS_URL: redis.url, RETENTION: String(retention) }
+  const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env })))
+  const minutes = Math.ceil(minutesInFull * scale)
+  const tally = new Tally()
+  const weights: Weight[] = []
+  for (let minute = 0; minute < minutes; minute++) {
+    await runTrial(t, {
+      urls: services.map(({ url }) => url),
+      agents: 24,
+      seed: 1000 + minute,
+      brief: 0.3,
+      faults: () => sleep(60_000 * Math.min(1, minutesInFull * scale)),
+      healed: async () => [redis.admin],
+    }, tally)
+    weights.push({ services: await memoryOf(services.map(({ pid }) => pid)), redis: await usedMemory(redis) })
+    t.comment(`minute ${minute + 1}: ${describe(weights.at(-1)!)}, ${tally.counts.requests} operations, ${tally.violations.length} violations`)
+  }
+  const settled = weights.slice(Math.floor(minutes / 6))
+  const growth = (of: keyof Weight) => {
+    const fifth = Math.max(1, Math.floor(settled.length / 5))
+    return median(settled.slice(-fifth).map(weight => weight[of])) / median(settled.slice(0, fifth).map(weight => weight[of]))
+  }
+  const [services1, redis1] = [growth('services'), growth('redis')]
+  return {
+    load: `${minutes} minutes, ${tally.counts.requests} operations, ${replicas} replicas, 3 in 10 handoffs left to expire`,
+    result: `services ${percent(services1)}, Redis ${percent(redis1)} after warm-up (${describe(settled.at(-1)!)} in the end); ${tally.violations.length} violations`,
+    held: services1 <= allowed && redis1 <= allowed && tally.violations.length === 0,
+  }
+}
+
+async function memoryOf (pids: readonly number[]): Promise<number> {
+  const sizes = await Promise.all(pids.map(async pid => Number(/^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))![1]) * 1024))
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+async function usedMemory ({ admin }: RedisServer): Promise<number> {
+  return Number(/^used_memory:(\d+)/m.exec(await admin.info('memory'))![1])
+}
+
+function describe ({ services, redis }: Weight): string {
+  return `services ${Math.round(services / 1e6)} MB, Redis ${(redis / 1e6).toFixed(1)} MB`
+}
+
+function percent (ratio: number): string {
+  return `${ratio >= 1 ? '+' : ''}${((ratio - 1) * 100).toFixed(1)} %`
+}

@@ -1,0 +1,26 @@
+import t from 'tap'
+import { whyNoNamespaces } from './fleet/net.ts'
+import { partitions, runPartitions } from './scenarios/partition.ts'
+
+const skip = await whyNoNamespaces() ?? false
+const options = { skip, buffered: true }
+
+// Side by side: they mostly wait, for Sentinels that leave an old master alone for 8 s before they make a replica of it.
+t.jobs = 3
+
+const named = (wanted: string) => partitions.find(({ name }) => name === wanted)!
+
+t.test('a master and a service that are cut off together', options, async t => {
+  const { violations, result } = await runPartitions(t, [{ partition: named('the master with one service'), replicas: 1 }])
+  t.strictSame(violations, [], result)
+})
+
+t.test('a replica with them, where all replicas acknowledge', options, async t => {
+  const { violations, result } = await runPartitions(t, [{ partition: named('the master with one replica and one service'), replicas: 2 }])
+  t.strictSame(violations, [], result)
+})
+
+t.test('a replica with them, where one is enough: what replicas:1 does not promise', options, async t => {
+  const { violations } = await runPartitions(t, [{ partition: named('the master with one replica and one service'), replicas: 1 }])
+  t.ok(violations.some(({ invariant }) => invariant === 'I1'), 'what that replica alone has acknowledged is lost')
+})

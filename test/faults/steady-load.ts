@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpClient } from './http-client.ts'
+import { agentKeys, within } from './load-keys.ts'
+
+/** Load that is the same whatever happens to the service: who passes, catches and reports, over connections that are kept. */
+
+export interface SteadyOptions {
+  /** How many handoffs are under way at the most. */
+  agents: number
+  /** Requests; Infinity for as many as are answered. */
+  perSecond: number
+  isOver: () => boolean
+}
+
+export interface Tally {
+  requests: number
+  /** Requests a second. */
+  rate: number
+  /** No answer came: the connection broke, or ten seconds were over. */
+  broken: number
+  serverErrors: number
+  /** Answers that none of these requests may have, by `catch 409`. */
+  wrong: Record<string, number>
+  /** Milliseconds of each answer. */
+  times: number[]
+}
+
+const patience = 10_000
+const [passer, catcher] = within(agentKeys, 'north').map(({ secret }) => secret)
+
+const passBody = JSON.stringify({
+  task: 'Write a summary of the attached figures in five lines.',
+  output: { source: 'quarterly-report.csv', rows: Array.from({ length: 6 }, (_, quarter) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter })) },
+  context: { ticket: 'OPS-1423', attempts: 1 },
+})
+const doneBody = JSON.stringify({ output: { summary: 'Revenue rose in every quarter.' } })
+
+function requestOf (line: string, secret: string | undefined, body?: string): string {
+  const head = `${line} HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer ${secret}\r\n`
+  return body === undefined
+    ? `${head}\r\n`
+    : `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+/** Puts load on the service at `url` until it is over, and brings what is under way to an end. */
+export async function steadyLoad (url: string, { agents, perSecond, isOver }: SteadyOptions): Promise<Tally> {
+  const client = new HttpClient(patience)
+  const tally: Tally = { requests: 0, rate: 0, broken: 0, serverErrors: 0, wrong: {}, times: [] }
+  const began = performance.now()
+  let handoffs = 0
+
+  /** @returns the answer's body where it is the expected one; it is counted in any case */
+  async function ask (what: string, expected: number, request: string): Promise<string | null> {
+    const sent = performance.now()
+    const reply = await client.ask(url, request)
+    tally.requests++
+    tally.times.push(performance.now() - sent)
+    if (reply?.status === expected) return reply.body
+    if (reply === null) tally.broken++
+    else if (reply.status >= 500) tally.serverErrors++
+    else tally.wrong[`${what} ${reply.status}`] = (tally.wrong[`${what} ${reply.status}`] ?? 0) + 1
+    return null
+  }
+
+  async function work (): Promise<void> {
+    while (!isOver()) {
+      // Each handoff has its time, three requests after the one before; who is late for it doesn't wait.
+      const early = began + handoffs++ * 3000 / perSecond - performance.now()
+      if (early > 1) await sleep(early)
+      const passed = await ask('pass', 201, requestOf('POST /api/pass', passer, passBody))
+      const id = passed === null ? undefined : /"handoff_id":"([^"]+)"/.exec(passed)?.[1]
+      if (id === undefined || await ask('catch', 200, requestOf(`GET /api/catch/${id}`, catcher)) === null) continue
+      await ask('done', 200, requestOf(`POST /api/done/${id}`, catcher, doneBody))
+    }
+  }
+
+  try {
+    await Promise.all(Array.from({ length: agents }, work))
+  } finally {
+    client.close()
+  }
+  tally.rate = tally.requests / (performance.now() - began) * 1000
+  return tally
+}
+
+/** For so many milliseconds from now. */
+export function lasting (milliseconds: number): () => boolean {
+  const end = performance.now() + milliseconds
+  return () => performance.now() > end
+}

@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import type { Handoffs, Place } from '../../src/store/handoffs.ts'
+
+/** What tests of the store pass. */
+export const payload = Buffer.from('"task":"t","output":{},"context":{},"constraints":null')
+
+/** A handoff that nobody has passed yet. @param id a random one where left out */
+export function newPlace (id = randomId()): Place {
+  return { tenant: 'default', id, tag: tagOf(id) }
+}
+
+/** One in a partition of the test's own choice. */
+export function placeIn (tag: string): Place {
+  return newPlace(tag + randomToken())
+}
+
+export function pass (handoffs: Handoffs, place = newPlace(), expiresIn = 60_000) {
+  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn, payload })
+}
+
+export function done (handoffs: Handoffs, place: Place, token = randomToken()) {
+  return handoffs.done(place, token, 'bob', Buffer.alloc(0))
+}
+
+/** Waits until the partition's master answers. */
+export async function untilServing (handoffs: Handoffs, place = newPlace()): Promise<void> {
+  while (await handoffs.status(place).then(() => false, () => true)) await sleep(10)
+}

@@ -1,0 +1,122 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback, run } from '../faults/fleet/process.ts'
+import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+import { asleep, passed, timed } from '../helpers/waits.ts'
+import { ask, listen, wire } from '../helpers/wire.ts'
+
+const as = (who: keyof typeof secrets) => `Host: x\r\nAuthorization: Bearer ${secrets[who]}\r\n`
+const get = (path: string, who: keyof typeof secrets = 'bob') => `GET ${path} HTTP/1.1\r\n${as(who)}\r\n`
+/** More than all the buffers between the two ends of a connection take. */
+const large = JSON.stringify({ task: 't', output: { text: 'x'.repeat(20_000_000) } })
+const settings = { BODY_LIMIT: '30000000' }
+
+/** A client that doesn't read: what the system takes for it is all that gets through. */
+async function deaf (t: Test, port: number, bytes: string): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1' })
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  socket.write(bytes)
+  return socket
+}
+
+t.test('who waited since before the drain is told that the connection ends, and it does', async t => {
+  const service = await testApp(t)
+  const id = await passed(service)
+  const { send, answer, ended } = await wire(t, await listen(service.app))
+  send(get(`/api/status/${id}?wait=30`))
+  await asleep(service, id)
+  service.app.draining.start()
+  const heard = await answer()
+  t.equal(heard.statusCode, 200)
+  t.equal(heard.headers.connection, 'close')
+  await ended
+})
+
+t.test('closing ends by itself what nobody will end, and nothing that is under way', async t => {
+  const { app, call } = await testApp(t, settings)
+  const port = await listen(app)
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', large)).json()
+  const silent = await wire(t, port)
+  const idle = await wire(t, port)
+  idle.send(get('/healthz'))
+  await idle.answer()
+  const half = await wire(t, port)
+  const [first, rest] = ['{"task"', ':"t"}']
+  half.send(`POST /api/pass HTTP/1.1\r\n${as('alice')}Content-Type: application/json\r\nContent-Length: ${first.length + rest.length}\r\n\r\n${first}`)
+  const slow = await deaf(t, port, get(`/api/catch/${id}`))
+  await until(() => slow.readableLength > 0)
+
+  app.draining.start()
+  const closed = app.close()
+  // Longer than a look at the connections, and than closing would take for them to be cut.
+  await sleep(600)
+  let read = 0
+  slow.on('data', some => { read += some.length })
+  await once(slow, 'close')
+  t.ok(read > large.length, `the slow one has read ${read} bytes, all of them`)
+  half.send(rest)
+  const heard = await half.answer()
+  t.equal(heard.statusCode, 201)
+  t.equal(heard.headers.connection, 'close')
+  const [, after] = await timed(() => Promise.all([closed, silent.ended, idle.ended]))
+  t.ok(after < 1000, `closed ${Math.round(after)} ms later, whoever sent nothing`)
+  t.equal(app.draining.cut, 0)
+})
+
+t.test('the process: not ready at once, still serving, and gone in time though clients are stuck and Redis with them', async t => {
+  const redis = await ownRedis(t)
+  const port = await freePort(loopback)
+  const env = { ...settings, ...testKeys, PATH: process.env.PATH, PORT: String(port), REDIS_URL: '', DRAIN_DELAY: '700', DRAIN_TIMEOUT: '4000' }
+  const redisPort = await freePort(loopback)
+  await redis.admin.config('SET', 'port', String(redisPort))
+  const service = run(loopback, process.execPath, ['dist/main.js'], {
+    cwd: projectRoot, env: { ...env, REDIS_URL: `redis://127.0.0.1:${redisPort}` }, stdio: ['ignore', 'pipe', 'ignore']
+  })
+  t.teardown(() => service.kill())
+  let log = ''
+  service.child.stdout!.on('data', some => { log += some })
+  await until(() => log.includes('"listening"'))
+  await until(async () => (await ask(t, port, get('/readyz'))).statusCode === 200)
+  const pass = async (body: string) => JSON.parse((await ask(t, port,
+    `POST /api/pass HTTP/1.1\r\n${as('alice')}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)).body).handoff_id as string
+  const [id, second] = [await pass('{"task":"t"}'), await pass('{"task":"t"}')]
+  const stuck = await deaf(t, port, get(`/api/catch/${await pass(large)}`))
+  await until(() => stuck.readableLength > 0)
+  const half = await wire(t, port)
+  half.send('GET /api/status/x HT')
+  const kept = await wire(t, port)
+  kept.send(get(`/api/status/${id}`))
+  t.equal((await kept.answer()).headers.connection, 'keep-alive')
+
+  const began = performance.now()
+  service.child.kill('SIGTERM')
+  await until(() => log.includes('"draining"'))
+  const ready = await ask(t, port, get('/readyz'))
+  t.ok(performance.now() - began < 500, 'not ready at once')
+  t.match(isProblem(t, ready, 503, 'unavailable').detail, /stopping/)
+  kept.send(get(`/api/catch/${id}`))
+  for (const answer of [await kept.answer(), await ask(t, port, get(`/api/catch/${second}`))]) {
+    t.equal(answer.statusCode, 200, 'served, on an old connection and on a new one')
+    t.equal(answer.headers.connection, 'close')
+  }
+  await kept.ended
+  process.kill(redis.pid(), 'SIGSTOP')
+  const late = await ask(t, port, get(`/api/status/${id}`))
+  isProblem(t, late, 503, 'unavailable', 'what was asked while it served is answered after that')
+  t.equal(await service.ended, 0)
+  const after = performance.now() - began
+  t.ok(after > 700 && after < 4000, `gone after ${Math.round(after)} ms`)
+  t.match(log, /"connections":2,"msg":"cut connections that would not end"/)
+  t.match(log, /"stopped"/)
+})
