@@ -13,6 +13,9 @@ import { welcome } from './embedded/welcome.ts'
 import { ApiKeys } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
 
+/** Milliseconds. */
+const readinessCheck = 5000
+
 const stopSignals = ['SIGINT', 'SIGTERM'] as const
 
 /** The process: settings, wiring, listening, signals, draining. */
@@ -58,6 +61,8 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
   store.sweeper.start()
+  // So that the log has the reason where nobody asks /readyz.
+  setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
   if (keys.count === 0) log.warn('neither API_KEYS nor APPROVER_KEYS is set: every request will be refused')

@@ -1,5 +1,6 @@
 import { batchWrites } from './batched-writes.ts'
 import type { Call, CallOwner } from './call.ts'
+import { FormerConnection } from './former-connection.ts'
 import { Group } from './group.ts'
 import type { GroupOwner } from './group.ts'
 import type { Master } from './masters.ts'
@@ -47,6 +48,7 @@ export class Lane implements CallOwner {
   #underWay = 0
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
+  readonly #former = new FormerConnection()
   #reconnected = -Infinity
   #learning: Promise<void> | undefined
   readonly #clockTimer: NodeJS.Timeout
@@ -58,8 +60,8 @@ export class Lane implements CallOwner {
     const redis = master.calls
     redis.on('ready', () => {
       batchWrites(redis.stream)
-      // Refused (BUSY, NOPERM) it isn't known, and what is asked says so itself; unless the connection broke.
-      this.learnClock().catch(() => {}).then(() => { if (redis.status === 'ready') this.#connected() })
+      // Refused (BUSY, NOPERM) the clock isn't known, and what is asked says so itself; unless the connection broke.
+      Promise.allSettled([this.#former.replace(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
     })
     redis.on('close', () => this.#disconnected())
     this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)
@@ -110,6 +112,8 @@ export class Lane implements CallOwner {
   }
 
   failed (call: Call, error: Error): void {
+    // The connection broke, or is about to close: what is asked from here on is parked until there is another.
+    if (error.name !== 'ReplyError') this.#disconnected()
     this.#owner.failed(call, error, this)
   }
 

@@ -46,9 +46,13 @@ export interface Masters {
 /** The one master of a server that stands alone, or of the Sentinels: ioredis finds out which that is, here it is one. */
 export class OneMaster implements Masters {
   readonly #master: Master
+  #closed = false
 
   constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
     this.#master = openMaster(() => connect(address, log), tags)
+    const { calls, notices } = this.#master
+    // ioredis takes a switch that it hears of while it asks the Sentinels anew for a wish to hang up, and leaves it at that: 'end'.
+    for (const redis of [calls, notices]) redis.on('end', () => { if (!this.#closed) redis.connect().catch(() => {}) })
   }
 
   of (): Master { return this.#master }
@@ -59,6 +63,7 @@ export class OneMaster implements Masters {
   toldBy (): undefined {}
 
   close (): void {
+    this.#closed = true
     this.#master.calls.disconnect()
     this.#master.notices.disconnect()
   }

@@ -2,6 +2,7 @@ import type { Keys } from './keys.ts'
 import { Unavailable } from './lanes.ts'
 import type { Leases } from './leases.ts'
 import type { Master, Masters } from './masters.ts'
+import type { ConnectionLog } from './redis.ts'
 
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
@@ -50,6 +51,18 @@ export async function whyNotReady (readiness: Readiness): Promise<string | null>
   const unsafe = looks.find(({ safe }) => !safe)
   if (unsafe !== undefined) return unsafe.complaint
   return looks.some(({ complaint }) => complaint === null) ? null : looks[0]?.complaint ?? whyUnreached(readiness.masters.trouble)
+}
+
+/** The same answer, with a line in the log whenever it is another than before. */
+export function told (look: () => Promise<string | null>, log: ConnectionLog): () => Promise<string | null> {
+  let last: string | null | undefined
+  return async () => {
+    const reason = await look()
+    if (reason !== null && reason !== last) log.warn({ reason }, 'not ready')
+    if (reason === null && last !== null) log.info({}, 'ready')
+    last = reason
+    return reason
+  }
 }
 
 interface Look { complaint: string | null, safe: boolean }

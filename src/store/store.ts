@@ -14,7 +14,7 @@ import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
-import { whyNotReady } from './readiness.ts'
+import { told, whyNotReady } from './readiness.ts'
 
 export interface StoreOptions extends Lifetimes {
   /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
@@ -64,7 +64,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
     sweeper,
-    whyNotReady: () => whyNotReady({ masters, leases, keys, replica, replicas }),
+    whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
     async close () {
       await sweeper.stop()
       lanes.close()

@@ -7,6 +7,7 @@ import { longestGap } from './gaps.ts'
 import { History, clock } from './history.ts'
 import { dumpRedis } from './redis-state.ts'
 import type { Stage } from './scenario.ts'
+import { untilSwept } from './swept.ts'
 
 /** Load on a service, faults meanwhile, and what must be so when all is well again. */
 export interface Trial {
@@ -61,6 +62,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
   const masters = await trial.healed()
   const counts = await load
   await audit(trial.urls, history)
+  await untilSwept(masters, trial.prefix)
   const state = await dumpRedis(masters, trial.prefix ?? 'handoff')
   const violations = check(history.tracks.values(), { ...usual, ...trial.tolerance }, state)
   for (const violation of violations.slice(0, 5)) t.comment(describe(violation))

@@ -4,6 +4,7 @@ import { isReplicated } from '../faults/fleet/ask.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
+import { told } from '../../src/store/readiness.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { fleetStore, testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -97,4 +98,15 @@ t.test('a Cluster’s password', async t => {
   t.equal(await reasonOf(t, `redis+cluster://:secret@${node.at}`), 'ready')
   t.equal(await reasonOf(t, `redis+cluster://:wrong@${node.at}`), 'Redis refuses the user and password of REDIS_URL.')
   t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'Redis wants a password; set it in REDIS_URL.')
+})
+
+t.test('the log has the reason, once', async t => {
+  const lines: string[] = []
+  const answers = ['Redis is not connected.', 'Redis is not connected.', null, null, 'maxmemory-policy is …', null]
+  const look = told(async () => answers.shift()!, {
+    info: (details, message) => lines.push(message),
+    warn: (details, message) => lines.push(`${message}: ${(details as { reason: string }).reason}`),
+  })
+  while (answers.length > 0) await look()
+  t.strictSame(lines, ['not ready: Redis is not connected.', 'ready', 'not ready: maxmemory-policy is …', 'ready'])
 })

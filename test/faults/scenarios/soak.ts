@@ -36,7 +36,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   for (let minute = 0; minute < minutes; minute++) {
     await runTrial(t, {
       urls: services.map(({ url }) => url),
-      agents: 24,
+      agents: 6,
       seed: 1000 + minute,
       brief: 0.3,
       faults: () => sleep(60_000 * Math.min(1, minutesInFull * scale)),

@@ -1,0 +1,27 @@
+/**
+ * What slow clients cost where there is no service: a server of node's own with the service's timeouts, in a process of its own.
+ * Says on which port of 127.0.0.1 it listens.
+ */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { serverOptions } from '../../src/http/server.ts'
+import { endStalled } from '../../src/http/stalled.ts'
+
+export const bareProgram = fileURLToPath(import.meta.url)
+
+/** As large as the file that deaf clients ask for. */
+const file = Buffer.alloc(1_500_000, 'x')
+
+function main (): void {
+  const options = serverOptions({ bodyLimit: 0 })
+  const server = createServer(options.http, (request, response) => {
+    request.on('error', () => {}) // it was slow: node has answered it
+    if (request.method === 'GET') response.end(file)
+  })
+  server.keepAliveTimeout = options.keepAliveTimeout
+  endStalled({ server })
+  server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`))
+}
+
+if (process.argv[1] === bareProgram) main()

@@ -1,0 +1,121 @@
+import { median } from '../../../bench/report.ts'
+import { loadSettings } from '../agents.ts'
+import { info } from '../fleet/ask.ts'
+import { startCluster } from '../fleet/cluster.ts'
+import type { RedisServer } from '../fleet/redis.ts'
+import { startServiceReplica } from '../fleet/service.ts'
+import type { History } from '../history.ts'
+import { Random } from '../random.ts'
+import type { Outcome, Scenario, Stage } from '../scenario.ts'
+import { untilSwept } from '../swept.ts'
+import { Tally, operationsMore, runTrial } from '../trial.ts'
+import { failedOver, killed, paused, slotsMoved } from './cluster-faults.ts'
+import type { Befell, Gap } from './cluster-faults.ts'
+
+const roundsInFull = 32
+const agents = 64
+/** Operations before a fault, and between those of a round. */
+const operationsInFull = 5000
+
+/** A master dies, pauses, changes places with its replica, or gives slots away, each under load. */
+export const cluster: Scenario = {
+  name: 'cluster',
+  fault: 'Cluster 3+3: kill a master, pause it, `CLUSTER FAILOVER`, move slots under load',
+  goal: '0 lost, 0 CROSSSLOT, < 0.1 % 503 outside the gap',
+  run,
+}
+
+const faults = [killed, slotsMoved, paused, failedOver]
+
+async function run (t: Stage, scale: number): Promise<Outcome> {
+  const fleet = await startCluster(t)
+  const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
+  const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+  const rounds = Math.max(faults.length, Math.ceil(roundsInFull * scale))
+  const random = new Random(200)
+  const refused = new Refusals()
+  const befell: Befell[] = []
+  const tally = new Tally()
+  const outside = { requests: 0, unavailable: 0 }
+  // What is short has shorter rounds too: of each fault there has to be one.
+  const share = Math.max(0.2, Math.min(1, 5 * scale))
+  const between = operationsInFull * share
+  for (let round = 0; round < rounds; round++) {
+    const began = befell.length
+    const { history } = await runTrial(t, {
+      urls: services.map(({ url }) => url),
+      agents,
+      seed: 200 + round,
+      async faults (history) {
+        await operationsMore(history, between)
+        befell.push(await faults[round % faults.length]!({ fleet, history, random, between, share, ending: server => refused.read(server) }))
+        await operationsMore(history, between)
+      },
+      async healed () {
+        await fleet.untilWhole()
+        const masters = (await fleet.masters()).map(({ admin }) => admin)
+        await untilSwept(masters)
+        return masters
+      },
+    }, tally)
+    const { gaps } = befell[began]!
+    const seen = countOutside(history, gaps)
+    outside.requests += seen.requests
+    outside.unavailable += seen.unavailable
+    await Promise.all(fleet.servers.map(server => refused.read(server)))
+    // What was checked is in nobody's way any more.
+    for (const { admin } of await fleet.masters()) await admin.flushall()
+    t.comment(`round ${round + 1}, ${faults[round % faults.length]!.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
+      `outside the gap ${seen.unavailable} of ${seen.requests} answered 503${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
+  }
+  const crossSlot = refused.total('CROSSSLOT') + services.flatMap(({ lines }) => lines).filter(line => line.includes('CROSSSLOT')).length
+  const unserved = outside.unavailable / outside.requests
+  const lengths = befell.flatMap(({ gaps }) => gaps.map(lengthOf))
+  const sum = (of: (one: Befell) => number | undefined) => befell.reduce((sum, one) => sum + (of(one) ?? 0), 0)
+  const times = (fault: unknown) => befell.filter((_, round) => faults[round % faults.length] === fault).length
+  return {
+    load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${sum(one => one.slots)} slots moved ` +
+      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\``,
+    result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
+      `answered 503 (${(unserved * 100).toFixed(3)} %); gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
+    held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,
+  }
+}
+
+function lengthOf ({ from, to }: Gap): number {
+  return to - from
+}
+
+/**
+ * Requests that were under way at no moment of a gap, and how many of them had no answer but a 503, or none at all. One that was
+ * sent in a gap, and given up up to 2 s later, is the gap's; what is sent after it is to be served.
+ */
+function countOutside (history: History, gaps: readonly Gap[]): { requests: number, unavailable: number } {
+  const counts = { requests: 0, unavailable: 0 }
+  for (const { operations, final } of history.tracks.values()) {
+    for (const operation of operations) {
+      const { sent, ended, answered, status } = operation
+      // Read when all was over, by no agent.
+      if (operation === final) continue
+      if (gaps.some(({ from, to }) => sent <= to && (ended ?? Infinity) >= from)) continue
+      counts.requests++
+      if (answered === null || status >= 500) counts.unavailable++
+    }
+  }
+  return counts
+}
+
+/** How often servers have refused a call, by the error's first word. */
+class Refusals {
+  /** By process: a server that starts anew counts anew. */
+  readonly #counts = new Map<number, Record<string, string>>()
+
+  async read (server: RedisServer): Promise<void> {
+    this.#counts.set(server.pid, await info(server, 'errorstats'))
+  }
+
+  total (error: string): number {
+    const said = [...this.#counts.values()].map(counts => counts[`errorstat_${error}`] ?? 'count=0')
+    return said.reduce((sum, count) => sum + Number(count.replace('count=', '')), 0)
+  }
+}

@@ -1,0 +1,98 @@
+import type { Redis } from 'ioredis'
+import { memberOf } from '../../../src/store/keys.ts'
+import type { Keys } from '../../../src/store/keys.ts'
+import type { Random } from '../random.ts'
+import { sourceAt } from '../../helpers/scripts.ts'
+import { Database } from './database.ts'
+import type { Hash, SortedSet } from './database.ts'
+import { scripts } from './scripts.ts'
+import type { Argument, Modelled } from './scripts.ts'
+
+/** The modelled scripts and the real ones side by side: the same is asked of both. */
+
+export interface Real { redis: Redis, keys: Keys, tag: string }
+export interface Asking { name: Modelled, keys: string[], args: Argument[] }
+
+const names: Modelled[] = ['pass', 'pass', 'catch', 'catch', 'catch', 'done', 'done', 'status', 'approve', 'reject', 'sweep']
+const retention = '600000'
+
+const sources = new Map<Modelled, [before: string, after: string]>()
+
+/** As sourceAt, which reads the files each time. */
+function sourceOf (name: Modelled, now: number): string {
+  let parts = sources.get(name)
+  if (parts === undefined) sources.set(name, parts = sourceAt(name, 123454321).split('123454321') as [string, string])
+  return parts.join(String(now))
+}
+
+/** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
+export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
+  const asking = choose(on, now, random)
+  const { name, keys, args } = asking
+  const real = await on.redis.callBuffer('EVAL', sourceOf(name, now), keys.length, ...keys, ...args) as unknown[]
+  return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
+}
+
+function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
+  const name = random.pick(names)
+  const tenant = 'acme'
+  const member = memberOf(tenant, random.pick(['one', 'two']))
+  const [handoff, due, waiting] = [keys.handoff(tag, member), keys.due(tag), keys.waiting(tag, tenant)]
+  const deadline = String(now + random.pick([-1, 0, 1, 500, 500, 500, 500, 500, 500]))
+  const token = random.pick(['k1', 'k1', 'k2'])
+  const agent = random.pick(['alice', 'bob', 'bob'])
+  const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
+  switch (name) {
+    case 'pass': {
+      const task = random.between(0, 9)
+      const payload = Buffer.concat([Buffer.from('"task":'), text(task + random.between(0, 5))])
+      const args = [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member, String(task), payload]
+      return { name, keys: random.chance(0.5) ? [handoff, due, waiting] : [handoff, due], args }
+    }
+    case 'catch': return { name, keys: [handoff, due], args: [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member] }
+    case 'done': return { name, keys: [handoff, due], args: [deadline, token, agent, retention, member, text(random.pick([0, 4]))] }
+    case 'status': return { name, keys: [handoff], args: [] }
+    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, random.pick(['null', '"so  be it"'])] }
+    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, random.pick(['null', '"no"'])] }
+    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10'])] }
+  }
+}
+
+/** Bytes and texts as one and the same, each byte a character. */
+function plain (part: unknown): unknown {
+  return Buffer.isBuffer(part) ? part.toString('latin1') : part
+}
+
+/** Everything that lies there, by key. */
+export async function dump (where: Database | Real): Promise<Record<string, unknown>> {
+  const all: Record<string, unknown> = {}
+  if (where instanceof Database) {
+    for (const key of [...where.values.keys()].sort()) all[key] = isHash(key) ? ofHash(where.hash(key) as Hash) : ofSorted(where.sorted(key))
+    return all
+  }
+  const { redis, keys, tag } = where
+  for (const key of (await redis.keys(`${keys.partition(tag)}*`)).sort()) {
+    all[key] = isHash(key)
+      ? { ...mapped(await redis.hgetallBuffer(key)), expires: Number(await redis.pexpiretime(key)) }
+      : await redis.zrange(key, '0', '-1', 'WITHSCORES')
+  }
+  return all
+}
+
+function isHash (key: string): boolean {
+  return key.includes('}:h:')
+}
+
+function ofHash ({ expires, ...fields }: Hash): Record<string, unknown> {
+  return { ...mapped(fields as Record<string, Buffer | string>), expires }
+}
+
+function mapped (fields: Record<string, Buffer | string>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).sort().map(([name, value]) => [name, plain(value)]))
+}
+
+/** As ZRANGE gives it. */
+function ofSorted (members: SortedSet): string[] {
+  const pairs = [...members].sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1))
+  return pairs.flatMap(([member, score]) => [member, String(score)])
+}

@@ -1,0 +1,180 @@
+import { EventEmitter } from 'node:events'
+import type { Call } from '../../../src/store/call.ts'
+import type { Command, Server } from './server.ts'
+import type { Session } from './session.ts'
+import type { Modelled } from './scripts.ts'
+import type { Process, Task } from './time.ts'
+import type { World } from './world.ts'
+
+/** As src/store/redis.ts sets them. */
+const silence = 1000
+const connectPatience = 1000
+const retryDelay = (attempts: number) => Math.min(50 * attempts, 500)
+
+interface Asked { resolve (reply: never): void, reject (error: Error): void }
+
+/** What a lane takes for ioredis's connection, with just what it uses of it and in ioredis 6's own order of events. */
+export class Connection extends EventEmitter {
+  readonly process: Process
+  readonly #world: World
+  /** Whom to connect to, asked anew each time; null where nobody knows. */
+  readonly #find: () => Server | null
+  status = 'connecting'
+  stream!: { write (piece: string | Buffer, then?: () => void): boolean, alive: boolean }
+  #session: Session | null = null
+  #asked: Asked[] = []
+  #unsent: Command[] = []
+  #attempts = 0
+  #silence: Task | undefined
+  #ended = false
+  /** Does it go only where a master is? So the Sentinel's connector has it. */
+  readonly #mastersOnly: boolean
+
+  constructor (world: World, process: Process, find: () => Server | null, mastersOnly: boolean) {
+    super()
+    this.#world = world
+    this.process = process
+    this.#find = find
+    this.#mastersOnly = mastersOnly
+    world.mutation?.connection?.(this)
+    this.#after(0, () => this.#connect())
+  }
+
+  sendCommand (call: Call): void {
+    const { script, texts, bytes } = call
+    const args = bytes === undefined ? texts : [...texts, bytes]
+    this.ask({
+      kind: 'script',
+      name: script.name as Modelled,
+      writes: script.writes,
+      withSource: call.withSource,
+      keys: call.keys,
+      args: script.writes ? [String(call.deadline), ...args] : args,
+    }, call)
+  }
+
+  time (): Promise<[string, string]> { return this.#promised({ kind: 'time' }) }
+  eval (text: string, count: 1, key: string): Promise<null> { return this.#promised({ kind: 'barrier', key }) }
+  wait (replicas: number, patience: number): Promise<number> { return this.#promised({ kind: 'wait', replicas, patience }) }
+  asking (): Promise<string> { return this.#promised({ kind: 'asking' }) }
+
+  /** CLIENT INFO, or CLIENT KILL ID … ADDR … */
+  call (command: 'CLIENT', what: 'INFO' | 'KILL', ...[, id, , address]: string[]): Promise<unknown> {
+    return this.#promised(what === 'INFO' ? { kind: 'who' } : { kind: 'kill', who: `id=${id} addr=${address}` })
+  }
+
+  disconnect (reconnect = false): void {
+    this.#ended = !reconnect
+    this.#world.tell(`${this.process.name} hangs up`)
+    // The other end closes when it has read what was sent, unless it stands still: then it is left after 2 s (ioredis).
+    const session = this.#session
+    this.stream.alive = false
+    this.#after(2 * this.#world.latency(), () => { if (session === this.#session) this.#close(false) })
+  }
+
+  #promised<T> (command: Command): Promise<T> {
+    return new Promise((resolve, reject) => this.ask(command, { resolve, reject }))
+  }
+
+  ask (command: Command, asked: Asked): void {
+    if (this.status !== 'ready' || !this.stream.alive) asked.reject(new Error('Stream isn\'t writeable and enableOfflineQueue options is false'))
+    else this.#write(command, asked)
+  }
+
+  #write (command: Command, asked: Asked): void {
+    this.#asked.push(asked)
+    this.#unsent.push(command)
+    // A byte stands for a command: what the lane makes of a tick's writes shows in how many come at once.
+    this.stream.write('.')
+    this.#silence ??= this.#after(silence, () => this.#close(this.#world.random.chance(0.5)))
+  }
+
+  #connect (): void {
+    const server = this.#find()
+    const refused = server === null || !server.up
+    if (refused || this.#world.random.chance(0.02)) {
+      this.#after(refused ? this.#world.latency() : connectPatience, () => this.#close(true))
+      return
+    }
+    const session = this.#session = server.accept(this)
+    const stream = this.stream = {
+      alive: true,
+      write: (pieces: string | Buffer, then?: () => void) => {
+        if (stream.alive) session.send(this.#unsent.splice(0, pieces.length))
+        then?.()
+        return true
+      },
+    }
+    this.status = 'connect'
+    this.#check(session)
+  }
+
+  /** The ready check. */
+  #check (session: Session): void {
+    this.#write({ kind: 'info' }, {
+      resolve: ({ loading, role }: { loading: boolean, role: string }) => {
+        if (loading) this.#after(50, () => { if (session === this.#session) this.#check(session) })
+        else if (this.#mastersOnly && role !== 'master') this.disconnect(true)
+        else this.#ready()
+      },
+      reject () {},
+    })
+  }
+
+  #ready (): void {
+    this.status = 'ready'
+    this.#attempts = 0
+    queueMicrotask(() => this.emit('ready'))
+  }
+
+  /** Replies of a session, that get here at this moment. */
+  receive (moment: number, session: Session, replies: unknown[]): void {
+    this.#world.time.at(moment, this.process, () => {
+      if (session !== this.#session) return
+      if (this.#silence !== undefined) this.#silence.over = true
+      this.#silence = undefined
+      for (const reply of replies) {
+        const asked = this.#asked.shift() as Asked
+        if (reply instanceof Error) asked.reject(reply)
+        else asked.resolve(reply as never)
+      }
+      if (this.#asked.length > 0) this.#silence ??= this.#after(silence, () => this.#close(this.#world.random.chance(0.5)))
+    })
+  }
+
+  /** The server has closed a session; that gets here at this moment. */
+  end (moment: number, session: Session): void {
+    this.#world.time.at(moment, this.process, () => { if (session === this.#session) this.#close(true) })
+  }
+
+  /** Cut. @param reset is what is on its way to the server lost as well? */
+  break (reset: boolean): void {
+    if (this.#session !== null) this.#close(reset)
+  }
+
+  /** Is it connected to this one? */
+  isTo (server: Server): boolean {
+    return this.#session !== null && this.#session.server === server
+  }
+
+  #close (reset: boolean): void {
+    this.#world.tell(`${this.process.name} lost its connection`)
+    this.#session?.clientLeft(reset)
+    this.#session = null
+    if (this.stream !== undefined) this.stream.alive = false
+    if (this.#silence !== undefined) this.#silence.over = true
+    this.#silence = undefined
+    this.status = 'reconnecting'
+    queueMicrotask(() => this.emit('close'))
+    if (this.#ended) this.status = 'end'
+    else this.#after(retryDelay(++this.#attempts), () => this.#connect())
+    const asked = this.#asked
+    this.#asked = []
+    this.#unsent = []
+    for (const one of asked) one.reject(new Error('Reached the max retries per request limit (which is 0).'))
+  }
+
+  #after (milliseconds: number, run: () => void): Task {
+    return this.#world.time.after(milliseconds, this.process, run)
+  }
+}

@@ -1,0 +1,59 @@
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Stage } from '../scenario.ts'
+import type { Share, Told } from './worker.ts'
+
+const worker = fileURLToPath(new URL('worker.ts', import.meta.url))
+
+/** What came of many seeds. */
+export interface Tally {
+  seeds: number
+  operations: number
+  acknowledged: number
+  /** Those that broke something, by seed. */
+  broken: Map<number, string[]>
+}
+
+/**
+ * Simulates the seeds from one up to, and not with, another, on so many processes.
+ * It ends early once `most` of them broke something.
+ */
+export async function simulateMany (t: Stage, from: number, to: number, { most = 20, processes = 2 }: { most?: number, processes?: number } = {}): Promise<Tally> {
+  const tally: Tally = { seeds: 0, operations: 0, acknowledged: 0, broken: new Map() }
+  const children: ChildProcess[] = []
+  t.teardown(() => { for (const child of children) child.kill() })
+  let next = from
+  const began = performance.now()
+  let told = began
+  const shareOf = (): Share | null => {
+    if (next >= to || tally.broken.size >= most) return null
+    const share = { from: next, to: Math.min(to, next + 1000) }
+    next = share.to
+    return share
+  }
+  await Promise.all(Array.from({ length: processes }, () => new Promise<void>((resolve, reject) => {
+    const child = fork(worker, { execArgv: ['--import=tsx'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    children.push(child)
+    const goOn = () => {
+      const share = shareOf()
+      if (share === null) child.disconnect()
+      else child.send(share)
+    }
+    child.on('message', ({ share, operations, acknowledged, broken }: Told) => {
+      tally.seeds += share.to - share.from
+      tally.operations += operations
+      tally.acknowledged += acknowledged
+      for (const [seed, violations] of broken) tally.broken.set(seed, violations)
+      if (performance.now() - told > 10_000) {
+        told = performance.now()
+        t.comment(`simulation: ${tally.seeds} seeds in ${((told - began) / 1000).toFixed(0)} s, ${tally.broken.size} with violations`)
+      }
+      goOn()
+    })
+    child.on('error', reject)
+    child.on('exit', code => code === 0 ? resolve() : reject(new Error(`a simulating process ended with ${code}`)))
+    goOn()
+  })))
+  return tally
+}

@@ -1,0 +1,159 @@
+import type { ScriptName } from '../../../src/store/scripts.ts'
+import type { Database, Hash } from './database.ts'
+
+/**
+ * The scripts that move handoffs, as lua/ says what they do, on a Database. test/faults/simulation.test.ts runs both side by
+ * side on a real Redis and compares every reply and all that is left.
+ */
+
+export type Argument = string | Buffer
+/** As RESP2 gives it; texts are strings where nobody minds, tags are bytes. */
+export type Reply = Array<Buffer | string | number | null>
+/** @param now the server's clock in whole milliseconds */
+export type Script = (db: Database, now: number, keys: readonly string[], args: readonly Argument[]) => Reply
+export type Modelled = Extract<ScriptName, 'pass' | 'catch' | 'done' | 'status' | 'approve' | 'reject' | 'sweep'>
+
+const tagBytes = new Map<string, Buffer>()
+
+function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): Reply {
+  let bytes = tagBytes.get(tag)
+  if (bytes === undefined) tagBytes.set(tag, bytes = Buffer.from(tag))
+  return [bytes, ...rest]
+}
+
+export const scripts: Readonly<Record<Modelled, Script>> = {
+  pass (db, now, keys, args) {
+    const [key, due, waiting] = keys as [string, string, string | undefined]
+    const [deadline, token, passedBy, expiresIn, retention, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
+    const payload = args[7] as Buffer
+    if (now > Number(deadline)) return tagged('late')
+    const before = db.hash(key)
+    if (before !== undefined) {
+      const [, , created, expires, , madeBy] = before.s.split(' ')
+      return madeBy === token ? tagged('replayed', Number(created), Number(expires)) : tagged('reused')
+    }
+    const expires = now + Number(expiresIn)
+    const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
+    const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
+    db.set(key, waiting === undefined ? hash : { ...hash, t: payload.subarray(7, 7 + Number(taskLength)) })
+    db.add(due, expires, member)
+    if (waiting !== undefined) db.add(waiting, now, member)
+    return tagged('passed', now, expires)
+  },
+
+  catch (db, now, keys, args) {
+    const [key, due] = keys as [string, string]
+    const [deadline, token, agent, workTtl, retention, member] = args as string[] as [string, string, string, string, string, string]
+    if (now > Number(deadline)) return tagged('late')
+    const hash = db.hash(key)
+    if (hash === undefined) return tagged('not_found')
+    const [status, approval, created, expires, passedBy, passToken, , workDeadline, by, madeBy] = hash.s.split(' ') as [string, ...string[]]
+    if (status === 'caught') {
+      if (now >= Number(workDeadline)) return tagged('expired')
+      if (by !== agent || madeBy !== token) return tagged('already_caught')
+      return tagged('replayed', Number(created), hash.p ?? null, hash.d ?? null)
+    }
+    if (status === 'done') return tagged('already_done')
+    if (status !== 'pending') return tagged(status)
+    if (now >= Number(expires)) return tagged('expired')
+    if (approval === 'waiting') return tagged('approval_required', Number(expires) - now)
+    const until = now + Number(workTtl)
+    const s = `caught ${approval} ${created} ${expires} ${passedBy} ${passToken} ${now} ${until} ${agent} ${token}`
+    db.set(key, { ...hash, s, expires: until + Number(retention) })
+    db.add(due, until, member)
+    return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null)
+  },
+
+  done (db, now, keys, args) {
+    const [key, due] = keys as [string, string]
+    const [deadline, token, agent, retention, member] = args as string[] as [string, string, string, string, string]
+    const result = args[5] as Buffer
+    if (now > Number(deadline)) return tagged('late')
+    const hash = db.hash(key)
+    if (hash === undefined) return tagged('not_found')
+    const [status, , , expires, , , , workDeadline, by, , completed, madeBy] = hash.s.split(' ')
+    if (status === 'pending') return tagged(now >= Number(expires) ? 'expired' : 'not_caught')
+    if (status === 'expired' || status === 'rejected') return tagged(status)
+    if (status === 'caught' && now >= Number(workDeadline)) return tagged('expired')
+    if (by !== agent) return tagged('not_the_catcher')
+    if (status === 'done') return tagged(madeBy === token ? 'replayed' : 'already_done', Number(completed))
+    const { p, ...kept } = hash
+    db.set(key, { ...kept, s: `done${hash.s.slice(6)} ${now} ${token}`, ...result.length > 0 && { r: result }, expires: now + Number(retention) })
+    db.remove(due, member)
+    return tagged('done', now)
+  },
+
+  status (db, now, keys) {
+    const hash = db.hash(keys[0] as string)
+    return hash === undefined ? tagged('not_found') : tagged('found', now, hash.s, hash.r ?? null, hash.d ?? null)
+  },
+
+  approve (db, now, keys, args) {
+    const [key, waiting] = keys as [string, string]
+    const [deadline, token, by, member, note] = args as [string, string, string, string, Argument]
+    const hash = db.hash(key)
+    const refusal = refuseDecision(hash, now, { deadline, token, by })
+    if (refusal !== null) return refusal
+    const { t, ...kept } = hash as Hash
+    db.set(key, { ...kept, s: `pending approved${kept.s.slice('pending waiting'.length)}`, d: `${now} ${by} ${token} ${note}` })
+    db.remove(waiting, member)
+    return tagged('approved', now)
+  },
+
+  reject (db, now, keys, args) {
+    const [key, waiting, due] = keys as [string, string, string]
+    const [deadline, token, by, retention, member, note] = args as [string, string, string, string, string, Argument]
+    const hash = db.hash(key)
+    const refusal = refuseDecision(hash, now, { deadline, token, by })
+    if (refusal !== null) return refusal
+    const { t, ...kept } = hash as Hash
+    const s = `rejected rejected${kept.s.slice('pending waiting'.length)}`
+    db.set(key, { ...kept, s, d: `${now} ${by} ${token} ${note}`, expires: now + Number(retention) })
+    db.remove(waiting, member)
+    db.remove(due, member)
+    return tagged('rejected', now)
+  },
+
+  sweep (db, now, keys, args) {
+    const due = keys[0] as string
+    const [deadline, prefix, limit] = args as [string, string, string]
+    if (now > Number(deadline)) return tagged('late')
+    const over = [...db.sorted(due)].filter(([, score]) => score <= now)
+    over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
+    const expired = over.filter(([member]) => sweepOne(db, now, due, prefix, member)).length
+    return tagged('swept', over.length, expired)
+  },
+}
+
+/** Why it can't be decided; null where it can. */
+function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by }: { deadline: string, token: string, by: string }): Reply | null {
+  if (now > Number(deadline)) return tagged('late')
+  if (hash === undefined) return tagged('not_found')
+  const [status, approval, , expires, passedBy] = hash.s.split(' ')
+  if (approval === 'none') return tagged('no_approval_required')
+  if (hash.d !== undefined) {
+    const [decided, , madeBy] = hash.d.split(' ')
+    return madeBy === token ? tagged('replayed', Number(decided)) : tagged('already_decided', now, hash.s, hash.d)
+  }
+  if (status === 'expired' || now >= Number(expires)) return tagged('expired')
+  return passedBy === by ? tagged('self_approval') : null
+}
+
+/** @returns whether it expired by this */
+function sweepOne (db: Database, now: number, due: string, prefix: string, member: string): boolean {
+  const key = `${prefix}h:${member}`
+  const hash = db.hash(key)
+  const [status = '', approval, , expires, , , , workDeadline] = hash?.s.split(' ') ?? []
+  const deadline = status === 'pending' ? expires : status === 'caught' ? workDeadline : undefined
+  if (deadline !== undefined && Number(deadline) > now) {
+    db.add(due, Number(deadline), member)
+    return false
+  }
+  if (hash !== undefined && deadline !== undefined) {
+    const { p, t, ...kept } = hash
+    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}` })
+  }
+  db.remove(due, member)
+  if (hash === undefined || approval === 'waiting') db.remove(`${prefix}w:${member.split(':', 1)[0]}`, member)
+  return deadline !== undefined
+}

@@ -1,0 +1,176 @@
+import type { Value } from './database.ts'
+import { Database } from './database.ts'
+import type { Link } from './link.ts'
+import type { Argument, Modelled } from './scripts.ts'
+import { Session } from './session.ts'
+import { epoch } from './time.ts'
+import type { World } from './world.ts'
+import type { Connection } from './connection.ts'
+
+/** What a connection asks. `barrier` is the script that a group writes with, `info` the ready check. */
+export type Command =
+  { kind: 'script', name: Modelled, writes: boolean, withSource: boolean, keys: readonly string[], args: readonly Argument[] } |
+  { kind: 'barrier', key: string } | { kind: 'wait', replicas: number, patience: number } | { kind: 'kill', who: string } |
+  { kind: 'time' | 'info' | 'asking' | 'who' }
+
+export class ReplyError extends Error {
+  override name = 'ReplyError'
+}
+
+/** Refuses what needs other keys than this server has; null where it has them. */
+export type Route = (keys: readonly string[], asking: boolean) => ReplyError | null
+
+/** One redis-server: executes one command after another, writes its log before it answers, sends it to its replicas. */
+export class Server {
+  readonly name: string
+  readonly world: World
+  /** Its clock against the true one, in milliseconds. */
+  skew: number
+  db = new Database()
+  up = true
+  pausedUntil = 0
+  /** Whose replica it is; null for a master. */
+  master: Server | null = null
+  readonly links = new Set<Link>()
+  readonly sessions = new Set<Session>()
+  /** How many connections it has had since it was started. */
+  accepted = 0
+  /** Scripts that it knows. */
+  readonly known = new Set<string>()
+  loadingUntil = 0
+  full = false
+  /** It dies when it next wrote something and before that is on disk. */
+  doomed = false
+  route: Route = () => null
+
+  constructor (world: World, name: string, skew: number) {
+    this.world = world
+    this.name = name
+    this.skew = skew
+  }
+
+  get clock (): number {
+    return epoch + this.world.time.now + this.skew
+  }
+
+  accept (connection: Connection): Session {
+    const session = new Session(this, connection)
+    this.sessions.add(session)
+    return session
+  }
+
+  /** What reaches it while it stands still is done when it goes on, in the order of arrival; what reaches a dead one is lost. */
+  whenAwake (run: () => void): void {
+    if (!this.up) return
+    if (this.isPaused) this.world.at(this.pausedUntil, () => this.whenAwake(run))
+    else run()
+  }
+
+  /** Carries out what came in one piece, and writes it to disk before anybody is answered. @returns whether it survived that */
+  durably (run: () => void): boolean {
+    if (!this.doomed) {
+      run()
+      return true
+    }
+    const before = this.db.copy()
+    run()
+    if (this.db.log.length === before.log.length) return true
+    this.db = before
+    this.crash()
+    return false
+  }
+
+  execute (command: Exclude<Command, { kind: 'wait' | 'asking' | 'who' | 'kill' }>, asking: boolean): unknown {
+    switch (command.kind) {
+      case 'time': return [String(Math.floor(this.clock / 1000)), String(Math.floor(this.clock % 1000 * 1000))]
+      case 'info': return { loading: this.#isLoading(), role: this.master === null ? 'master' : 'slave' }
+      case 'barrier': return this.#refusal([command.key], true, asking) ?? this.#set(command.key, '')
+      case 'script': return this.#runScript(command, asking)
+    }
+  }
+
+  #runScript ({ name, writes, withSource, keys, args }: Command & { kind: 'script' }, asking: boolean): unknown {
+    if (!withSource && !this.known.has(name)) return new ReplyError('NOSCRIPT No matching script.')
+    const refusal = this.#refusal(keys, writes, asking)
+    if (refusal !== null) return refusal
+    this.known.add(name)
+    if (name === 'pass' && this.full) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
+    const reply = this.world.scripts[name](this.db, Math.floor(this.clock), keys, args)
+    if (this.world.trace !== null) this.world.tell(`${this.name} ${name} ${args.map(String).join(' ')} -> ${reply.map(String).join(' ')}`)
+    return reply
+  }
+
+  #refusal (keys: readonly string[], writes: boolean, asking: boolean): ReplyError | null {
+    if (this.#isLoading()) return new ReplyError('LOADING Redis is loading the dataset in memory')
+    const elsewhere = this.route(keys, asking)
+    if (elsewhere !== null) return elsewhere
+    return writes && this.master !== null ? new ReplyError('READONLY You can\'t write against a read only replica.') : null
+  }
+
+  #isLoading (): boolean {
+    return this.loadingUntil > this.world.time.now
+  }
+
+  #set (key: string, value: Value): null {
+    this.db.set(key, value)
+    return null
+  }
+
+  /** Sends replicas what they don't have. */
+  replicate (): void {
+    for (const link of this.links) link.send()
+  }
+
+  /** Replicas have acknowledged more. */
+  acknowledged (): void {
+    for (const session of this.sessions) session.lookAround()
+  }
+
+  /** How many replicas have so much of the log. */
+  countHaving (offset: number): number {
+    let count = 0
+    for (const link of this.links) if (link.acknowledged >= offset) count++
+    return count
+  }
+
+  get isPaused (): boolean {
+    return this.pausedUntil > this.world.time.now
+  }
+
+  /** Once at a time, so that what waits for its end stays in order. */
+  pause (milliseconds: number): void {
+    if (this.isPaused || !this.up) return
+    this.world.tell(`${this.name} stands still for ${milliseconds.toFixed(0)} ms`)
+    this.pausedUntil = this.world.time.now + milliseconds
+  }
+
+  /** kill -9: what was written and not answered yet is on disk or not; what was answered is. */
+  crash (): void {
+    this.world.tell(`${this.name} dies`)
+    this.up = false
+    this.doomed = false
+    this.pausedUntil = 0
+    for (const link of this.links) link.close()
+    this.hangUpAll()
+  }
+
+  restart (): void {
+    this.world.tell(`${this.name} is back`)
+    this.up = true
+    this.known.clear()
+    this.accepted = 0
+    this.loadingUntil = this.world.time.now + (this.world.random.chance(0.5) ? 80 * this.world.random.next() : 0)
+  }
+
+  /** CLIENT KILL: what that connection has sent is thrown away, arrived or not. @returns how many that were */
+  hangUpOn (who: string): number {
+    const meant = [...this.sessions].filter(session => session.who === who)
+    for (const session of meant) session.hangUp()
+    return meant.length
+  }
+
+  /** Ends all its connections, as an end of its process or a change of its role does. */
+  hangUpAll (): void {
+    for (const session of this.sessions) session.hangUp()
+  }
+}

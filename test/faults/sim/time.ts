@@ -1,0 +1,127 @@
+/** Time that only passes when nothing is left to do at a moment: timers, immediates and clocks of everything in a simulation. */
+
+/** Whose code runs. Each has a monotonic clock of its own, can stand still for a while, and can die. */
+export interface Process { readonly name: string, readonly skew: number, pausedUntil: number, dead: boolean }
+
+/** Where time begins, in milliseconds since 1970. */
+export const epoch = Date.UTC(2030, 0, 1)
+
+export class Task {
+  at: number
+  readonly order: number
+  readonly process: Process
+  readonly run: () => void
+  /** Again after so many milliseconds; 0 for once. */
+  readonly every: number
+  over = false
+
+  constructor (at: number, order: number, process: Process, run: () => void, every: number) {
+    this.at = at
+    this.order = order
+    this.process = process
+    this.run = run
+    this.every = every
+  }
+
+  unref (): this { return this }
+}
+
+/** More immediates than this at one moment are a loop that waits for something by asking for it. */
+const turnsAtOnce = 200
+
+/** All there is to do, soonest first. */
+export class Time {
+  /** Milliseconds since `epoch`, with fractions. */
+  now = 0
+  process: Process
+  /** A binary heap: each before both at 2i + 1 and 2i + 2. */
+  readonly #tasks: Task[] = []
+  readonly #immediates: Task[] = []
+  #order = 0
+  #turns = 0
+  /** Did an event loop go round and round with nothing happening? Then time goes on regardless. */
+  spun = false
+
+  constructor (outside: Process) {
+    this.process = outside
+  }
+
+  after (milliseconds: number, process: Process, run: () => void, every = 0): Task {
+    return this.at(this.now + milliseconds, process, run, every)
+  }
+
+  /** Of what is put at the same moment the first comes first. */
+  at (moment: number, process: Process, run: () => void, every = 0): Task {
+    const task = new Task(moment, this.#order++, process, run, every)
+    this.#push(task)
+    return task
+  }
+
+  /** Once nothing more happens at this moment: what arrives at one moment is one tick of an event loop. */
+  immediately (run: () => void): void {
+    this.#immediates.push(new Task(this.now, 0, this.process, run, 0))
+  }
+
+  /** Does what comes next. @returns false when there is nothing */
+  step (): boolean {
+    const next = this.#tasks[0]
+    if (this.#immediates.length > 0 && (next === undefined || next.at > this.now) && this.#turns++ < turnsAtOnce) {
+      this.#run(this.#immediates.shift() as Task)
+      return true
+    }
+    if (next === undefined) return false
+    if (this.#turns > turnsAtOnce) this.spun = true
+    this.#turns = 0
+    this.#pop()
+    if (next.over) return true
+    if (next.at > this.now) this.now = next.at
+    if (next.process.pausedUntil > this.now) {
+      next.at = next.process.pausedUntil
+      this.#push(next)
+      return true
+    }
+    this.#run(next)
+    if (next.every > 0 && !next.over && !next.process.dead) {
+      next.at = this.now + next.every
+      this.#push(next)
+    }
+    return true
+  }
+
+  #run (task: Task): void {
+    if (task.process.dead) return
+    this.process = task.process
+    task.run()
+  }
+
+  #push (task: Task): void {
+    const tasks = this.#tasks
+    let at = tasks.length
+    while (at > 0) {
+      const above = (at - 1) >> 1
+      if (!isBefore(task, tasks[above] as Task)) break
+      tasks[at] = tasks[above] as Task
+      at = above
+    }
+    tasks[at] = task
+  }
+
+  #pop (): void {
+    const tasks = this.#tasks
+    const last = tasks.pop() as Task
+    const { length } = tasks
+    if (length === 0) return
+    let at = 0
+    for (let below = 1; below < length; below = 2 * at + 1) {
+      if (below + 1 < length && isBefore(tasks[below + 1] as Task, tasks[below] as Task)) below++
+      if (!isBefore(tasks[below] as Task, last)) break
+      tasks[at] = tasks[below] as Task
+      at = below
+    }
+    tasks[at] = last
+  }
+}
+
+function isBefore (one: Task, other: Task): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order)
+}

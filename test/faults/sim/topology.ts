@@ -1,0 +1,104 @@
+import { EventEmitter } from 'node:events'
+import type { Master, Masters } from '../../../src/store/masters.ts'
+import { tags } from '../../../src/handoff/id.ts'
+import { Connection } from './connection.ts'
+import { Server } from './server.ts'
+import type { Process } from './time.ts'
+import type { World } from './world.ts'
+
+/** Servers, how a service finds its way among them, and what can go wrong with them. */
+export interface Topology {
+  readonly servers: readonly Server[]
+  /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
+  readonly replicas: number
+  /** Of the partitions that are used. */
+  readonly tags: readonly string[]
+  readonly connections: Connection[]
+  mastersFor (process: Process): Masters
+  /** What can happen, one at a time or together. */
+  readonly faults: ReadonlyArray<() => void>
+  /** Has all that went wrong come to its end? */
+  isWell (): boolean
+  /** Those that have the truth now. */
+  masters (): readonly Server[]
+}
+
+/** Servers' clocks are this far from the true one at most, in milliseconds. */
+export const clockSpread = 20
+
+export function newServer (world: World, name: string): Server {
+  return new Server(world, name, clockSpread * (2 * world.random.next() - 1))
+}
+
+export const someTags = [tags[0] as string, tags[700] as string] as const
+
+/** A master as a service sees it; nobody listens here. */
+export function seenBy (topology: Pick<Topology, 'connections'>, connection: Connection, itsTags: readonly string[]): Master {
+  topology.connections.push(connection)
+  return { calls: connection as never, notices: new EventEmitter() as never, tags: itsTags }
+}
+
+/** As src/store/masters.ts has OneMaster. */
+export function oneMaster (master: Master): Masters {
+  return { of: () => master, all: () => [master], each: listener => listener(master), onChange () {}, doubt () {}, toldBy: () => undefined, close () {} }
+}
+
+/** What any server may suffer. */
+export function commonFaults (world: World, servers: readonly Server[]): Array<() => void> {
+  const { random } = world
+  return [
+    () => {
+      const server = random.pick(servers)
+      world.tell(`${server.name} forgets its scripts`)
+      server.known.clear()
+    },
+    () => {
+      const server = random.pick(servers)
+      server.skew = clockSpread * (2 * random.next() - 1)
+      world.tell(`${server.name} has its clock set to ${server.skew.toFixed(1)}`)
+    },
+    () => {
+      const server = random.pick(servers)
+      server.full = true
+      world.tell(`${server.name} is full`)
+      world.after(400 * random.next(), () => { server.full = false })
+    },
+  ]
+}
+
+/** One server that writes to disk what it acknowledges. */
+export function alone (world: World): Topology {
+  const { random } = world
+  const server = newServer(world, 'redis')
+  const topology = { connections: [] as Connection[] }
+  const dies = () => {
+    world.after(random.chance(0.3) ? 2500 * random.next() : 300 * random.next(), () => server.restart())
+  }
+  return {
+    ...topology,
+    servers: [server],
+    replicas: 0,
+    tags: someTags,
+    mastersFor: process => oneMaster(seenBy(topology, new Connection(world, process, () => server, false), someTags)),
+    faults: [
+      ...commonFaults(world, [server]),
+      () => server.pause(random.chance(0.5) ? 4000 * random.next() : 300 * random.next()),
+      () => {
+        if (!server.up) return
+        server.crash()
+        dies()
+      },
+      () => {
+        if (!server.up || server.doomed) return
+        server.doomed = true
+        const look = () => {
+          if (server.up && server.doomed) world.after(20, look)
+          else if (!server.up) dies()
+        }
+        look()
+      },
+    ],
+    isWell: () => server.up && !server.isPaused,
+    masters: () => [server],
+  }
+}

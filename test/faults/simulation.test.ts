@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import t from 'tap'
+import { Keys } from '../../src/store/keys.ts'
+import { dump, run } from './sim/beside.ts'
+import { Database } from './sim/database.ts'
+import { simulateMany } from './sim/crowd.ts'
+import { mutations } from './sim/mutations.ts'
+import { simulate } from './sim/run.ts'
+import type { Mutation } from './sim/world.ts'
+import { testStore } from '../helpers/redis.ts'
+import { Random } from './random.ts'
+
+const seeds = 10_000
+
+/** The first seed that shows it, and how. */
+async function firstBroken (mutation: Mutation): Promise<string | null> {
+  for (let seed = 0; seed < 60_000; seed++) {
+    const { violations } = await simulate(seed, mutation)
+    const broken = violations.find(violation => /^I\d /.test(violation))
+    if (broken !== undefined) return `seed ${seed}, ${broken.split('\n', 1)[0]}`
+  }
+  return null
+}
+
+t.test(`${seeds} seeds: nothing that was acknowledged is lost, and every answer can be explained`, async t => {
+  const { seeds: simulated, acknowledged, broken } = await simulateMany(t, 0, seeds)
+  t.equal(simulated, seeds)
+  t.ok(acknowledged > 5 * seeds, `${acknowledged} operations were acknowledged`)
+  t.strictSame([...broken.values()].flat(), [], `seeds ${[...broken.keys()].join(', ')}: SEED=n npm run test:faults -- simulation`)
+})
+
+t.test('the same seed is the same run', async t => {
+  const hashOf = async (seed: number) => {
+    const trace: string[] = []
+    await simulate(seed, null, trace)
+    t.ok(trace.length > 10)
+    return createHash('sha256').update(trace.join('\n')).digest('hex')
+  }
+  for (let seed = 0; seed < 100; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
+})
+
+t.test('what is wrong on purpose is found', async t => {
+  for (const mutation of mutations) {
+    const found = await firstBroken(mutation)
+    t.ok(found, `${mutation.name}: ${found}`)
+  }
+})
+
+t.test('the modelled scripts do what the real ones do', async t => {
+  const { redis, prefix } = await testStore(t)
+  const keys = new Keys(prefix)
+  const outcomes = new Set<string>()
+  for (let seed = 0; seed < 150; seed++) {
+    const random = new Random(seed)
+    const db = new Database()
+    const on = { redis, keys, tag: `t${seed}` }
+    // Far ahead: Redis's own key expiry, which goes by the true clock, must not come between.
+    let now = Date.UTC(2100, 0, 1)
+    for (let step = 0; step < 40; step++) {
+      // Often just when something is due: a deadline is over from its millisecond on.
+      const [due] = [...db.sorted(keys.due(on.tag)).values()].filter(score => score >= now).sort()
+      now = due !== undefined && random.chance(0.06) ? due : now + random.pick([0, 1, 40, 300, 700])
+      const { real, modelled, asking } = await run(on, db, now, random)
+      outcomes.add(`${asking.name} ${modelled[0]}`)
+      // Thousands of them: only what differs is worth a line.
+      if (!isDeepStrictEqual(modelled, real)) return t.strictSame(modelled, real, `seed ${seed}, step ${step}: ${JSON.stringify(asking)}`)
+    }
+    t.strictSame(await dump(db), await dump(on), `seed ${seed}: what is left`)
+  }
+  t.ok(outcomes.size >= 42, `${outcomes.size} outcomes: ${[...outcomes].sort().join(', ')}`)
+})
