@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Asking } from './asking.ts'
 import type { AskingOptions, Counts } from './asking.ts'
+import { clock } from './history.ts'
 import type { History, Track } from './history.ts'
 import { Job } from './jobs.ts'
 import type { JobKind } from './jobs.ts'
@@ -19,11 +21,14 @@ export interface LoadOptions extends AskingOptions {
   /** Shares of handoffs that a person decides on, and that expire while they are asked for. */
   human?: number
   brief?: number
+  /** Handoffs begun a second at the most; as many as are answered when left out. */
+  perSecond?: number
 }
 
 /** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
 export async function runAgents (options: LoadOptions): Promise<Counts> {
-  const { agents, seed, until, human = 0.1, brief = 0.03 } = options
+  const { agents, seed, until, human = 0.1, brief = 0.03, perSecond = Infinity } = options
+  const began = clock()
   const isOver = typeof until === 'function' ? until : () => until.aborted
   const asking = new Asking(options)
   const waiting = new Set<Promise<void>>()
@@ -39,6 +44,8 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   async function work (): Promise<void> {
     while (!isOver()) {
       const number = asking.counts.handoffs++
+      const early = began + number * 1000 / perSecond - clock()
+      if (early > 1) await sleep(early)
       const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
       const draw = random.next()
       const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'

@@ -24,6 +24,8 @@ export interface Trial {
   prefix?: string
   /** The share of handoffs that expire while they are asked for; as the load has it otherwise. */
   brief?: number
+  /** Handoffs begun a second at the most. */
+  perSecond?: number
 }
 
 /** What trials came to, all together. */

@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomToken } from '../../src/handoff/id.ts'
+import { randomToken, tags } from '../../src/handoff/id.ts'
+import { parseRedisUrl } from '../../src/redis-url.ts'
+import type { Sentinels } from '../../src/redis-url.ts'
 import type { Place } from '../../src/store/handoffs.ts'
 import { Unavailable, callBudget } from '../../src/store/lanes.ts'
+import { OneMaster } from '../../src/store/masters.ts'
 import type { Store } from '../../src/store/store.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
-import { fleetStore } from '../helpers/redis.ts'
+import { fleetStore, quiet } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** Agents who pass and catch on and on; what was acknowledged is kept. */
@@ -143,3 +146,19 @@ async function listen (store: Store) {
     },
   }
 }
+
+t.test('a switch that is heard of while it connects anew is not the end', async t => {
+  const { url } = await startSentinelFleet(t)
+  const masters = new OneMaster(parseRedisUrl(url) as Sentinels, tags, quiet)
+  t.teardown(() => masters.close())
+  const { calls } = masters.of()
+  await until(() => calls.status === 'ready')
+  // ioredis's own: what hears of switches for the connection that breaks, while the Sentinels are asked for the next.
+  const detector = () => (calls as unknown as { connector: { failoverDetector: { disconnect (): void } | null } }).connector.failoverDetector
+  await until(detector)
+  calls.once('connecting', () => setImmediate(() => detector()!.disconnect()))
+  let ended = false
+  calls.once('end', () => { ended = true })
+  calls.stream.destroy()
+  await until(() => ended && calls.status === 'ready')
+})

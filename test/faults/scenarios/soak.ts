@@ -10,6 +10,8 @@ import { Tally, runTrial } from '../trial.ts'
 
 const minutesInFull = 30
 const replicas = 3
+/** Handoffs a second, some seven requests each: as much in every minute, or what lies about would say nothing. */
+const perSecond = 120
 /** Seconds that what is finished stays: shorter than the warm-up, so that as much goes as comes after it. */
 const retention = 120
 /** Of the first value measured after the warm-up. */
@@ -36,7 +38,8 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   for (let minute = 0; minute < minutes; minute++) {
     await runTrial(t, {
       urls: services.map(({ url }) => url),
-      agents: 6,
+      agents: 24,
+      perSecond,
       seed: 1000 + minute,
       brief: 0.3,
       faults: () => sleep(60_000 * Math.min(1, minutesInFull * scale)),
@@ -52,7 +55,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   }
   const [services1, redis1] = [growth('services'), growth('redis')]
   return {
-    load: `${minutes} minutes, ${tally.counts.requests} operations, ${replicas} replicas, 3 in 10 handoffs left to expire`,
+    load: `${minutes} minutes, ${tally.counts.requests} operations (${perSecond} handoffs a second), ${replicas} replicas, 3 in 10 handoffs left to expire`,
     result: `services ${percent(services1)}, Redis ${percent(redis1)} after warm-up (${describe(settled.at(-1)!)} in the end); ${tally.violations.length} violations`,
     held: services1 <= allowed && redis1 <= allowed && tally.violations.length === 0,
   }
