@@ -52,10 +52,10 @@ function answer (response: ServerResponse, status: number, body: object): true {
 const all = (history: History) => [...history.tracks.values()].flatMap(({ operations }) => operations)
 
 t.test('a sound service under load', async t => {
-  const { counts, history, violations } = await round(t, 400, 0.05)
+  const { counts, history, violations } = await round(t, 1500, 0.05)
   t.strictSame(violations.map(describe), [])
-  t.equal(counts.handoffs, 400)
-  t.equal(history.tracks.size, 400)
+  t.equal(counts.handoffs, 1500)
+  t.equal(history.tracks.size, 1500)
   t.match(counts, { unanswered: 0, unavailable: 0, givenUp: 0 })
 
   const seen = new Map<string, number>()

@@ -14,7 +14,7 @@ export interface Result extends Outcome, Pick<Scenario, 'name' | 'fault' | 'goal
 
 const kept = new URL('results.json', import.meta.url)
 const readme = new URL('../../README.md', import.meta.url)
-const place = /(<!-- faults -->\n)[^]*?(\n<!-- \/faults -->)/
+const place = /(<!-- faults -->\n)[^]*?(<!-- \/faults -->)/
 
 export function resultTable (results: readonly Result[]): string {
   return markdownTable(['fault', 'load', 'goal', 'measured', 'held'],
@@ -36,5 +36,5 @@ export async function keepResults (results: readonly Result[]): Promise<void> {
 
 /** The README with the table of these results. */
 export function withTable (text: string, results: readonly Result[]): string {
-  return text.replace(place, (whole, start: string, end: string) => `${start}${resultTable(results).trimEnd()}${end}`)
+  return text.replace(place, (whole, start: string, end: string) => `${start}${resultTable(results)}${end}`)
 }
