@@ -115,7 +115,7 @@ t.test('with a REDIS_URL several run side by side, and none invents a key', asyn
 })
 
 t.test('a wrong setting stops the start with one line', async t => {
-  for (const [env, says] of [[{ PORT: 'abc' }, /^PORT: /m], [{ DURABILITY: 'replicas:1' }, /^DURABILITY: /m], [{ API_KEYS: 'a:b' }, /^API_KEYS: /m]] as const) {
+  for (const [env, says] of [[{ PORT: 'abc' }, /^PORT: /m], [{ DURABILITY: 'replicas:x' }, /^DURABILITY: /m], [{ REDIS_URL: 'redis+sentinel://h' }, /^REDIS_URL: /m], [{ API_KEYS: 'a:b' }, /^API_KEYS: /m]] as const) {
     const refused = await npmStart(t, env).catch((error: Error) => error.message)
     t.match(refused, says)
     t.match(refused, /^ended \(1\): /)
