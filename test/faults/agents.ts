@@ -21,6 +21,8 @@ export interface LoadOptions extends AskingOptions {
   /** Shares of handoffs that a person decides on, and that expire while they are asked for. */
   human?: number
   brief?: number
+  /** Seconds until others expire; a day when left out. */
+  lifetime?: number
   /** Handoffs begun a second at the most; as many as are answered when left out. */
   perSecond?: number
 }
@@ -49,7 +51,7 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
       const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
       const draw = random.next()
       const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'
-      const done = new Job(asking, random, `${run}-${number}`, kind).run()
+      const done = new Job(asking, random, `${run}-${number}`, kind, options.lifetime).run()
       if (kind !== 'brief') await done
       else put(done)
     }

@@ -19,6 +19,7 @@ export class Job {
   readonly #random: Random
   readonly #handoff: string
   readonly #kind: JobKind
+  readonly #lifetime: number
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #people: Key[]
@@ -26,11 +27,13 @@ export class Job {
   #id = ''
   #tokens = 0
 
-  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind) {
+  /** @param lifetime seconds until it expires, where its kind says nothing else */
+  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind, lifetime = day) {
     this.#asking = asking
     this.#random = random
     this.#handoff = handoff
     this.#kind = kind
+    this.#lifetime = lifetime
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
     this.#people = within(approverKeys, this.#passer.tenant)
@@ -56,7 +59,7 @@ export class Job {
   async #pass (): Promise<Operation> {
     const random = this.#random
     const human = this.#kind === 'human'
-    const expiresIn = this.#kind === 'brief' ? random.between(1, 2) : day
+    const expiresIn = this.#kind === 'brief' ? random.between(1, 2) : this.#lifetime
     const body = `{${this.#payload},"require_human":${human},"expires_in":${expiresIn}}`
     const wish = this.#wish('pass', this.#passer, this.#maybeToken(0.8), { asked: { human, expiresIn: expiresIn * 1000 }, body })
     return this.#askAndAskAgain(wish, 0.1)

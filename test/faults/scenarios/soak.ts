@@ -14,6 +14,8 @@ const replicas = 3
 const perSecond = 120
 /** Seconds that what is finished stays: shorter than the warm-up, so that as much goes as comes after it. */
 const retention = 120
+/** Seconds that one has that nobody catches, and one that nobody reports done: they all come to their end. */
+const lifetime = 90
 /** Of the first value measured after the warm-up. */
 const allowed = 1.05
 
@@ -30,7 +32,7 @@ export const soak: Scenario = {
 
 async function run (t: Stage, scale: number): Promise<Outcome> {
   const redis = await startRedisServer(t)
-  const env = { ...loadSettings, REDIS_URL: redis.url, RETENTION: String(retention) }
+  const env = { ...loadSettings, REDIS_URL: redis.url, RETENTION: String(retention), WORK_TTL: String(lifetime) }
   const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env })))
   const minutes = Math.ceil(minutesInFull * scale)
   const tally = new Tally()
@@ -42,6 +44,8 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       perSecond,
       seed: 1000 + minute,
       brief: 0.3,
+      lifetime,
+      tolerance: { workTtl: lifetime * 1000 },
       faults: () => sleep(60_000 * Math.min(1, minutesInFull * scale)),
       healed: async () => [redis.admin],
     }, tally)
