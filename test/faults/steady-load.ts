@@ -9,7 +9,8 @@ export interface SteadyOptions {
   agents: number
   /** Requests; Infinity for as many as are answered. */
   perSecond: number
-  isOver: () => boolean
+  /** @param requests so far */
+  isOver: (requests: number) => boolean
 }
 
 export interface Tally {
@@ -63,7 +64,7 @@ export async function steadyLoad (url: string, { agents, perSecond, isOver }: St
   }
 
   async function work (): Promise<void> {
-    while (!isOver()) {
+    while (!isOver(tally.requests)) {
       // Each handoff has its time, three requests after the one before; who is late for it doesn't wait.
       const early = began + handoffs++ * 3000 / perSecond - performance.now()
       if (early > 1) await sleep(early)
