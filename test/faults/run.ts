@@ -45,6 +45,7 @@ for (const scenario of scenarios) {
   const began = performance.now()
   const outcome = await play(scenario)
   const { name, fault, goal } = scenario
+  if (scale < 1) outcome.load += ` (${scale} of the whole)`
   const { date, commit } = circumstances('')
   const result = { name, fault, goal, ...outcome, scale, seconds: Math.round((performance.now() - began) / 1000), date, commit }
   results.push(result)

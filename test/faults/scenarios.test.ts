@@ -33,7 +33,7 @@ t.test(soak.fault, async t => {
 t.test('the command prints the table, and fails with what it doesn’t know', async t => {
   const command = (...args: string[]) => promisify(execFile)(process.execPath, ['--import=tsx', 'test/faults/run.ts', ...args], { cwd: projectRoot })
   const { stdout } = await command('replies-cut', '--scale', '0.01')
-  t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \| yes \|\n$/)
+  t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \|\n$/)
   await t.rejects(command('no-such'), /there is no no-such; there are replies-cut, /)
   await t.rejects(command('--scale', '2'), /--scale takes a share/)
 })
