@@ -1,6 +1,6 @@
 import { batchWrites } from './batched-writes.ts'
 import type { Call, CallOwner } from './call.ts'
-import { FormerConnection } from './former-connection.ts'
+import { FormerConnections } from './former-connections.ts'
 import { Group } from './group.ts'
 import type { GroupOwner } from './group.ts'
 import type { Master } from './masters.ts'
@@ -48,7 +48,7 @@ export class Lane implements CallOwner {
   #underWay = 0
   /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
   #offset = 0
-  readonly #former = new FormerConnection()
+  readonly #former = new FormerConnections()
   #reconnected = -Infinity
   #learning: Promise<void> | undefined
   readonly #clockTimer: NodeJS.Timeout
@@ -61,7 +61,7 @@ export class Lane implements CallOwner {
     redis.on('ready', () => {
       batchWrites(redis.stream)
       // Refused (BUSY, NOPERM) the clock isn't known, and what is asked says so itself; unless the connection broke.
-      Promise.allSettled([this.#former.replace(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
+      Promise.allSettled([this.#former.end(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
     })
     redis.on('close', () => this.#disconnected())
     this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)

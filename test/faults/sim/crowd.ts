@@ -44,7 +44,10 @@ export async function simulateMany (t: Stage, from: number, to: number, { most =
       tally.seeds += share.to - share.from
       tally.operations += operations
       tally.acknowledged += acknowledged
-      for (const [seed, violations] of broken) tally.broken.set(seed, violations)
+      for (const [seed, violations] of broken) {
+        tally.broken.set(seed, violations)
+        t.comment(`SEED=${seed}\n${violations.join('\n')}`)
+      }
       if (performance.now() - told > 10_000) {
         told = performance.now()
         t.comment(`simulation: ${tally.seeds} seeds in ${((told - began) / 1000).toFixed(0)} s, ${tally.broken.size} with violations`)

@@ -115,16 +115,22 @@ export class Session {
   /** The client's end is closed. @param reset even what has been sent is thrown away */
   clientLeft (reset: boolean): void {
     this.#open = false
-    if (reset) this.server.sessions.delete(this)
+    if (reset) this.#free()
+  }
+
+  /** What it waits for and what it has not got to yet goes with it. */
+  #free (): void {
+    this.server.sessions.delete(this)
+    this.#pending.length = 0
+    if (this.#waiting !== null) this.#waiting.over = true
   }
 
   /** The server's end is closed; what it has sent may still get there. */
   hangUp (): void {
-    const { world, sessions } = this.server
-    sessions.delete(this)
+    const { world } = this.server
+    this.#free()
     if (!this.#open) return
     this.#open = false
-    if (this.#waiting !== null) this.#waiting.over = true
     this.#connection.end(world.random.chance(0.5) ? world.time.now + world.latency() : Math.max(world.time.now, this.#lastReply), this)
   }
 }
