@@ -1,10 +1,11 @@
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../../bench/report.ts'
 import { loadSettings } from '../agents.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import type { RedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
+import type { ServiceReplica } from '../fleet/service.ts'
+import { until } from '../../helpers/until.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, runTrial } from '../trial.ts'
 
@@ -19,7 +20,9 @@ const lifetime = 90
 /** Of the first value measured after the warm-up. */
 const allowed = 1.05
 
-/** Bytes, at the end of a minute: the replicas' all together, and what Redis uses for its data. */
+const weigher = new URL('../weigh.mjs', import.meta.url).href
+
+/** Bytes, at the end of a minute: what the replicas hold all together once their garbage is collected, and Redis's data. */
 interface Weight { services: number, redis: number }
 
 /** Half an hour of handoffs that come, are caught, expire and go: nothing may pile up anywhere. */
@@ -33,7 +36,7 @@ export const soak: Scenario = {
 async function run (t: Stage, scale: number): Promise<Outcome> {
   const redis = await startRedisServer(t)
   const env = { ...loadSettings, REDIS_URL: redis.url, RETENTION: String(retention), WORK_TTL: String(lifetime) }
-  const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env })))
+  const services = await Promise.all(Array.from({ length: replicas }, () => startServiceReplica(t, { env, nodeOptions: ['--expose-gc', `--import=${weigher}`] })))
   const minutes = Math.ceil(minutesInFull * scale)
   const tally = new Tally()
   const weights: Weight[] = []
@@ -49,7 +52,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       faults: () => sleep(60_000 * Math.min(1, minutesInFull * scale)),
       healed: async () => [redis.admin],
     }, tally)
-    weights.push({ services: await memoryOf(services.map(({ pid }) => pid)), redis: await usedMemory(redis) })
+    weights.push({ services: await heldBy(services), redis: await usedMemory(redis) })
     t.comment(`minute ${minute + 1}: ${describe(weights.at(-1)!)}, ${tally.counts.requests} operations, ${tally.violations.length} violations`)
   }
   const settled = weights.slice(Math.floor(minutes / 6))
@@ -65,9 +68,15 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   }
 }
 
-async function memoryOf (pids: readonly number[]): Promise<number> {
-  const sizes = await Promise.all(pids.map(async pid => Number(/^VmRSS:\s+(\d+) kB/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))![1]) * 1024))
-  return sizes.reduce((sum, size) => sum + size, 0)
+async function heldBy (services: readonly ServiceReplica[]): Promise<number> {
+  const held = await Promise.all(services.map(async ({ pid, lines }) => {
+    const told = () => lines.filter(line => line.startsWith('{"held":'))
+    const before = told().length
+    process.kill(pid, 'SIGUSR2')
+    await until(() => told().length > before)
+    return (JSON.parse(told().at(-1)!) as { held: number }).held
+  }))
+  return held.reduce((sum, bytes) => sum + bytes, 0)
 }
 
 async function usedMemory ({ admin }: RedisServer): Promise<number> {
@@ -75,7 +84,7 @@ async function usedMemory ({ admin }: RedisServer): Promise<number> {
 }
 
 function describe ({ services, redis }: Weight): string {
-  return `services ${Math.round(services / 1e6)} MB, Redis ${(redis / 1e6).toFixed(1)} MB`
+  return `services ${(services / 1e6).toFixed(1)} MB, Redis ${(redis / 1e6).toFixed(1)} MB`
 }
 
 function percent (ratio: number): string {
