@@ -1,5 +1,5 @@
-// For node's --import, with --expose-gc: on SIGUSR2 the process collects its garbage and prints what it then holds, in bytes.
-process.on('SIGUSR2', () => {
+// For node's --import, with --expose-gc: on SIGWINCH (SIGUSR2 would stop the service) the process collects its garbage and prints what it then holds, in bytes.
+process.on('SIGWINCH', () => {
   globalThis.gc()
   globalThis.gc()
   const { heapUsed, external, rss } = process.memoryUsage()

@@ -72,7 +72,7 @@ async function heldBy (services: readonly ServiceReplica[]): Promise<number> {
   const held = await Promise.all(services.map(async ({ pid, lines }) => {
     const told = () => lines.filter(line => line.startsWith('{"held":'))
     const before = told().length
-    process.kill(pid, 'SIGUSR2')
+    process.kill(pid, 'SIGWINCH')
     await until(() => told().length > before)
     return (JSON.parse(told().at(-1)!) as { held: number }).held
   }))
