@@ -78,8 +78,11 @@ t.test('what nginx does with a catch that takes too long', { skip: noNginx, buff
     return { id, answer }
   }
 
-  const { answer: lost } = await slowCatch(byItself)
-  t.match(lost, { status: 409, body: { code: 'already_caught' } }, 'left to itself it asks again, and says of the catcher’s own catch that another was first')
+  // Which of the two tries Redis takes first depends on whose connection was held up first, a sweep's included: seen within a few.
+  const lost: Array<{ status: number, body: Record<string, unknown> }> = []
+  while (lost.length < 8 && lost.at(-1)?.status !== 409) lost.push((await slowCatch(byItself)).answer)
+  t.match(lost.pop(), { status: 409, body: { code: 'already_caught' } }, 'left to itself it asks again, and says of the catcher’s own catch that another was first')
+  for (const { status } of lost) t.equal(status, 200)
 
   const { id, answer: honest } = await slowCatch(told)
   t.equal(honest.status, 504, 'told not to, it says that it doesn’t know')

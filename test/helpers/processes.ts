@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 
 /** A directory that goes with the test. */
-export async function scratchDir (t: Test): Promise<string> {
+export async function scratchDir (t: Pick<Test, 'teardown'>): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
   t.teardown(() => rm(dir, { recursive: true, force: true }))
   return dir

@@ -4,11 +4,11 @@ import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { scratchDir } from '../../helpers/processes.ts'
 import { until } from '../../helpers/until.ts'
 import type { Stage } from '../scenario.ts'
 import { freePort } from './ports.ts'
 import { loopback, run } from './process.ts'
-import { scratch } from './scratch.ts'
 
 export interface Haproxy {
   url: string
@@ -68,7 +68,7 @@ ${replicas.map((at, index) => `    server replica${index + 1} ${at}`).join('\n')
 
 /** Runs the real HAProxy before replicas. @param replicas `address:port` of each @throws what it said, when it doesn't start */
 export async function startHaproxy (t: Stage, replicas: readonly string[]): Promise<Haproxy> {
-  const dir = await scratch(t)
+  const dir = await scratchDir(t)
   const port = await freePort(loopback)
   const [file, stats] = [join(dir, 'haproxy.cfg'), join(dir, 'stats')]
   await writeFile(file, haproxyConfig(port, replicas, stats))

@@ -3,11 +3,11 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { scratchDir } from '../../helpers/processes.ts'
 import { until } from '../../helpers/until.ts'
 import type { Stage } from '../scenario.ts'
 import { freePort } from './ports.ts'
 import { loopback, run } from './process.ts'
-import { scratch } from './scratch.ts'
 
 export interface NginxOptions {
   /** Whether it may ask another replica when one has failed or was too slow; its own way where left out, which it does. */
@@ -57,7 +57,7 @@ ${nextUpstream === undefined ? '' : `            proxy_next_upstream ${nextUpstr
 
 /** Runs the real nginx before replicas. @param replicas `address:port` of each @returns its URL @throws what it said, when it doesn't start */
 export async function startNginx (t: Stage, replicas: readonly string[], options: NginxOptions): Promise<string> {
-  const dir = await scratch(t)
+  const dir = await scratchDir(t)
   const port = await freePort(loopback)
   const file = join(dir, 'nginx.conf')
   await writeFile(file, nginxConfig(port, replicas, dir, options))

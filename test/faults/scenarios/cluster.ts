@@ -7,7 +7,6 @@ import { startServiceReplica } from '../fleet/service.ts'
 import type { History } from '../history.ts'
 import { Random } from '../random.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
-import { untilSwept } from '../swept.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 import { failedOver, killed, paused, slotsMoved } from './cluster-faults.ts'
 import type { Befell, Gap } from './cluster-faults.ts'
@@ -53,9 +52,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       },
       async healed () {
         await fleet.untilWhole()
-        const masters = (await fleet.masters()).map(({ admin }) => admin)
-        await untilSwept(masters)
-        return masters
+        return (await fleet.masters()).map(({ admin }) => admin)
       },
     }, tally)
     const { gaps } = befell[began]!

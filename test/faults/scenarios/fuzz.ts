@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { scratchDir } from '../../helpers/processes.ts'
 import { until } from '../../helpers/until.ts'
 import { startRedisServer } from '../fleet/redis.ts'
-import { scratch } from '../fleet/scratch.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import { FuzzRounds } from '../fuzz-rounds.ts'
 import type { FuzzTally } from '../fuzz-rounds.ts'
@@ -46,7 +46,7 @@ export async function sendFuzz (t: Stage, bodies: number): Promise<{ seed: numbe
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.comment(`fuzz: FUZZ_SEED=${seed}`)
   const redis = await startRedisServer(t)
-  const LOOP_DELAY_FILE = join(await scratch(t), 'delay.json')
+  const LOOP_DELAY_FILE = join(await scratchDir(t), 'delay.json')
   const replica = await startServiceReplica(t, {
     // Short lives: what was caught and not reported goes by itself, and Redis stays small.
     env: { ...loadSettings, REDIS_URL: redis.url, WORK_TTL: '60', RETENTION: '60', LOOP_DELAY_FILE },

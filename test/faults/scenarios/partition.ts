@@ -7,7 +7,6 @@ import type { SentinelFleet } from '../fleet/sentinel.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import type { History } from '../history.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
-import { untilSwept } from '../swept.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 
 const roundsInFull = 30
@@ -123,7 +122,6 @@ export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition
         async healed () {
           await fleet.untilWhole()
           const { admin } = await fleet.master()
-          await untilSwept([admin])
           return [admin]
         },
       }, tally)
