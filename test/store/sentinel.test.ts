@@ -1,12 +1,14 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { randomToken, tags } from '../../src/handoff/id.ts'
 import { parseRedisUrl } from '../../src/redis-url.ts'
-import type { Sentinels } from '../../src/redis-url.ts'
+import type { Sentinels, Standalone } from '../../src/redis-url.ts'
 import type { Place } from '../../src/store/handoffs.ts'
 import { Unavailable, callBudget } from '../../src/store/lanes.ts'
 import { OneMaster } from '../../src/store/masters.ts'
+import { connect } from '../../src/store/redis.ts'
 import type { Store } from '../../src/store/store.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
@@ -161,4 +163,19 @@ t.test('a switch that is heard of while it connects anew is not the end', async 
   calls.once('end', () => { ended = true })
   calls.stream.destroy()
   await until(() => ended && calls.status === 'ready')
+})
+
+t.test('hanging up on a server that is silent takes no time', async t => {
+  const server = await startRedisServer(t)
+  const redis = connect(parseRedisUrl(server.url) as Standalone, quiet)
+  t.teardown(() => redis.disconnect())
+  await once(redis, 'ready')
+  server.pause()
+  const closed = once(redis, 'close')
+  const began = performance.now()
+  redis.disconnect(true) // what a switch that Sentinels tell of comes to
+  await closed
+  const took = performance.now() - began
+  server.resume()
+  t.ok(took < 500, `${Math.round(took)} ms, although no FIN comes back`)
 })

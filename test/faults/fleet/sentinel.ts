@@ -37,7 +37,7 @@ export interface SentinelOptions {
   /** For the servers, then for the three sentinels; the loopback address for those left out. */
   hosts?: readonly Host[]
   /**
-   * 1200 when left out. Not 1000: a sentinel tries a connection anew no more than once a second, also to the new master when the
+   * 1100 when left out. Not 1000: a sentinel tries a connection anew no more than once a second, also to the new master when the
    * old one has refused it just before. It would then take the new one for down as soon as it is there, and fail over once more.
    */
   downAfterMs?: number
@@ -46,7 +46,7 @@ export interface SentinelOptions {
 
 /** Starts a master, its replicas and three sentinels; resolves when they are whole. */
 export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}): Promise<SentinelFleet> {
-  const { replicas = 2, options = [], hosts = [], downAfterMs = 1200, failoverTimeoutMs = 5000 } = opts
+  const { replicas = 2, options = [], hosts = [], downAfterMs = 1100, failoverTimeoutMs = 5000 } = opts
   const host = (index: number) => hosts[index] ?? loopback
   const first = await startRedisServer(t, { host: host(0), options })
   const following = [...options, '--replicaof', `${first.host.address} ${first.port}`]

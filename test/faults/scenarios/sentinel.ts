@@ -99,7 +99,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   const all = Object.values(gaps).flat()
   const kinds = Object.entries(gaps).map(([name, those]) => `${name} ${seconds(median(those))}`).join(', ')
   return {
-    load: `${all.length} failovers (down-after 1.2 s), ${tally.counts.acknowledged.toLocaleString('en')} acknowledged`,
+    load: `${all.length} failovers (down-after 1.1 s), ${tally.counts.acknowledged.toLocaleString('en')} acknowledged`,
     result: `${tally.result}; gap p50 ${seconds(median(all))} (${kinds})`,
     held: tally.violations.length === 0 && median(all) < 2500,
   }
