@@ -1,6 +1,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
+import { keepFilesInMemory } from './files.ts'
 
 /** The page's own files alone. The plugin's standard would also turn http into https, so that a page not on localhost stays empty. */
 const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -22,6 +23,9 @@ export async function useOpenApi (app: FastifyInstance, version: string): Promis
     },
     refResolver: { buildLocalReference: (json, base, fragment, index) => String(json.$id ?? `def-${index}`) },
   })
-  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: contentPolicy, indexPrefix: '' })
+  await app.register(async docs => {
+    keepFilesInMemory(docs)
+    await docs.register(swaggerUi, { routePrefix: '/docs', staticCSP: contentPolicy, indexPrefix: '' })
+  })
   app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async () => app.swagger())
 }

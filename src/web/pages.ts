@@ -9,6 +9,7 @@ import type { FastifyInstance } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
+import { keepFilesInMemory } from '../http/files.ts'
 import type { FaultLog } from '../http/problem.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
@@ -48,6 +49,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, se
     refuseForeignForms(request, baseUrl())
   })
   await app.register(cookie)
+  keepFilesInMemory(app)
   await app.register(files, {
     root: [assets, htmx],
     prefix: '/assets/',
