@@ -28,9 +28,10 @@ if now >= tonumber(expires) then return { 'expired' } end
 if approval == 'waiting' then return { 'approval_required', expires - now } end
 
 local deadline = now + work_ttl
+local until_deadline = ms(deadline)
 redis.call('HSET', key, 's', 'caught ' .. approval .. ' ' .. created .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. pass_token ..
-  ' ' .. now .. ' ' .. deadline .. ' ' .. caught_by .. ' ' .. token)
-redis.call('PEXPIREAT', key, deadline + retention)
-redis.call('ZADD', due, deadline, member)
+  ' ' .. ms(now) .. ' ' .. until_deadline .. ' ' .. caught_by .. ' ' .. token)
+redis.call('PEXPIREAT', key, ms(deadline + retention))
+redis.call('ZADD', due, until_deadline, member)
 redis.call('SPUBLISH', key, 'caught')
 return { 'caught', tonumber(created), payload, decision }

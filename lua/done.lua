@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- caught -> done, which frees the payload and keeps the result.
+-- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by deadline
 -- ARGV: 1 the call's deadline (ms)  2 done_token  3 the agent that asks  4 retention (ms)  5 tenant:id
@@ -29,10 +29,8 @@ if status == 'done' then
 end
 
 -- The record only grows: its first word changes, and this transition's words follow.
-redis.call('HSET', key, 's', 'done' .. string.sub(record, 7) .. ' ' .. now .. ' ' .. token)
-redis.call('HDEL', key, 'p')
-if result ~= '' then redis.call('HSET', key, 'r', result) end
-redis.call('PEXPIREAT', key, now + retention)
+redis.call('HSET', key, 's', 'done' .. string.sub(record, 7) .. ' ' .. ms(now) .. ' ' .. token, 'p', result)
+redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', due, member)
 redis.call('SPUBLISH', key, 'done')
 return { 'done', now }

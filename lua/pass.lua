@@ -23,10 +23,11 @@ if record then
 end
 
 local expires = now + expires_in
+local until_expiry = ms(expires)
 local approval = waiting and 'waiting' or 'none'
-redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. now .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
-redis.call('PEXPIREAT', key, expires + retention)
-redis.call('ZADD', due, expires, member)
+redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
+redis.call('PEXPIREAT', key, ms(expires + retention))
+redis.call('ZADD', due, until_expiry, member)
 if waiting then
   -- The payload begins with "task": and the task.
   redis.call('HSET', key, 't', string.sub(payload, 8, 7 + task_length))

@@ -4,7 +4,9 @@
 -- ARGV: none
 -- Replies: {'found', now, record, result, decision}  result and decision are nil where there is none
 --          {'not_found'}
-local record, result, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'r', 'd'))
+local record, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'd'))
 
 if not record then return { 'not_found' } end
-return { 'found', clock(), record, result, decision }
+-- Before it is done there is the payload, which is not to be seen here, nor carried through Lua.
+local result = string.sub(record, 1, 5) == 'done ' and redis.call('HGET', KEYS[1], 'p')
+return { 'found', clock(), record, result ~= '' and result, decision }

@@ -10,7 +10,7 @@ const reads = new Set(['GET', 'HGET', 'HMGET', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'ZADD', 'ZREM'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
+const functions = new Set(['clock', 'ipairs', 'late', 'ms', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([

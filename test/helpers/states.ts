@@ -7,7 +7,8 @@ import type { Redis } from 'ioredis'
 export interface State {
   /** When it is looked at. */
   now: number
-  hash?: { s: string, p?: string, r?: string, t?: string, d?: string }
+  /** `p` is the result once it is done. */
+  hash?: { s: string, p?: string, t?: string, d?: string }
   /** The hash's PEXPIRETIME. */
   expires?: number
   /** Its score among the live. */
@@ -60,7 +61,7 @@ const taken: State = {
   now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.workDeadline,
 }
 
-const ended = (s: string, expires: number, more: { r?: string, p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
+const ended = (s: string, expires: number, more: { p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
 
 export const states = {
   absent: { now: T + 500 },
@@ -76,9 +77,9 @@ export const states = {
   'caught, its last millisecond': { ...taken, now: at.workDeadline - 1 },
   'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload, d: decision } },
   'caught, overdue': { ...taken, now: at.workDeadline },
-  done: ended(`done none ${done}`, at.done + 5000, { r: result }),
-  'done without a result': ended(`done none ${done}`, at.done + 5000),
-  'done after approval': ended(`done approved ${done}`, at.done + 5000, { r: result, d: decision }),
+  done: ended(`done none ${done}`, at.done + 5000, { p: result }),
+  'done without a result': ended(`done none ${done}`, at.done + 5000, { p: '' }),
+  'done after approval': ended(`done approved ${done}`, at.done + 5000, { p: result, d: decision }),
   expired: ended(`expired none ${passed}`, at.expires + 5000),
   'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000),
   'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { d: decision }),

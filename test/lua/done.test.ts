@@ -37,11 +37,10 @@ const replies: Record<StateName, unknown[][]> = {
   rejected: everyone(['rejected']),
 }
 
-/** A caught one after its done: the payload is gone, the result there, a decision stays, and it is live no more. */
+/** A caught one after its done: the result in the payload's place, a decision stays, and it is live no more. */
 function afterDone (state: State, token: string, result: string): State {
   const s = `${state.hash!.s.replace('caught', 'done')} ${state.now} ${token}`
-  const { p, ...kept } = state.hash!
-  return { now: state.now, hash: { ...kept, s, ...(result === '' ? {} : { r: result }) }, expires: state.now + lifetimes.retention }
+  return { now: state.now, hash: { ...state.hash!, s, p: result }, expires: state.now + lifetimes.retention }
 }
 
 for (const name of stateNames) {

@@ -12,7 +12,8 @@ for (const name of stateNames) {
     const state: State = states[name]
     await put(on, state)
     const { s, p = null, d = null } = state.hash ?? { s: null }
-    t.strictSame(await inspect(on, state.now), s === null ? ['not_found'] : ['found', state.now, s, p, d])
+    const payload = s?.startsWith('done') ? null : p
+    t.strictSame(await inspect(on, state.now), s === null ? ['not_found'] : ['found', state.now, s, payload, d])
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
   })
 }

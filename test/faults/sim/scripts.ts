@@ -77,15 +77,16 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     if (status === 'caught' && now >= Number(workDeadline)) return tagged('expired')
     if (by !== agent) return tagged('not_the_catcher')
     if (status === 'done') return tagged(madeBy === token ? 'replayed' : 'already_done', Number(completed))
-    const { p, ...kept } = hash
-    db.set(key, { ...kept, s: `done${hash.s.slice(6)} ${now} ${token}`, ...result.length > 0 && { r: result }, expires: now + Number(retention) })
+    db.set(key, { ...hash, s: `done${hash.s.slice(6)} ${now} ${token}`, p: result, expires: now + Number(retention) })
     db.remove(due, member)
     return tagged('done', now)
   },
 
   status (db, now, keys) {
     const hash = db.hash(keys[0] as string)
-    return hash === undefined ? tagged('not_found') : tagged('found', now, hash.s, hash.r ?? null, hash.d ?? null)
+    if (hash === undefined) return tagged('not_found')
+    const result = hash.s.startsWith('done ') && hash.p!.length > 0 ? hash.p! : null
+    return tagged('found', now, hash.s, result, hash.d ?? null)
   },
 
   approve (db, now, keys, args) {
