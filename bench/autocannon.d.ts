@@ -12,7 +12,8 @@ declare module 'autocannon' {
     onResponse?: (status: number, body: string, context: Record<string, string>) => void
   }
 
-  export interface Options { url: string, connections: number, duration: number, requests: Request[] }
+  /** For so many seconds, or until so many requests are answered; it takes samples every so many milliseconds. */
+  export interface Options { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, requests: Request[] }
 
   export interface Result {
     /** Seconds. */

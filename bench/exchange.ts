@@ -2,13 +2,16 @@ import { isDeepStrictEqual } from 'node:util'
 import { doneBody, passBody } from './load.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
-/** One handoff from pass to done, each answer looked at: what answers fast and wrong is not to be measured. */
-export async function exchange (url: string): Promise<void> {
+/**
+ * One handoff from pass to done, each answer looked at: what answers fast and wrong is not to be measured.
+ * @param once whether it is one that can tell who comes second
+ */
+export async function exchange (url: string, once = true): Promise<void> {
   const passed = await ask(`${url}/api/pass`, passerKey, 201, passBody)
   const caught = await ask(`${url}/api/catch/${passed.handoff_id}`, catcherKey, 200)
   const { task, output, context, constraints } = caught
   if (!isDeepStrictEqual({ task, output, context, constraints }, JSON.parse(passBody))) throw new Error(`${url}: what was caught is not what was passed`)
-  await ask(`${url}/api/catch/${passed.handoff_id}`, catcherKey, 409)
+  if (once) await ask(`${url}/api/catch/${passed.handoff_id}`, catcherKey, 409)
   await ask(`${url}/api/done/${passed.handoff_id}`, catcherKey, 200, doneBody)
 }
 

@@ -3,17 +3,30 @@ import type { Request, Result } from 'autocannon'
 import { percentile } from './report.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
+const task = 'Write a summary of the attached figures in five lines, for readers who have not seen the report.'
+const row = (quarter: number) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter, returns: 17 })
+
 /** What is passed: about 0.9 KB of JSON. */
 export const passBody = JSON.stringify({
-  task: 'Write a summary of the attached figures in five lines, for readers who have not seen the report.',
+  task,
   output: {
     source: 'quarterly-report.csv',
-    rows: Array.from({ length: 8 }, (_, quarter) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter, returns: 17 })),
+    rows: Array.from({ length: 8 }, (_, quarter) => row(quarter)),
   },
   context: { ticket: 'OPS-1423', attempts: 1, history: ['collected', 'cleaned', 'aggregated'], requested_by: 'planning' },
   constraints: 'Read only. Do not contact customers. Name every figure that you round.',
 })
 export const doneBody = JSON.stringify({ output: { summary: 'Revenue rose in every quarter; returns were level.' } })
+
+/** The like of it of just so many bytes, at least 64: as many rows as have room, and `constraints` for the rest. */
+export function passBodyOf (bytes: number): string {
+  const of = (rows: number, constraints: string) =>
+    JSON.stringify({ task: 'Sum it up.', output: { rows: Array.from({ length: rows }, (_, index) => row(index % 10)) }, constraints })
+  const [none, one, two] = [of(0, ''), of(1, ''), of(2, '')].map(body => body.length) as [number, number, number]
+  const rows = bytes < one ? 0 : 1 + Math.floor((bytes - one) / (two - one))
+  if (bytes < none) throw new Error(`a body of ${bytes} bytes is not to be made, ${none} is the least`)
+  return of(rows, 'x'.repeat(bytes - of(rows, '').length))
+}
 
 export interface LoadResult {
   requests: number
@@ -21,49 +34,78 @@ export interface LoadResult {
   /** Milliseconds. */
   p50: number
   p99: number
+  p999: number
   /** Answers other than 2xx, broken connections, timeouts, and rounds that could not go on. */
   faults: number
 }
 
 /** Each of so many connections passes a handoff, catches it and reports it done, and begins again, for so many seconds. */
-export async function putLoad (url: string, connections: number, seconds: number): Promise<LoadResult> {
+export function putLoad (url: string, connections: number, seconds: number, body = passBody): Promise<LoadResult> {
+  return runLoad({ url, connections, duration: seconds, requests: theMix(body) })
+}
+
+/** Passes alone, by so many connections, for so many seconds. @returns the handoffs' ids as well */
+export async function putPasses (url: string, connections: number, seconds: number): Promise<LoadResult & { ids: string[] }> {
+  const ids: string[] = []
+  const load = await runLoad({ url, connections, duration: seconds, requests: [passRequest(passBody, id => ids.push(id))] })
+  return { ...load, ids }
+}
+
+const one = { status: get('status/', passerKey), catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
+
+/** One operation on each of these handoffs, once, by so many connections. */
+export function putOperation (url: string, connections: number, operation: keyof typeof one, ids: readonly string[]): Promise<LoadResult> {
+  const left = ids.values()
+  const requests = [{ ...one[operation], setupRequest: (request: Request) => ({ ...request, path: request.path + left.next().value }) }]
+  // Its end is seen when it takes a sample; by default it takes one a second.
+  return runLoad({ url, connections, amount: ids.length, sampleInt: 50, requests })
+}
+
+/** Load of any requests; it counts as in LoadResult. */
+export async function runLoad (load: { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, requests: Request[] }): Promise<LoadResult> {
   const times: number[] = []
+  const began = performance.now()
+  let ended = began
   const result = await new Promise<Result>((resolve, reject) => {
-    const tracker = autocannon({ url, connections, duration: seconds, requests: requests() },
-      (error, result) => { if (error) reject(error); else resolve(result) })
+    const tracker = autocannon(load, (error, result) => { if (error) reject(error); else resolve(result) })
     // autocannon's own percentiles are in whole milliseconds, too coarse here; these are the times that it takes them from.
-    tracker.on('response', (client, status, bytes, milliseconds: number) => { times.push(milliseconds) })
+    tracker.on('response', (client, status, bytes, milliseconds: number) => {
+      times.push(milliseconds)
+      ended = performance.now()
+    })
   })
   return {
     requests: result.requests.total,
-    perSecond: result.requests.total / result.duration,
+    perSecond: result.requests.total / (ended - began) * 1000,
     p50: percentile(times, 0.5),
     p99: percentile(times, 0.99),
+    p999: percentile(times, 0.999),
     faults: result.non2xx + result.errors + result.timeouts + result.resets,
   }
 }
 
-function requests (): Request[] {
-  const json = { 'content-type': 'application/json' }
-  const onIt = (path: string) => (request: Request, { id }: Record<string, string>) =>
-    id === undefined ? undefined : { ...request, path: path + id }
-  return [
-    {
-      method: 'POST',
-      path: '/api/pass',
-      headers: { ...json, authorization: `Bearer ${passerKey}` },
-      body: passBody,
-      onResponse (status, body, context) {
-        if (status === 201) context.id = (JSON.parse(body) as { handoff_id: string }).handoff_id
-      },
+/** pass, and catch and done of what was passed on the same connection. */
+function theMix (body: string): Request[] {
+  const onIt = (request: Request) => ({
+    ...request,
+    setupRequest: (request: Request, { id }: Record<string, string>) => id === undefined ? undefined : { ...request, path: request.path + id },
+  })
+  return [passRequest(body, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
+}
+
+function passRequest (body: string, passed: (id: string, context: Record<string, string>) => void): Request {
+  return {
+    ...post('pass', body, passerKey),
+    onResponse (status, text, context) {
+      if (status === 201) passed((JSON.parse(text) as { handoff_id: string }).handoff_id, context)
     },
-    { method: 'GET', path: '/api/catch/', headers: { authorization: `Bearer ${catcherKey}` }, setupRequest: onIt('/api/catch/') },
-    {
-      method: 'POST',
-      path: '/api/done/',
-      headers: { ...json, authorization: `Bearer ${catcherKey}` },
-      body: doneBody,
-      setupRequest: onIt('/api/done/'),
-    },
-  ]
+  }
+}
+
+function get (operation: string, key: string): Request {
+  return { method: 'GET', path: `/api/${operation}`, headers: { authorization: `Bearer ${key}` } }
+}
+
+function post (operation: string, body: string, key: string): Request {
+  return { method: 'POST', path: `/api/${operation}`, headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` }, body }
 }

@@ -1,109 +1,55 @@
-import { fileURLToPath } from 'node:url'
-import { cpuOf } from './cpu.ts'
-import { exchange } from './exchange.ts'
+import { acrossRounds, figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
+import type { Case, Contestant, Figures, Goal, Rounds } from './contest.ts'
 import { passBody, putLoad } from './load.ts'
-import { benchRedis } from './redis.ts'
-import { caption, circumstances, markdownTable, median } from './report.ts'
+import { names, startContest } from './peers/contestants.ts'
+import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
-import { keySettings, startServer, startService } from './server-process.ts'
-import type { ServerProcess } from './server-process.ts'
 
 const connections = 64
-const names = ['service', 'floor'] as const
-type Name = typeof names[number]
 
-interface Figures {
-  perSecond: number
-  /** Milliseconds. */
-  p50: number
-  p99: number
-  /** CPU time per request, in microseconds. */
-  cpu: number
-  redisCpu: number
-}
-type Round = Figures & { faults: number }
-
-/** pass, catch, done: the service and the floor in turn. */
+/** pass, catch, done: the service, the floor and the peers in turn. */
 export async function mix (options: BenchOptions): Promise<Report> {
-  const redis = await benchRedis(options.say)
-  const servers: ServerProcess[] = []
+  const { rounds: count, seconds } = options
+  const contest = await startContest(names, options)
   try {
-    const service = await startService(redis.url)
-    servers.push(service)
-    const floor = await startFloor()
-    servers.push(floor)
-    const rounds = await alternate({ service, floor }, redis.pid, options)
-    return report(rounds, redis.version, options)
-  } finally {
-    for (const server of servers) await server.stop()
-    await redis.stop()
-  }
-}
-
-function startFloor (): Promise<ServerProcess> {
-  return startServer(['--import=tsx', fileURLToPath(new URL('floor.ts', import.meta.url))], keySettings)
-}
-
-async function alternate (servers: Record<Name, ServerProcess>, redisPid: number, { rounds, seconds, say }: BenchOptions): Promise<Record<Name, Round[]>> {
-  const found: Record<Name, Round[]> = { service: [], floor: [] }
-  for (const name of names) {
-    await exchange(servers[name].url)
-    // Until the compiler has seen what is hot.
-    await putLoad(servers[name].url, connections, Math.min(seconds, 5))
-  }
-  for (let round = 1; round <= rounds; round++) {
-    for (const name of names) {
-      const figures = await measure(servers[name], redisPid, seconds)
-      found[name].push(figures)
-      say(`mix: round ${round} of ${rounds}, ${name}: ${figures.cpu.toFixed(1)} µs of CPU a request`)
+    const { contestants } = contest
+    const [{ rounds }] = await runCases('mix', contestants, options,
+      { [`${connections} connections`]: (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
+    const where = { ...circumstances(contest.redis), peers: contest.peers }
+    const [medians, goals] = [mediansOf(rounds), goalsOf(rounds)]
+    const payload = Buffer.byteLength(passBody)
+    const ratio = 'service' in rounds && 'floor' in rounds ? ratioOf(rounds, 'service', 'floor') : undefined
+    return {
+      table: describe(contestants, rounds, medians) + goalsTable(goals) +
+        `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
+        `\n${caption(where)} ${contest.peers}\n`,
+      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds },
     }
-  }
-  return found
-}
-
-async function measure (server: ServerProcess, redisPid: number, seconds: number): Promise<Round> {
-  const before = { server: cpuOf(server.pid), redis: cpuOf(redisPid) }
-  const { requests, perSecond, p50, p99, faults } = await putLoad(server.url, connections, seconds)
-  if (faults > 0) throw new Error(`mix: ${faults} of ${requests} requests went wrong`)
-  const cpu = (cpuOf(server.pid) - before.server) / requests
-  const redisCpu = (cpuOf(redisPid) - before.redis) / requests
-  return { perSecond, p50, p99, cpu, redisCpu, faults }
-}
-
-function report (rounds: Record<Name, Round[]>, redisVersion: string, { rounds: count, seconds }: BenchOptions): Report {
-  const medians = { service: medianOf(rounds.service), floor: medianOf(rounds.floor) }
-  const ratio = medianOf(rounds.service.map((service, index) => quotients(service, rounds.floor[index] as Round)))
-  const where = circumstances(redisVersion)
-  const payload = Buffer.byteLength(passBody)
-  return {
-    table: describe({ ...medians, ratio }) +
-      `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
-      `\n${caption(where)}\n`,
-    figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio: { ...ratio, redisCpu: undefined }, each: rounds }, // Redis does nothing for the floor
+  } finally {
+    await contest.stop()
   }
 }
 
-const measures = ['perSecond', 'p50', 'p99', 'cpu', 'redisCpu'] as const satisfies Array<keyof Figures>
-
-function each (figure: (measure: keyof Figures) => number): Figures {
-  return Object.fromEntries(measures.map(measure => [measure, figure(measure)])) as unknown as Figures
+/** Those whose contestants took part. */
+function goalsOf (rounds: Rounds): Goal[] {
+  const goals: Array<[what: string, atMost: number, names: string[], reckon: (...turns: Figures[]) => number]> = [
+    ['service’s CPU, of the floor’s', 1.2, ['service', 'floor'], (service, floor) => service!.cpu / floor!.cpu],
+    ['Redis’s CPU, of what a trivial EVALSHA takes', 2.2, ['service', 'trivial'], (service, trivial) => service!.storeCpu / trivial!.storeCpu],
+    ['what the service and Redis add to the floor, of what BullMQ and its Redis add', 1 / 3, ['service', 'floor', 'bullmq'],
+      (service, floor, bullmq) => added(service!, floor!) / added(bullmq!, floor!)],
+  ]
+  return goals.filter(([, , names]) => names.every(name => name in rounds))
+    .map(([what, atMost, names, reckon]) => ({ what, atMost, measured: acrossRounds(rounds, names, reckon) }))
 }
 
-function medianOf (rounds: readonly Figures[]): Figures {
-  return each(measure => median(rounds.map(round => round[measure])))
+function added (one: Figures, floor: Figures): number {
+  return one.cpu + one.storeCpu - floor.cpu
 }
 
-/** Of neighbours in time, so that both had the same machine. */
-function quotients (service: Round, floor: Round): Figures {
-  return each(measure => service[measure] / floor[measure])
-}
-
-function describe ({ service, floor, ratio }: { service: Figures, floor: Figures, ratio: Figures }): string {
-  const row = ({ perSecond, p50, p99, cpu }: Figures, redisCpu: string, digits: number) =>
-    [perSecond.toFixed(digits), ...[p50, p99].map(time => time.toFixed(2)), cpu.toFixed(digits === 0 ? 1 : 2), redisCpu]
-  return markdownTable(['', 'requests/s', 'p50, ms', 'p99, ms', 'CPU, µs/request', 'Redis CPU, µs/request'], [
-    ['service', ...row(service, service.redisCpu.toFixed(1), 0)],
-    ['floor', ...row(floor, '', 0)],
-    ['service / floor', ...row(ratio, '', 2)],
+function describe (contestants: readonly Contestant[], rounds: Rounds, medians: Record<string, Figures>): string {
+  return markdownTable(['', ...figureHeads], [
+    ...contestants.map(({ name, store }) => [name, ...figureCells(medians[name] as Figures, store !== undefined)]),
+    ...contestants.filter(({ name }) => name !== 'floor' && 'floor' in rounds)
+      .map(({ name }) => [`${name} / floor`, ...figureCells(ratioOf(rounds, name, 'floor'), false, 2)]),
   ])
 }

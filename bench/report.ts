@@ -11,12 +11,18 @@ export interface BenchOptions {
   waiters: number
   /** How many handoffs the list is of. */
   listed: number
+  /** How many handoffs are live at the most. */
+  live: number
+  /** How many handoffs are due in one second. */
+  due: number
+  /** The names of those that take part in a comparison; all, where none is given. */
+  only?: readonly string[]
   /** Tells how far it is. */
   say: (line: string) => void
 }
 
-/** What a scenario found: for people (Markdown) and for programs. */
-export interface Report { table: string, figures: object }
+/** What a scenario found: for people (Markdown, and SVG by file name) and for programs. */
+export interface Report { table: string, figures: object, charts?: Record<string, string> }
 
 /** Where and on what figures were taken; without it they mean nothing. */
 export function circumstances (redisVersion: string) {

@@ -1,53 +1,94 @@
 /**
- * `npm run bench -- [layout] [mix] [waiting] [list] [--rounds N] [--seconds N] [--handoffs N] [--waiters N] [--listed N]
- * [--results DIR]`: runs the scenarios named, all of them where none is, prints each one's table and writes it to bench/results.
- * README.md beside this file says what they measure.
+ * `npm run bench -- [SCENARIO…] [--rounds N] [--seconds N] …`: runs the scenarios named, all of them where none is, prints each
+ * one's table and writes it to bench/results, and then all goals that there are figures of. README.md beside this file says
+ * what they measure, and what the other options are for.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { connectionCounts } from './connections.ts'
+import { due } from './due.ts'
+import { durability } from './durability.ts'
+import { goalsOf } from './goals.ts'
+import { growth } from './growth.ts'
+import { tenants } from './growth-tenants.ts'
 import { layout } from './layout.ts'
 import { list } from './list.ts'
+import { masters } from './masters.ts'
+import { memory } from './memory.ts'
 import { mix } from './mix.ts'
-import type { Report } from './report.ts'
+import { operationsAlone } from './operations.ts'
+import { names } from './peers/contestants.ts'
+import { redisAlone } from './peers/redis-alone.ts'
+import type { BenchOptions, Report } from './report.ts'
+import { saturation } from './saturation.ts'
+import { payloadSizes } from './sizes.ts'
 import { waiting } from './waiting.ts'
 
-const scenarios = { layout, mix, waiting, list }
+const scenarios = {
+  mix,
+  operations: operationsAlone,
+  sizes: payloadSizes,
+  connections: connectionCounts,
+  saturation,
+  durability,
+  redis: redisAlone,
+  layout,
+  memory,
+  growth,
+  tenants,
+  due,
+  masters,
+  waiting,
+  list,
+} satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '5' },
     handoffs: { type: 'string', default: '20000' },
     waiters: { type: 'string', default: '10000' },
     listed: { type: 'string', default: '100000' },
+    live: { type: 'string', default: '5000000' },
+    due: { type: 'string', default: '1000000' },
+    only: { type: 'string' },
     results: { type: 'string', default: fileURLToPath(new URL('results', import.meta.url)) },
   },
 })
 
-function wholeNumber (name: Exclude<keyof typeof values, 'results'>): number {
+function wholeNumber (name: Exclude<keyof typeof values, 'results' | 'only'>): number {
   const number = Number(values[name])
   if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} takes a whole number, at least 1`)
   return number
 }
 
+const only = values.only?.split(',')
+for (const name of only ?? []) {
+  if (!names.some(known => known === name)) throw new Error(`--only takes some of ${names.join(', ')}`)
+}
+
 /** Progress goes to stderr, the tables to stdout. */
 const say = (line: string) => { process.stderr.write(`bench: ${line}\n`) }
-const options = {
+const options: BenchOptions = {
   rounds: wholeNumber('rounds'),
   seconds: wholeNumber('seconds'),
   handoffs: wholeNumber('handoffs'),
   waiters: wholeNumber('waiters'),
   listed: wholeNumber('listed'),
+  live: wholeNumber('live'),
+  due: wholeNumber('due'),
+  ...only !== undefined && { only },
   say,
 }
 
-async function keep (name: string, { table, figures }: Report): Promise<void> {
+async function keep (name: string, { table, figures, charts = {} }: Report): Promise<void> {
   await mkdir(values.results, { recursive: true })
   await writeFile(join(values.results, `${name}.json`), JSON.stringify(figures, null, 2) + '\n')
   await writeFile(join(values.results, `${name}.md`), table)
+  for (const [file, svg] of Object.entries(charts)) await writeFile(join(values.results, file), svg)
   process.stdout.write(`\n${table}\n`)
 }
 
@@ -55,4 +96,10 @@ const wanted = positionals.length > 0 ? positionals : Object.keys(scenarios)
 for (const name of wanted) {
   if (!(name in scenarios)) throw new Error(`there is no scenario ${name}; there are ${Object.keys(scenarios).join(', ')}`)
 }
-for (const name of wanted as Array<keyof typeof scenarios>) await keep(name, await scenarios[name](options))
+for (const [index, name] of wanted.entries()) {
+  say(`${name}: ${index + 1} of ${wanted.length}`)
+  await keep(name, await scenarios[name as keyof typeof scenarios](options))
+}
+const goals = await goalsOf(values.results)
+await writeFile(join(values.results, 'goals.md'), goals)
+process.stdout.write(`\n${goals}\n`)

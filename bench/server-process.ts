@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
@@ -23,9 +24,14 @@ export const keySettings = { PORT: '0', API_KEYS: `passer:${passerKey},catcher:$
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const gauge = ['--expose-gc', `--import=${new URL('gauge.mjs', import.meta.url).href}`]
 
-/** A replica of the service as it is built, on this Redis. @param weighed with a gauge */
-export function startService (redisUrl: string, weighed = false): Promise<ServerProcess> {
-  return startServer(weighed ? [...gauge, main] : [main], { ...keySettings, REDIS_URL: redisUrl, DRAIN_DELAY: '0' }, weighed)
+/** What a replica of the service on this Redis is started with. */
+export function serviceSettings (redisUrl: string): Record<string, string> {
+  return { ...keySettings, REDIS_URL: redisUrl, DRAIN_DELAY: '0' }
+}
+
+/** A replica of the service as it is built, on this Redis. @param weighed with a gauge @param extra more settings */
+export function startService (redisUrl: string, weighed = false, extra: Record<string, string> = {}): Promise<ServerProcess> {
+  return startServer(weighed ? [...gauge, main] : [main], { ...serviceSettings(redisUrl), ...extra }, weighed)
 }
 
 /**
@@ -35,6 +41,7 @@ export function startService (redisUrl: string, weighed = false): Promise<Server
 export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false): Promise<ServerProcess> {
   const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...weighed ? ['ipc' as const] : []] })
   const exited = once(child, 'exit')
+  endWithUs(child)
   const stop = async () => {
     child.kill('SIGTERM')
     await exited
@@ -54,4 +61,12 @@ export async function startServer (args: readonly string[], env: Record<string, 
     exited.then(() => reject(new Error(`${args.join(' ')} ended before it listened: ${said}`)))
   })
   return { url, pid: child.pid as number, weigh, stop }
+}
+
+/** Ends a child when this process ends, however that does: its pipe to a shell closes, which tells the child. */
+export function endWithUs (child: ChildProcess): void {
+  if (child.pid === undefined) return
+  const guard = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"', String(child.pid)], { stdio: ['pipe', 'ignore', 'ignore'] })
+  // At once: its pid may soon be another's.
+  child.once('exit', () => guard.kill('SIGKILL'))
 }

@@ -1,0 +1,131 @@
+import { cpuOf } from './cpu.ts'
+import type { LoadResult } from './load.ts'
+import type { Store } from './peers/stores.ts'
+import { markdownTable, median } from './report.ts'
+import type { BenchOptions } from './report.ts'
+
+/** Whoever is measured: a server process, and what it keeps its handoffs in if that is another. */
+export interface Contestant {
+  name: string
+  url: string
+  pid: number
+  store?: Store
+}
+
+/** What one of them did in one turn. CPU is in microseconds per request, times are in milliseconds. */
+export interface Figures {
+  perSecond: number
+  p50: number
+  p99: number
+  p999: number
+  cpu: number
+  /** All its store's processes. */
+  storeCpu: number
+}
+export type Rounds<Turn = Figures> = Record<string, Turn[]>
+
+/**
+ * So many rounds of one turn each. Every other round goes the other way about, so that whoever comes first in one comes last in
+ * the next, and what the machine does meanwhile meets all alike. Before its turn what earlier ones left is freed.
+ */
+export async function inTurns<Turn> (contestants: readonly Contestant[], rounds: number,
+  turn: (contestant: Contestant, round: number) => Promise<Turn>): Promise<Rounds<Turn>> {
+  const found: Rounds<Turn> = Object.fromEntries(contestants.map(({ name }) => [name, []]))
+  for (let round = 1; round <= rounds; round++) {
+    for (const contestant of round % 2 === 1 ? contestants : contestants.toReversed()) {
+      await contestant.store?.clean()
+      found[contestant.name]?.push(await turn(contestant, round))
+    }
+  }
+  return found
+}
+
+/** Puts load on one, and counts the CPU meanwhile. @throws when any request went wrong */
+export async function measure ({ name, pid, store }: Contestant, load: () => Promise<LoadResult>): Promise<Figures> {
+  const cpu = () => ({ own: cpuOf(pid), store: store?.cpu() ?? 0 })
+  const before = cpu()
+  const { requests, perSecond, p50, p99, p999, faults } = await load()
+  const after = cpu()
+  if (faults > 0 || requests === 0) throw new Error(`${name}: ${faults} of ${requests} requests went wrong`)
+  return { perSecond, p50, p99, p999, cpu: (after.own - before.own) / requests, storeCpu: (after.store - before.store) / requests }
+}
+
+const measures = ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'storeCpu'] as const satisfies Array<keyof Figures>
+
+function each (figure: (measure: keyof Figures) => number): Figures {
+  return Object.fromEntries(measures.map(measure => [measure, figure(measure)])) as unknown as Figures
+}
+
+function medianOf (turns: readonly Figures[]): Figures {
+  return each(measure => median(turns.map(turn => turn[measure])))
+}
+
+export function mediansOf (rounds: Rounds): Record<string, Figures> {
+  return Object.fromEntries(Object.entries(rounds).map(([name, turns]) => [name, medianOf(turns)]))
+}
+
+/** The median over the rounds of something reckoned from the turns of some of them, neighbours in time: both had the same machine. */
+export function acrossRounds<Turn> (rounds: Rounds<Turn>, names: readonly string[], reckon: (...turns: Turn[]) => number): number {
+  const [first = ''] = names
+  return median((rounds[first] ?? []).map((_, round) => reckon(...names.map(name => rounds[name]?.[round] as Turn))))
+}
+
+/** One by another. */
+export function ratioOf (rounds: Rounds, one: string, other: string): Figures {
+  return each(measure => acrossRounds(rounds, [one, other], (a, b) => a[measure] / b[measure]))
+}
+
+/** One of the cases of a scenario: a size, a number of connections, … */
+export interface Case { name: string, rounds: Rounds }
+
+/** Case by case: all are warmed up, then the rounds. @param load what is put on a contestant in each case, for so many seconds */
+export async function runCases (what: string, contestants: readonly Contestant[], { rounds: count, seconds, say }: BenchOptions,
+  load: Record<string, (url: string, seconds: number) => Promise<LoadResult>>): Promise<Case[]> {
+  const cases: Case[] = []
+  for (const [name, put] of Object.entries(load)) {
+    // Until the compiler has seen what is hot.
+    for (const { url } of contestants) await put(url, Math.min(seconds, 3))
+    const rounds = await inTurns(contestants, count, async (contestant, round) => {
+      const figures = await measure(contestant, () => put(contestant.url, seconds))
+      say(`${what}: ${name}, round ${round} of ${count}, ${contestant.name}: ${figures.cpu.toFixed(1)} µs of CPU a request, ${figures.storeCpu.toFixed(1)} of its store`)
+      return figures
+    })
+    cases.push({ name, rounds })
+  }
+  return cases
+}
+
+/** All cases' medians below one another, each contestant's CPU and its store's beside what the floor takes. */
+export function casesTable (head: string, cases: readonly Case[]): string {
+  return markdownTable([head, '', ...figureHeads, 'CPU, of the floor’s', 'with its store’s'], cases.flatMap(({ name: of, rounds }) =>
+    Object.entries(mediansOf(rounds)).map(([name, figures]) => {
+      const ofFloor = (cpu: (figures: Figures) => number) =>
+        name !== 'floor' && 'floor' in rounds ? acrossRounds(rounds, [name, 'floor'], (one, floor) => cpu(one!) / cpu(floor!)).toFixed(2) : ''
+      return [of, name, ...figureCells(figures, figures.storeCpu > 0), ofFloor(one => one.cpu), ofFloor(one => one.cpu + one.storeCpu)]
+    })))
+}
+
+/** A goal, and what there is. */
+export interface Goal { what: string, atMost?: number, atLeast?: number, measured: number }
+
+export function isMet ({ atMost = Infinity, atLeast = -Infinity, measured }: Goal): boolean {
+  return measured <= atMost && measured >= atLeast
+}
+
+/** To stand below another table; nothing where there are none. */
+export function goalsTable (goals: readonly Goal[]): string {
+  if (goals.length === 0) return ''
+  const limit = ({ atMost, atLeast }: Goal) => atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`
+  return '\n' + markdownTable(['goal', 'limit', 'measured', 'met'], goals.map(goal =>
+    [goal.what, limit(goal), goal.measured.toFixed(2), isMet(goal) ? 'yes' : '**no**']))
+}
+
+export const figureHeads = ['requests/s', 'p50, ms', 'p99, ms', 'p99.9, ms', 'CPU, µs/request', 'its store’s, µs/request']
+
+/** A row's cells. @param digits of a ratio's; figures have their own */
+export function figureCells ({ perSecond, p50, p99, p999, cpu, storeCpu }: Figures, hasStore: boolean, digits?: number): string[] {
+  return [
+    perSecond.toFixed(digits ?? 0), ...[p50, p99, p999].map(time => time.toFixed(2)), cpu.toFixed(digits ?? 1),
+    hasStore ? storeCpu.toFixed(digits ?? 1) : '',
+  ]
+}

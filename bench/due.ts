@@ -1,0 +1,139 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { tags } from '../src/handoff/id.ts'
+import { cpuOf } from './cpu.ts'
+import { exchange } from './exchange.ts'
+import { countLive, Maker, payloadOf } from './growth-handoffs.ts'
+import { startPair } from './growth-pair.ts'
+import type { Pair } from './growth-pair.ts'
+import { steadyLoad } from './growth-steady.ts'
+import type { Timed } from './growth-steady.ts'
+import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+
+/** Of what is due, in bytes. */
+const payload = payloadOf(1024)
+/** Requests a second of the rest. */
+const perSecond = 1_500
+/** So many partitions' indexes are looked at in so many milliseconds, before as well: all at once would hold Redis up for some itself. */
+const look = { partitions: 32, every: 20 }
+const goals = { seconds: 10, p99Ratio: 2 }
+
+interface Latency { requests: number, unavailable: number, p50: number, p99: number, longest: number }
+interface Figures {
+  /** From the first one's deadline until the last is gone from the index. */
+  seconds: number
+  before: Latency
+  during: Latency
+  p99Ratio: number
+  /** Share of a core, before and during. */
+  redis: [number, number]
+  service: [number, number]
+}
+
+/** Very many handoffs nobody caught, due within one second: how long the sweep takes, and what the rest notices of it. */
+export async function due ({ rounds, seconds, due: count, say }: BenchOptions): Promise<Report> {
+  const found: Figures[] = []
+  const pair = await startPair(say)
+  try {
+    await exchange(pair.service.url)
+    await steadyLoad(pair.service.url, perSecond, lasting(Math.min(seconds, 5)))
+    for (let round = 1; round <= rounds; round++) {
+      const figures = await sweepOf(count, pair, seconds)
+      found.push(figures)
+      const { during, before } = figures
+      say(`due: round ${round} of ${rounds}: gone in ${figures.seconds.toFixed(1)} s, p99 of the rest ${during.p99.toFixed(1)} ms, before ${before.p99.toFixed(1)}`)
+    }
+  } finally {
+    await pair.stop()
+  }
+  return report(found, pair.server.version, { rounds, seconds, due: count })
+}
+
+async function sweepOf (count: number, { server, service, redis }: Pair, seconds: number): Promise<Figures> {
+  const first = await makeDue(count, server.url, redis, seconds)
+  await sleep(first - Date.now() - (seconds + 1) * 1000)
+  const cpu = () => ({ at: performance.now(), redis: cpuOf(server.pid), service: cpuOf(service.pid) })
+  let gone = Infinity
+  const load = steadyLoad(service.url, perSecond, () => gone < Infinity)
+  load.catch(() => {}) // told below, once the other's end is known as well
+  const start = cpu()
+  let dueAt = start
+  try {
+    // What is gone from a partition's index stays so: all are empty once each has been.
+    for (let at = 0; at < tags.length; at += look.partitions) {
+      while (await countLive(redis, lastOf(first), tags.slice(at, at + look.partitions)) > 0) {
+        if (Date.now() < first) dueAt = cpu()
+        await sleep(look.every)
+      }
+    }
+  } finally {
+    gone = performance.now()
+  }
+  const end = cpu()
+  const times = await load
+  const begin = first - Date.now() + performance.now()
+  const before = latency(times.filter(({ due }) => due >= begin - seconds * 1000 && due < begin))
+  const during = latency(times.filter(({ due }) => due >= begin && due < gone))
+  const share = (part: 'redis' | 'service'): [number, number] =>
+    [[start, dueAt], [dueAt, end]].map(([from, to]) => ((to?.[part] ?? NaN) - (from?.[part] ?? NaN)) / 1000 / ((to?.at ?? NaN) - (from?.at ?? NaN))) as [number, number]
+  return { seconds: (gone - begin) / 1000, before, during, p99Ratio: during.p99 / before.p99, redis: share('redis'), service: share('service') }
+}
+
+/** When none of them is due any more and none of the load's yet. */
+function lastOf (first: number): number {
+  return first + 60_000
+}
+
+/** Empties Redis and makes them, with time enough to look at the rest before. @returns when the first is due, the last within a second */
+async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], seconds: number): Promise<number> {
+  const maker = new Maker(redisUrl)
+  try {
+    // How fast this machine makes them says how far off they must be due.
+    const trial = Math.ceil(count / 20)
+    const began = performance.now()
+    await maker.pass(trial, payload)
+    const making = (performance.now() - began) / trial * count
+    await redis.flushall('SYNC')
+    const first = Date.now() + Math.ceil(1.5 * making) + (seconds + 2) * 1000
+    // The deadline is made when the script runs, some milliseconds after it was asked for: half of the second is left for that.
+    await maker.pass(count, payload, () => first + Math.floor(Math.random() * 500) - Date.now())
+    if (Date.now() > first - (seconds + 1) * 1000) throw new Error(`due: making ${count} took longer than it was to`)
+    const within = await countLive(redis, first + 1000) - await countLive(redis, first - 1)
+    // A few that a busy machine held up are due later, and waited for as well.
+    if (within < 0.999 * count || await countLive(redis, lastOf(first)) !== count) throw new Error(`due: ${within} of ${count} are due within the second`)
+    return first
+  } finally {
+    await maker.close()
+  }
+}
+
+function latency (times: readonly Timed[]): Latency {
+  const milliseconds = times.map(one => one.milliseconds)
+  return { requests: times.length, unavailable: times.filter(one => one.unavailable).length, p50: percentile(milliseconds, 0.5), p99: percentile(milliseconds, 0.99), longest: percentile(milliseconds, 1) }
+}
+
+function lasting (seconds: number): () => boolean {
+  const end = performance.now() + seconds * 1000
+  return () => performance.now() > end
+}
+
+function report (found: readonly Figures[], redisVersion: string, { rounds, seconds, due }: Pick<BenchOptions, 'rounds' | 'seconds' | 'due'>): Report {
+  const where = circumstances(redisVersion)
+  const of = (figure: (round: Figures) => number) => median(found.map(figure))
+  const time = (figure: keyof Latency) => [of(round => round.before[figure]).toFixed(2), of(round => round.during[figure]).toFixed(2)]
+  const share = (part: 'redis' | 'service') => [0, 1].map(when => `${(100 * of(round => round[part][when] ?? NaN)).toFixed(0)} %`)
+  const table = markdownTable(['', 'before', 'while they are swept', 'goal'], [
+    ['gone from the index after, s', '', of(round => round.seconds).toFixed(2), `≤ ${goals.seconds}`],
+    ['p50 of the rest, ms', ...time('p50'), ''],
+    ['p99 of the rest, ms', ...time('p99'), `≤ ${goals.p99Ratio} × before: ${of(round => round.p99Ratio).toFixed(2)}`],
+    ['the longest, ms', ...time('longest'), ''],
+    ['answered 503', ...[0, 1].map(when => of(({ before, during }) => [before, during][when]?.unavailable ?? NaN).toFixed(0)), '0'],
+    ['Redis, of a core', ...share('redis'), ''],
+    ['the service, of a core', ...share('service'), ''],
+  ])
+  return {
+    table: table + `\n${due} handoffs of ${payload.payload.length} bytes due in one second, beside ${perSecond} requests a second. Medians of ${rounds} rounds, ` +
+      `${seconds} s before each.\n\n${caption(where)}\n`,
+    figures: { ...where, rounds, seconds, due, perSecond, goneAfter: of(round => round.seconds), p99Ratio: of(round => round.p99Ratio), each: found },
+  }
+}

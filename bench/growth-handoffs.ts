@@ -1,0 +1,86 @@
+import type { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { randomId, randomToken, tagOf, tags } from '../src/handoff/id.ts'
+import type { Place } from '../src/store/handoffs.ts'
+import { Keys } from '../src/store/keys.ts'
+import { openStore } from '../src/store/store.ts'
+import type { Store } from '../src/store/store.ts'
+
+const keys = new Keys('handoff')
+const day = 86400_000
+const agent = 'maker'
+/** What the service gives a pass without Idempotency-Key. */
+const noToken = '-'
+/** Calls under way at once, and how many lots of them: one is made while Redis works on another. */
+const callsPerLot = 500
+const lots = 2
+
+/** A payload of exactly so many bytes, as pass makes one of a task alone. */
+export function payloadOf (bytes: number): Payload {
+  const around = '"task":"","output":{},"context":{},"constraints":null'
+  const task = JSON.stringify('x'.repeat(bytes - around.length))
+  return { payload: Buffer.from(around.replace('""', task)), taskLength: task.length }
+}
+export interface Payload { payload: Buffer, taskLength: number }
+
+/** Makes handoffs by the service's own store, in this process, whose sweeper rests: millions of them in a minute or two. */
+export class Maker {
+  readonly #store: Store
+
+  constructor (redisUrl: string) {
+    const log = pino({ level: 'silent' })
+    this.#store = openStore({ url: redisUrl, keyPrefix: 'handoff', tags, workTtl: day, retention: day, replicas: 0, log })
+  }
+
+  /**
+   * So many that are pending.
+   * @param expiresIn milliseconds from now, asked as each one is sent
+   * @param seen is told of each one's place
+   */
+  async pass (count: number, { payload, taskLength }: Payload, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}): Promise<void> {
+    await inLots(count, async () => {
+      const id = randomId()
+      const place = { tenant: 'default', id, tag: tagOf(id) }
+      seen(place)
+      const { outcome } = await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: expiresIn(), payload, taskLength })
+      if (outcome !== 'passed') throw new Error(`expected passed, got ${outcome}`)
+    })
+  }
+
+  /** Has them caught and reported done, without a result. */
+  async finish (places: readonly Place[]): Promise<void> {
+    await inLots(places.length, async index => {
+      const place = places[index] as Place
+      const caught = await this.#store.handoffs.catch(place, randomToken(), agent)
+      const done = await this.#store.handoffs.done(place, randomToken(), agent, Buffer.alloc(0))
+      if (caught.outcome !== 'caught' || done.outcome !== 'done') throw new Error(`expected caught and done, got ${caught.outcome} and ${done.outcome}`)
+    })
+  }
+
+  close (): Promise<void> {
+    return this.#store.close()
+  }
+}
+
+async function inLots (count: number, one: (index: number) => Promise<void>): Promise<void> {
+  let next = 0
+  const work = async () => {
+    while (next < count) {
+      const first = next
+      next = Math.min(first + callsPerLot, count)
+      await Promise.all(Array.from({ length: next - first }, (_, index) => one(first + index)))
+    }
+  }
+  await Promise.all(Array.from({ length: lots }, work))
+}
+
+/** How many live handoffs the due indexes hold whose deadline is at the latest then (milliseconds; all where it is left out). @param of these partitions */
+export async function countLive (redis: Redis, until: number | '+inf' = '+inf', of: readonly string[] = tags): Promise<number> {
+  const pipeline = redis.pipeline()
+  for (const tag of of) pipeline.zcount(keys.due(tag), '-inf', until)
+  const replies = await pipeline.exec() ?? []
+  return replies.reduce((total, [error, count]) => {
+    if (error !== null) throw error
+    return total + (count as number)
+  }, 0)
+}

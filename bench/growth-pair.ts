@@ -1,0 +1,71 @@
+import { Redis } from 'ioredis'
+import { cpuOf } from './cpu.ts'
+import type { LoadResult } from './load.ts'
+import { benchRedis } from './redis.ts'
+import type { BenchRedis } from './redis.ts'
+import { median } from './report.ts'
+import { startService } from './server-process.ts'
+import type { ServerProcess } from './server-process.ts'
+
+/** A service and a Redis of its own, so that two that differ in one thing can be measured turn about. */
+export interface Pair {
+  server: BenchRedis
+  redis: Redis
+  service: ServerProcess
+  stop (): Promise<void>
+}
+
+/** What one turn found. CPU in microseconds a request. */
+export interface Cost {
+  service: number
+  redis: number
+  together: number
+  perSecond: number
+  /** Milliseconds. */
+  p99: number
+}
+
+export async function startPair (say: (line: string) => void, start: (redisUrl: string) => Promise<ServerProcess> = startService): Promise<Pair> {
+  const server = await benchRedis(say)
+  const redis = new Redis(server.url)
+  const stopRedis = async () => {
+    redis.disconnect()
+    await server.stop()
+  }
+  try {
+    const service = await start(server.url)
+    return {
+      server,
+      redis,
+      service,
+      async stop () {
+        await service.stop()
+        await stopRedis()
+      },
+    }
+  } catch (error) {
+    await stopRedis()
+    throw error
+  }
+}
+
+/** What the pair uses while a load is put on it. @throws when the load says that anything went wrong */
+export async function costOf ({ server, service }: Pair, load: (url: string) => Promise<LoadResult>): Promise<Cost> {
+  const before = { service: cpuOf(service.pid), redis: cpuOf(server.pid) }
+  const { requests, perSecond, p99, faults } = await load(service.url)
+  if (faults > 0) throw new Error(`${faults} of ${requests} requests went wrong`)
+  const ofService = (cpuOf(service.pid) - before.service) / requests
+  const ofRedis = (cpuOf(server.pid) - before.redis) / requests
+  return { service: ofService, redis: ofRedis, together: ofService + ofRedis, perSecond, p99 }
+}
+
+/** Each figure's median. */
+export function medianCost (costs: readonly Cost[]): Cost {
+  const of = (figure: keyof Cost) => median(costs.map(cost => cost[figure]))
+  return { service: of('service'), redis: of('redis'), together: of('together'), perSecond: of('perSecond'), p99: of('p99') }
+}
+
+/** The median of what each turn was of its neighbour in time, so that both had the same machine. */
+export function medianRatio (costs: readonly Cost[], neighbours: readonly Cost[], figure: keyof Cost = 'together'): number {
+  return median(costs.map((cost, turn) => cost[figure] / (neighbours[turn]?.[figure] ?? NaN)))
+}

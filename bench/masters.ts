@@ -1,0 +1,116 @@
+import type { RedisServer } from '../test/faults/fleet/redis.ts'
+import { startCluster } from '../test/faults/fleet/cluster.ts'
+import { callsOf } from './commands.ts'
+import { cpuOf } from './cpu.ts'
+import { exchange } from './exchange.ts'
+import { putLoad } from './load.ts'
+import { caption, circumstances, markdownTable, median } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+import { startService } from './server-process.ts'
+import type { ServerProcess } from './server-process.ts'
+
+const counts = [1, 3, 6]
+const connections = 64
+const goal = 1.05
+
+interface Fleet { count: number, masters: RedisServer[], service: ServerProcess }
+
+interface Figures {
+  /** CPU in microseconds a request: the service's, and all masters' together. */
+  service: number
+  redis: number
+  perSecond: number
+  /** Milliseconds. */
+  p99: number
+  /** Script calls of handoffs, by master. */
+  calls: number[]
+  /** The most that one master had, by the mean. */
+  fullest: number
+}
+
+/** A service on a Cluster of 1, 3 and 6 masters, turn about: what an operation costs, and how even the masters' shares are. */
+export async function masters ({ rounds, seconds, say }: Pick<BenchOptions, 'rounds' | 'seconds' | 'say'>): Promise<Report> {
+  const ends: Array<() => unknown> = []
+  const stage = { teardown: (end: () => unknown) => { ends.unshift(end) }, comment: say }
+  try {
+    const fleets: Fleet[] = []
+    for (const count of counts) {
+      const cluster = await startCluster(stage, { masters: count, replicas: 0, options: ['--auto-aof-rewrite-percentage', '0'] })
+      const service = await startService(cluster.url)
+      ends.unshift(service.stop)
+      fleets.push({ count, masters: cluster.servers, service })
+    }
+    for (const { service } of fleets) {
+      await exchange(service.url)
+      await putLoad(service.url, connections, Math.min(seconds, 5))
+    }
+    const found = new Map(counts.map(count => [count, [] as Figures[]]))
+    for (let round = 1; round <= rounds; round++) {
+      for (const fleet of round % 2 === 1 ? fleets : fleets.toReversed()) {
+        const figures = await measure(fleet, seconds)
+        found.get(fleet.count)?.push(figures)
+        say(`masters: round ${round} of ${rounds}, ${fleet.count}: ${(figures.service + figures.redis).toFixed(1)} µs of CPU a request, the fullest ${figures.fullest.toFixed(3)} of the mean`)
+      }
+    }
+    const [first] = fleets[0]?.masters ?? []
+    return report(found, await versionOf(first as RedisServer), { rounds, seconds })
+  } finally {
+    for (const end of ends) await end()
+  }
+}
+
+async function measure ({ masters, service }: Fleet, seconds: number): Promise<Figures> {
+  const calls = () => Promise.all(masters.map(handoffCalls))
+  const cpu = () => ({ service: cpuOf(service.pid), redis: masters.reduce((total, { pid }) => total + cpuOf(pid), 0) })
+  const before = { calls: await calls(), cpu: cpu() }
+  const { requests, perSecond, p99, faults } = await putLoad(service.url, connections, seconds)
+  const after = { cpu: cpu(), calls: await calls() }
+  if (faults > 0) throw new Error(`masters: ${faults} of ${requests} requests went wrong`)
+  const each = after.calls.map((count, index) => count - (before.calls[index] ?? NaN))
+  return {
+    service: (after.cpu.service - before.cpu.service) / requests,
+    redis: (after.cpu.redis - before.cpu.redis) / requests,
+    perSecond,
+    p99,
+    calls: each,
+    fullest: Math.max(...each) / (each.reduce((total, one) => total + one) / each.length),
+  }
+}
+
+/** EVALSHA calls but for the sweep's, each of which asks for one ZRANGE, and the lease's, each of which asks for one GET. */
+async function handoffCalls ({ admin }: RedisServer): Promise<number> {
+  const [all, sweeps, leases] = await Promise.all(['evalsha', 'zrange', 'get'].map(async command => (await callsOf(admin, command)).calls))
+  return (all ?? NaN) - (sweeps ?? NaN) - (leases ?? NaN)
+}
+
+async function versionOf ({ admin }: RedisServer): Promise<string> {
+  return /^redis_version:(\S+)/m.exec(await admin.info('server'))?.[1] ?? 'unknown'
+}
+
+function report (found: ReadonlyMap<number, Figures[]>, redisVersion: string, { rounds, seconds }: Pick<BenchOptions, 'rounds' | 'seconds'>): Report {
+  const where = circumstances(redisVersion)
+  const one = found.get(1) ?? []
+  const rows = [...found].map(([masters, each]) => {
+    const of = (figure: (round: Figures) => number) => median(each.map(figure))
+    return {
+      masters,
+      service: of(round => round.service),
+      redis: of(round => round.redis),
+      ratio: median(each.map((round, turn) => (round.service + round.redis) / ((one[turn]?.service ?? NaN) + (one[turn]?.redis ?? NaN)))),
+      fullest: of(round => round.fullest),
+      perSecond: of(round => round.perSecond),
+      p99: of(round => round.p99),
+    }
+  })
+  const table = markdownTable(
+    ['masters', 'service, µs/request', 'all masters, µs/request', 'together, of one master’s', 'fullest master, of the mean', 'goal', 'requests/s', 'p99, ms'],
+    rows.map(row => [
+      String(row.masters), row.service.toFixed(1), row.redis.toFixed(1), row.ratio.toFixed(2), row.fullest.toFixed(3),
+      row.masters === counts.at(-1) ? `≤ ${goal}` : '', row.perSecond.toFixed(0), row.p99.toFixed(2),
+    ]))
+  return {
+    table: table + `\npass, catch, done in turn on each of ${connections} connections to one replica of the service. Medians of ${rounds} rounds of ${seconds} s.\n` +
+      `\n${caption(where)}\n`,
+    figures: { ...where, rounds, seconds, connections, rows, each: Object.fromEntries(found) },
+  }
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import type { Place } from '../src/store/handoffs.ts'
+import { lineChart } from './chart.ts'
+import { Maker, payloadOf } from './growth-handoffs.ts'
+import { benchRedis } from './redis.ts'
+import { caption, circumstances, markdownTable } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+
+/** How many are pending; as many of these as `--live` allows. */
+const sizes = [20_000, 100_000, 200_000, 1_000_000]
+const payloadBytes = 1024
+const settings = [
+  { name: 'embedded', options: [], goal: 500 },
+  // What the embedded server changes of what takes memory; the rest of how Redis comes doesn't.
+  { name: 'as it comes', options: ['--hash-max-listpack-value', '64'], goal: 700 },
+]
+/** Of those that are pending, so many are finished in the end, to weigh what is left of them. */
+const finished = 20_000
+
+interface Row { name: string, goal: number, pending: number, bytes: number }
+interface Left { name: string, bytes: number }
+
+/** What a pending handoff takes of Redis's memory beyond its 1 KB payload, and what a finished one leaves. */
+export async function memory ({ live, say }: BenchOptions): Promise<Report> {
+  if (live < finished) throw new Error(`memory: --live takes ${finished} at least`)
+  const rows: Row[] = []
+  const left: Left[] = []
+  let version = ''
+  for (const { name, options, goal } of settings) {
+    const server = await benchRedis(say, ['--appendonly', 'no', ...options])
+    const redis = new Redis(server.url)
+    const maker = new Maker(server.url)
+    version = server.version
+    try {
+      const empty = await usedMemory(redis)
+      const places: Place[] = []
+      let made = 0
+      for (const pending of sizes.filter(size => size <= live)) {
+        await maker.pass(pending - made, payloadOf(payloadBytes), undefined, place => { if (places.length < finished) places.push(place) })
+        made = pending
+        rows.push({ name, goal, pending, bytes: (await settled(redis) - empty) / pending - payloadBytes })
+        say(`memory: ${name}, ${pending}: ${rows.at(-1)?.bytes.toFixed(0)} bytes beyond the payload`)
+      }
+      const before = await settled(redis)
+      await maker.finish(places)
+      const freed = (before - await settled(redis)) / places.length
+      left.push({ name, bytes: (rows.at(-1)?.bytes ?? NaN) + payloadBytes - freed })
+      say(`memory: ${name}: ${left.at(-1)?.bytes.toFixed(0)} bytes when finished`)
+    } finally {
+      await maker.close()
+      redis.disconnect()
+      await server.stop()
+    }
+  }
+  return report(rows, left, version)
+}
+
+/** What the data takes, in bytes: without the connections' buffers. */
+async function usedMemory (redis: Redis): Promise<number> {
+  const info = await redis.info('memory')
+  const field = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1])
+  return field('used_memory') - field('mem_clients_normal')
+}
+
+/** A table that has grown is moved to its new place bit by bit, and takes twice its room until that is done: once two seconds change nothing. */
+async function settled (redis: Redis): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const before = await usedMemory(redis)
+    await sleep(2000)
+    const after = await usedMemory(redis)
+    if (Math.abs(after - before) < 10_000) return after
+  }
+  throw new Error('used_memory goes on changing')
+}
+
+function report (rows: readonly Row[], left: readonly Left[], redisVersion: string): Report {
+  const where = circumstances(redisVersion)
+  const table = markdownTable(['settings', 'pending', 'bytes beyond the payload', 'goal'],
+    rows.map(({ name, pending, bytes, goal }) => [name, String(pending), bytes.toFixed(0), `≤ ${goal}`]))
+  const finishedTable = markdownTable(['settings', 'bytes that a finished handoff takes until its retention is over'],
+    left.map(({ name, bytes }) => [name, bytes.toFixed(0)]))
+  return {
+    table: `${table}\n${finishedTable}\nA payload of ${payloadBytes} bytes, finished without a result; the tenant is \`default\`. Each weighed once: nothing about it is chance.\n\n${caption(where)}\n`,
+    figures: { ...where, payload: payloadBytes, rows, finished: left },
+    charts: {
+      'memory.svg': lineChart({
+        title: 'Redis’s memory beyond a 1 KB payload, by how many are pending',
+        x: 'pending handoffs',
+        y: 'bytes a handoff',
+        logX: true,
+        series: settings.map(({ name }) => ({ name, points: rows.filter(row => row.name === name).map(row => [row.pending, row.bytes] as const) })),
+      }),
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync, readdirSync } from 'node:fs'
+
+/**
+ * The CPU time that a process and all it has brought forth have used, those that have ended included, in microseconds; to a clock
+ * tick each. Where there is no /proc it can't be told.
+ */
+export function cpuOfTree (pid: number): number {
+  const children = new Map<number, number[]>()
+  const times = new Map<number, number>()
+  for (const entry of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
+    const stat = readStat(entry)
+    if (stat === null) continue
+    times.set(Number(entry), stat.ticks)
+    children.set(stat.parent, [...children.get(stat.parent) ?? [], Number(entry)])
+  }
+  const ticksOf = (pid: number): number => (children.get(pid) ?? []).reduce((total, child) => total + ticksOf(child), times.get(pid) ?? 0)
+  return ticksOf(pid) * 1e6 / clockTicks()
+}
+
+/** Null for one that has just ended. */
+function readStat (pid: string): { parent: number, ticks: number } | null {
+  let stat: string
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  } catch {
+    return null
+  }
+  // As in ../cpu.ts. The four: user and system, its own and that of its children who have ended and been waited for.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return { parent: Number(fields[1]), ticks: fields.slice(11, 15).reduce((total, field) => total + Number(field), 0) }
+}
+
+let ticks: number | undefined
+
+function clockTicks (): number {
+  ticks ??= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+  return ticks
+}

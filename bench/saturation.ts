@@ -1,0 +1,90 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { acrossRounds, goalsTable, inTurns, measure } from './contest.ts'
+import type { Contestant, Figures, Goal, Rounds } from './contest.ts'
+import { closedLoad, openLoad } from './open-load.ts'
+import { honest, startContest } from './peers/contestants.ts'
+import { caption, circumstances, markdownTable, median } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+
+/** Agents that saturate. */
+const agents = 128
+const share = 0.7
+
+interface Saturated extends Figures {
+  /** RSS at the end of it, in MB; NaN where there is no /proc. */
+  memory: number
+}
+interface Eased extends Figures {
+  /** p99 of how late the load itself was, in milliseconds. */
+  lateness: number
+}
+
+/** How much there can be at the most; then how long answers take at 70 % of the median of that, at a fixed rate. */
+export async function saturation (options: BenchOptions): Promise<Report> {
+  const { rounds: count, seconds, say } = options
+  const contest = await startContest(honest, options)
+  try {
+    const { contestants } = contest
+    for (const { url } of contestants) await closedLoad(url, agents, Math.min(seconds, 5))
+    const saturated = await inTurns(contestants, count, async (contestant, round): Promise<Saturated> => {
+      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, seconds))
+      say(`saturation: round ${round} of ${count}, ${contestant.name}: ${figures.perSecond.toFixed(0)}/s`)
+      return { ...figures, memory: memoryOf(contestant.pid) }
+    })
+    const rates = Object.fromEntries(Object.entries(saturated).map(([name, turns]) => [name, share * median(turns.map(({ perSecond }) => perSecond))]))
+    const eased = await inTurns(contestants, count, async (contestant, round): Promise<Eased> => {
+      const turn = await ease(contestant, rates[contestant.name] as number, seconds)
+      say(`saturation: round ${round} of ${count}, ${contestant.name} at ${turn.perSecond.toFixed(0)}/s: p99 ${turn.p99.toFixed(2)} ms`)
+      return turn
+    })
+    const where = { ...circumstances(contest.redis), peers: contest.peers }
+    const goals = goalsOf(saturated, eased)
+    return {
+      table: describe(saturated, eased) + goalsTable(goals) +
+        `\nSaturation: ${agents} agents that pass, catch and report done without a pause. Medians of ${count} rounds of ${seconds} s of each.\n` +
+        `\n${caption(where)} ${contest.peers}\n`,
+      figures: { ...where, rounds: count, seconds, agents, share, rates, goals, saturated, eased },
+    }
+  } finally {
+    await contest.stop()
+  }
+}
+
+async function ease (contestant: Contestant, perSecond: number, seconds: number): Promise<Eased> {
+  let lateness = NaN
+  const figures = await measure(contestant, async () => {
+    const load = await openLoad(contestant.url, perSecond, seconds)
+    lateness = load.lateness
+    return load
+  })
+  return { ...figures, lateness }
+}
+
+function memoryOf (pid: number): number {
+  const path = `/proc/${pid}/status`
+  return existsSync(path) ? Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(path, 'utf8'))?.[1]) / 1024 : NaN
+}
+
+function goalsOf (saturated: Rounds<Saturated>, eased: Rounds<Eased>): Goal[] {
+  const goals: Goal[] = []
+  if ('service' in eased && 'floor' in eased) {
+    const measured = acrossRounds(eased, ['service', 'floor'], (service, floor) => service!.p99 / floor!.p99)
+    goals.push({ what: 'p99 at 70 % of saturation, of the floor’s at 70 % of its own', atMost: 2, measured })
+  }
+  if ('service' in saturated) {
+    goals.push({ what: 'RSS of the service at saturation, MB, at the most', atMost: 150, measured: Math.max(...saturated.service!.map(({ memory }) => memory)) })
+  }
+  return goals
+}
+
+function describe (saturated: Rounds<Saturated>, eased: Rounds<Eased>): string {
+  return markdownTable(['', 'requests/s', 'RSS, MB', 'at 70 %: p50, ms', 'p99, ms', 'p99.9, ms', 'the load late by (p99), ms', 'CPU, µs/request', 'its store’s'],
+    Object.entries(saturated).map(([name, turns]) => {
+      const at = (figure: keyof Eased) => median((eased[name] ?? []).map(turn => turn[figure]))
+      return [
+        name, median(turns.map(turn => turn.perSecond)).toFixed(0), median(turns.map(turn => turn.memory)).toFixed(0),
+        ...(['p50', 'p99', 'p999', 'lateness'] as const).map(figure => at(figure).toFixed(2)),
+        at('cpu').toFixed(1), at('storeCpu') > 0 ? at('storeCpu').toFixed(1) : '',
+      ]
+    }))
+}

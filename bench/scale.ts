@@ -1,0 +1,110 @@
+/**
+ * `npx tsx bench/scale.ts [results]`: a simulation on paper. From what growth, masters, memory and due measured (their JSON in
+ * bench/results) it works out what the internet's scale would take, and at which size what breaks, and prints that as Markdown.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { markdownTable } from './report.ts'
+
+/** What was measured on one machine. */
+export interface Measured {
+  /** CPU in microseconds a request, beside the most live handoffs that were measured; Redis's on the most masters. */
+  service: number
+  redis: number
+  /** Bytes of Redis's memory: a pending handoff with its 1 KB payload, and what a finished one leaves. */
+  pending: number
+  finished: number
+  /** Handoffs a second that the sweep of one replica, on one master, expires. */
+  swept: number
+}
+
+export interface Wanted {
+  handoffsPerSecond: number
+  live: number
+  /** Seconds that a finished handoff stays readable. */
+  retention: number
+}
+
+/** What isn't measured here but chosen, or others' word. */
+const chosen = {
+  /** Each handoff is passed, caught and reported done, once. */
+  requestsPerHandoff: 3,
+  /** Of a core, so that queues stay short. */
+  busy: 0.7,
+  /** Bytes of data in one master, so that its machine has room to fork and to copy what is written meanwhile. */
+  perMaster: 32e9,
+  /** Nodes of a Cluster that Redis's own documentation holds for sensible; each master has a replica. */
+  nodes: 1000,
+  partitions: 1024,
+}
+
+export interface Needed { replicas: number, byCpu: number, byMemory: number, masters: number, bytes: number, livePerPartition: number }
+
+/** The replicas, masters and memory that it takes; one core each. */
+export function needs (measured: Measured, { handoffsPerSecond, live, retention }: Wanted): Needed {
+  const cores = (microseconds: number) => Math.ceil(handoffsPerSecond * chosen.requestsPerHandoff * microseconds / 1e6 / chosen.busy)
+  const bytes = live * measured.pending + handoffsPerSecond * retention * measured.finished
+  const [byCpu, byMemory] = [cores(measured.redis), Math.ceil(bytes / chosen.perMaster)]
+  return { replicas: cores(measured.service), byCpu, byMemory, masters: Math.max(byCpu, byMemory), bytes, livePerPartition: live / chosen.partitions }
+}
+
+export interface Limit { what: string, handoffsPerSecond: number, then: string }
+
+/** What is used up at which size, the least first. @param retention seconds */
+export function limits ({ service, redis, finished, swept }: Measured, retention: number): Limit[] {
+  const perCore = (microseconds: number) => chosen.busy * 1e6 / microseconds / chosen.requestsPerHandoff
+  const remembered = (masters: number) => masters * chosen.perMaster / retention / finished
+  const clusterMasters = chosen.nodes / 2
+  const found: Limit[] = [
+    { what: 'memory of one master, by what is finished and kept', handoffsPerSecond: remembered(1), then: 'a shorter `RETENTION`, or a Cluster' },
+    { what: 'one replica’s core', handoffsPerSecond: perCore(service), then: 'more replicas' },
+    { what: 'one master’s core', handoffsPerSecond: perCore(redis), then: 'a Cluster' },
+    { what: 'the sweep, where nobody catches anything', handoffsPerSecond: swept, then: 'more than one replica that sweeps' },
+    { what: `memory of ${clusterMasters} masters, by what is finished and kept`, handoffsPerSecond: remembered(clusterMasters), then: 'a shorter `RETENTION`' },
+    { what: `the cores of ${clusterMasters} masters`, handoffsPerSecond: clusterMasters * perCore(redis), then: 'several Clusters, each with its own tenants' },
+    { what: `the cores of ${chosen.partitions} masters, one for each partition`, handoffsPerSecond: chosen.partitions * perCore(redis), then: 'more partitions: another form of id' },
+  ]
+  return found.sort((a, b) => a.handoffsPerSecond - b.handoffsPerSecond)
+}
+
+/** @returns both tables */
+export function scaleTables (measured: Measured): string {
+  const goal = { handoffsPerSecond: 1e6, live: 1e9 }
+  const day = 86_400
+  const rows = [day, day / 24, day / 144].map(retention => {
+    const { replicas, byCpu, byMemory, masters, bytes, livePerPartition } = needs(measured, { ...goal, retention })
+    return [`${retention / 60} min`, count(replicas), count(byCpu), count(byMemory), count(masters), `${(bytes / 1e12).toFixed(1)} TB`, count(livePerPartition)]
+  })
+  return markdownTable(['`RETENTION`', 'replicas', 'masters by CPU', 'masters by memory', 'masters', 'memory', 'live a partition'], rows) +
+    '\n' + markdownTable(['what is used up', 'handoffs a second', 'what then helps'],
+    limits(measured, day).map(({ what, handoffsPerSecond, then }) => [what, count(handoffsPerSecond), then]))
+}
+
+/** Two digits that mean something; more would promise what was not measured. */
+function count (number: number): string {
+  return Math.round(Number(number.toPrecision(2))).toLocaleString('en')
+}
+
+/** @throws where one of the scenarios has left no figures there */
+export function readMeasured (results: string): Measured {
+  const read = <T>(name: string) => JSON.parse(readFileSync(join(results, `${name}.json`), 'utf8')) as T
+  const last = <T>(list: readonly T[]) => list[list.length - 1] as T
+  const growth = last(read<{ rows: Array<{ service: number, redis: number }> }>('growth').rows)
+  const clusters = read<{ rows: Array<{ service: number, redis: number }> }>('masters').rows
+  const memory = read<{ payload: number, rows: Array<{ name: string, bytes: number }>, finished: Array<{ name: string, bytes: number }> }>('memory')
+  const due = read<{ due: number, goneAfter: number }>('due')
+  const ofOne = (part: 'service' | 'redis') => last(clusters)[part] / (clusters[0]?.[part] ?? NaN)
+  const embedded = ({ name }: { name: string }) => name === 'embedded'
+  return {
+    service: growth.service * ofOne('service'),
+    redis: growth.redis * ofOne('redis'),
+    pending: memory.payload + last(memory.rows.filter(embedded)).bytes,
+    finished: last(memory.finished.filter(embedded)).bytes,
+    swept: due.due / due.goneAfter,
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.stdout.write(scaleTables(readMeasured(process.argv[2] ?? fileURLToPath(new URL('results', import.meta.url)))))
+}

@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import t from 'tap'
+import { barChart, lineChart } from '../bench/chart.ts'
+import { payloadOf } from '../bench/growth-handoffs.ts'
+import { passBodyOf } from '../bench/load.ts'
+import { Taken } from '../bench/peers/taken.ts'
+import { cpuOfTree } from '../bench/peers/tree-cpu.ts'
+import { limits, needs } from '../bench/scale.ts'
+
+t.test('payloads of a size', async t => {
+  for (const bytes of [100, 1024, 10_240, 102_400]) t.equal(Buffer.byteLength(passBodyOf(bytes)), bytes)
+  t.throws(() => passBodyOf(10))
+})
+
+t.test('what is taken from a queue is taken once', async t => {
+  const taken = new Taken<string>()
+  const next = async () => 'job'
+  t.same(await Promise.all([taken.take('a', 'one', next), taken.take('a', 'two', next)]), ['job', null])
+  t.equal(taken.finish('a', 'two'), null, 'only by who took it')
+  t.equal(taken.finish('a', 'one'), 'job')
+  t.equal(taken.finish('a', 'one'), null, 'and once')
+  t.equal(await taken.take('b', 'one', async () => null), null)
+  t.equal(await taken.take('b', 'one', next), 'job', 'there was none, now there is one')
+})
+
+t.test('the CPU of processes that have ended is counted', { skip: !existsSync('/proc/self/stat') }, async t => {
+  const before = cpuOfTree(process.pid)
+  spawnSync(process.execPath, ['-e', 'const end = process.cpuUsage().user + 300_000; while (process.cpuUsage().user < end);'])
+  t.ok(cpuOfTree(process.pid) - before >= 250_000, 'the child’s 0.3 s are there')
+})
+
+t.test('charts', t => {
+  const line = lineChart({ title: 'Cost by size', x: 'live', y: 'µs', logX: true, series: [{ name: 'service', points: [[1000, 30], [5e6, 33]] }, { name: 'Redis', points: [[1000, 16], [5e6, 18]] }] })
+  const bars = barChart({ title: 'Cost', x: 'µs', bars: ['ours', 'theirs'], parts: [{ name: 'service', values: [30, 60] }, { name: 'store', values: [16, null] }] })
+  for (const svg of [line, bars]) {
+    t.match(svg, /^<svg [^>]*viewBox=/, 'it scales')
+    t.match(svg, /<rect[^>]*fill="#ffffff"/, 'on a background of its own')
+    t.notMatch(svg.replaceAll('http://www.w3.org/', ''), /https?:|<script|<image/, 'it needs nothing from elsewhere')
+    t.ok(svg.length < 20_000, `${svg.length} characters`)
+  }
+  for (const text of ['Cost by size', 'live', 'µs', 'service', 'Redis', '1k', '1M']) t.ok(line.includes(`>${text}<`), text)
+  for (const text of ['ours', 'theirs', '46', '60']) t.ok(bars.includes(`>${text}<`), `${text}: the parts' sum stands at the bar's end`)
+  t.end()
+})
+
+t.test('scale', t => {
+  const measured = { service: 35, redis: 13, pending: 1600, finished: 320, swept: 100_000 }
+  const { replicas, byCpu, byMemory, masters, bytes } = needs(measured, { handoffsPerSecond: 1e6, live: 1e9, retention: 100 })
+  t.equal(replicas, 150, '3 requests a handoff of 35 µs, on cores that are 70 % busy')
+  t.equal(byCpu, 56)
+  t.equal(bytes, 1e9 * 1600 + 1e6 * 100 * 320)
+  t.equal(byMemory, 51, '32 GB a master')
+  t.equal(masters, 56, 'the more of both')
+  const found = limits(measured, 86_400)
+  t.match(found.map(({ handoffsPerSecond }) => handoffsPerSecond), found.map(({ handoffsPerSecond }) => handoffsPerSecond).sort((a, b) => a - b), 'what breaks first stands first')
+  t.equal(found.find(({ what }) => what === 'one replica’s core')?.handoffsPerSecond, 0.7e6 / 35 / 3)
+  t.end()
+})
+
+t.test('payloadOf', t => {
+  t.equal(payloadOf(1024).payload.length, 1024, 'just so many bytes')
+  t.equal(JSON.parse(`{${String(payloadOf(100).payload)}}`).task.length + 2, payloadOf(100).taskLength)
+  t.end()
+})
