@@ -105,11 +105,11 @@ export function casesTable (head: string, cases: readonly Case[]): string {
     })))
 }
 
-/** A goal, and what there is. */
-export interface Goal { what: string, atMost?: number, atLeast?: number, measured: number }
+/** A goal, and what there is: null where it could not be told, a time too short for the clock, say. */
+export interface Goal { what: string, atMost?: number, atLeast?: number, measured: number | null }
 
 export function isMet ({ atMost = Infinity, atLeast = -Infinity, measured }: Goal): boolean {
-  return measured <= atMost && measured >= atLeast
+  return measured !== null && measured <= atMost && measured >= atLeast
 }
 
 /** To stand below another table; nothing where there are none. */
@@ -117,7 +117,7 @@ export function goalsTable (goals: readonly Goal[]): string {
   if (goals.length === 0) return ''
   const limit = ({ atMost, atLeast }: Goal) => atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`
   return '\n' + markdownTable(['goal', 'limit', 'measured', 'met'], goals.map(goal =>
-    [goal.what, limit(goal), goal.measured.toFixed(2), isMet(goal) ? 'yes' : '**no**']))
+    [goal.what, limit(goal), goal.measured?.toFixed(2) ?? '?', isMet(goal) ? 'yes' : '**no**']))
 }
 
 export const figureHeads = ['requests/s', 'p50, ms', 'p99, ms', 'p99.9, ms', 'CPU, µs/request', 'its store’s, µs/request']

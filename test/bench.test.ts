@@ -25,7 +25,7 @@ function positive (t: Test, figures: object, names: string[]): void {
 }
 
 // Side by side: what is looked at here is that they go and what they say, not what they measure.
-t.jobs = 4
+t.jobs = 2
 const aside = { buffered: true }
 
 t.test('layout', aside, async t => {
