@@ -1,28 +1,5 @@
-import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
-import type { Test } from 'tap'
-import { scratchDir } from './helpers/processes.ts'
-
-const run = fileURLToPath(new URL('../bench/run.ts', import.meta.url))
-
-/** Runs one scenario shortly. It fails by itself where an answer is wrong. @returns its figures, as it wrote them */
-async function bench (t: Test, name: string, ...options: string[]): Promise<Record<string, unknown>> {
-  const results = await scratchDir(t)
-  const { stdout } = await promisify(execFile)(process.execPath, ['--import=tsx', run, name, '--rounds', '1', '--results', results, ...options])
-  t.ok(stdout.includes(await readFile(join(results, `${name}.md`), 'utf8')), 'the table is printed and kept')
-  return JSON.parse(await readFile(join(results, `${name}.json`), 'utf8'))
-}
-
-function positive (t: Test, figures: object, names: string[]): void {
-  for (const name of names) {
-    const figure = (figures as Record<string, unknown>)[name]
-    t.ok(Number.isFinite(figure) && figure as number > 0, `${name}: ${String(figure)}`)
-  }
-}
+import { bench, positive } from './helpers/bench.ts'
 
 // Side by side: what is looked at here is that they go and what they say, not what they measure.
 t.jobs = 2
@@ -95,40 +72,4 @@ t.test('list', aside, async t => {
     positive(t, round ?? {}, ['redis', 'p50', 'p99'])
     t.equal(round?.calls, 1, `${page}: one call`)
   }
-})
-
-t.test('growth', aside, async t => {
-  const { rows, each } = await bench(t, 'growth', '--seconds', '1', '--live', '1000') as
-    { rows: Array<Record<string, number>>, each: Array<{ live: number, grown: object[], small: object[] }> }
-  t.match(rows.map(({ live }) => live), [1000], 'no more live than asked for')
-  positive(t, rows[0] ?? {}, ['service', 'redis', 'together', 'togetherSmall', 'ratio', 'perSecond', 'p99'])
-  t.match(each, [{ live: 1000, grown: [{}], small: [{}] }], 'turn about')
-})
-
-t.test('tenants', aside, async t => {
-  const { rows } = await bench(t, 'tenants', '--seconds', '1') as { rows: Array<Record<string, number>> }
-  t.match(rows.map(({ tenants }) => tenants), [1, 10, 100, 1000])
-  for (const row of rows) positive(t, row, ['service', 'redis', 'ratio', 'perSecond'])
-})
-
-t.test('due', aside, async t => {
-  const { goneAfter, each } = await bench(t, 'due', '--seconds', '1', '--due', '2000') as
-    { goneAfter: number, each: Array<Record<'before' | 'during', { requests: number, p99: number }>> }
-  t.ok(goneAfter > 0 && goneAfter < 10, `gone after ${goneAfter} s`)
-  for (const when of ['before', 'during'] as const) positive(t, each[0]?.[when] ?? {}, ['requests', 'p50', 'p99', 'longest'])
-})
-
-t.test('masters', aside, async t => {
-  const { rows, each } = await bench(t, 'masters', '--seconds', '1') as
-    { rows: Array<Record<string, number>>, each: Record<string, Array<{ calls: number[] }>> }
-  for (const row of rows) positive(t, row, ['service', 'redis', 'ratio', 'fullest'])
-  t.match(Object.values(each).map(rounds => rounds[0]?.calls.length), [1, 3, 6])
-  for (const count of each[6]?.[0]?.calls ?? []) t.ok(count > 0, 'each master has its share')
-})
-
-t.test('memory', aside, async t => {
-  const { rows, finished } = await bench(t, 'memory', '--live', '20000') as { rows: Array<{ bytes: number }>, finished: Array<{ bytes: number }> }
-  t.equal(rows.length, 2, 'two settings')
-  for (const { bytes } of rows) t.ok(bytes > 100 && bytes < 2000, `${bytes} bytes beyond the payload`)
-  for (const { bytes } of finished) t.ok(bytes > 100 && bytes < 1024, `${bytes} bytes once finished: the payload is freed`)
 })

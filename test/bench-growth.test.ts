@@ -1,0 +1,42 @@
+import t from 'tap'
+import { bench, positive } from './helpers/bench.ts'
+
+// Side by side: what is looked at here is that they go and what they say, not what they measure.
+t.jobs = 2
+const aside = { buffered: true }
+
+t.test('growth', aside, async t => {
+  const { rows, each } = await bench(t, 'growth', '--seconds', '1', '--live', '1000') as
+    { rows: Array<Record<string, number>>, each: Array<{ live: number, grown: object[], small: object[] }> }
+  t.match(rows.map(({ live }) => live), [1000], 'no more live than asked for')
+  positive(t, rows[0] ?? {}, ['service', 'redis', 'together', 'togetherSmall', 'ratio', 'perSecond', 'p99'])
+  t.match(each, [{ live: 1000, grown: [{}], small: [{}] }], 'turn about')
+})
+
+t.test('tenants', aside, async t => {
+  const { rows } = await bench(t, 'tenants', '--seconds', '1') as { rows: Array<Record<string, number>> }
+  t.match(rows.map(({ tenants }) => tenants), [1, 10, 100, 1000])
+  for (const row of rows) positive(t, row, ['service', 'redis', 'ratio', 'perSecond'])
+})
+
+t.test('due', aside, async t => {
+  const { goneAfter, each } = await bench(t, 'due', '--seconds', '1', '--due', '2000') as
+    { goneAfter: number, each: Array<Record<'before' | 'during', { requests: number, p99: number }>> }
+  t.ok(goneAfter > 0 && goneAfter < 10, `gone after ${goneAfter} s`)
+  for (const when of ['before', 'during'] as const) positive(t, each[0]?.[when] ?? {}, ['requests', 'p50', 'p99', 'longest'])
+})
+
+t.test('masters', aside, async t => {
+  const { rows, each } = await bench(t, 'masters', '--seconds', '1') as
+    { rows: Array<Record<string, number>>, each: Record<string, Array<{ calls: number[] }>> }
+  for (const row of rows) positive(t, row, ['service', 'redis', 'ratio', 'fullest'])
+  t.match(Object.values(each).map(rounds => rounds[0]?.calls.length), [1, 3, 6])
+  for (const count of each[6]?.[0]?.calls ?? []) t.ok(count > 0, 'each master has its share')
+})
+
+t.test('memory', aside, async t => {
+  const { rows, finished } = await bench(t, 'memory', '--live', '20000') as { rows: Array<{ bytes: number }>, finished: Array<{ bytes: number }> }
+  t.equal(rows.length, 2, 'two settings')
+  for (const { bytes } of rows) t.ok(bytes > 100 && bytes < 2000, `${bytes} bytes beyond the payload`)
+  for (const { bytes } of finished) t.ok(bytes > 100 && bytes < 1024, `${bytes} bytes once finished: the payload is freed`)
+})
