@@ -9,7 +9,7 @@ import type { World } from './world.ts'
 /** As src/store/redis.ts sets them. */
 const silence = 1000
 const connectPatience = 1000
-const retryDelay = (attempts: number) => Math.min(50 * attempts, 500)
+const retryDelay = (attempts: number) => Math.min(25 * attempts, 100)
 
 interface Asked { resolve (reply: never): void, reject (error: Error): void }
 
