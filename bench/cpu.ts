@@ -8,15 +8,21 @@ export function cpuOf (pid: number): number {
 }
 
 function fromProc (stat: string): number {
-  // The second field, the program's name, is in brackets and may hold anything; the third follows the last of them.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const fields = statFields(stat)
   const [utime, stime] = [Number(fields[11]), Number(fields[12])]
   return (utime + stime) * 1e6 / clockTicks()
 }
 
+/** The fields of /proc/<pid>/stat from its third on. */
+export function statFields (stat: string): string[] {
+  // The second field, the program's name, is in brackets and may hold anything; the third follows the last of them.
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
 let ticks: number | undefined
 
-function clockTicks (): number {
+/** Of a second, as /proc counts it. */
+export function clockTicks (): number {
   ticks ??= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
   return ticks
 }

@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
+import { clockTicks, statFields } from '../cpu.ts'
 
 /**
  * The CPU time that a process and all it has brought forth have used, those that have ended included, in microseconds; to a clock
@@ -26,14 +26,7 @@ function readStat (pid: string): { parent: number, ticks: number } | null {
   } catch {
     return null
   }
-  // As in ../cpu.ts. The four: user and system, its own and that of its children who have ended and been waited for.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  // The four: user and system, its own and that of its children who have ended and been waited for.
+  const fields = statFields(stat)
   return { parent: Number(fields[1]), ticks: fields.slice(11, 15).reduce((total, field) => total + Number(field), 0) }
-}
-
-let ticks: number | undefined
-
-function clockTicks (): number {
-  ticks ??= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
-  return ticks
 }
