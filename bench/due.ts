@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { tags } from '../src/handoff/id.ts'
+import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
 import { countLive, Maker, payloadOf } from './growth-handoffs.ts'
@@ -16,7 +17,7 @@ const payload = payloadOf(1024)
 const perSecond = 1_500
 /** So many partitions' indexes are looked at in so many milliseconds, before as well: all at once would hold Redis up for some itself. */
 const look = { partitions: 32, every: 20 }
-const goals = { seconds: 10, p99Ratio: 2 }
+const limits = { seconds: 10, p99Ratio: 2 }
 
 interface Latency { requests: number, unavailable: number, p50: number, p99: number, longest: number }
 interface Figures {
@@ -123,17 +124,22 @@ function report (found: readonly Figures[], redisVersion: string, { rounds, seco
   const time = (figure: keyof Latency) => [of(round => round.before[figure]).toFixed(2), of(round => round.during[figure]).toFixed(2)]
   const share = (part: 'redis' | 'service') => [0, 1].map(when => `${(100 * of(round => round[part][when] ?? NaN)).toFixed(0)} %`)
   const table = markdownTable(['', 'before', 'while they are swept', 'goal'], [
-    ['gone from the index after, s', '', of(round => round.seconds).toFixed(2), `≤ ${goals.seconds}`],
+    ['gone from the index after, s', '', of(round => round.seconds).toFixed(2), `≤ ${limits.seconds}`],
     ['p50 of the rest, ms', ...time('p50'), ''],
-    ['p99 of the rest, ms', ...time('p99'), `≤ ${goals.p99Ratio} × before: ${of(round => round.p99Ratio).toFixed(2)}`],
+    ['p99 of the rest, ms', ...time('p99'), `≤ ${limits.p99Ratio} × before: ${of(round => round.p99Ratio).toFixed(2)}`],
     ['the longest, ms', ...time('longest'), ''],
     ['answered 503', ...[0, 1].map(when => of(({ before, during }) => [before, during][when]?.unavailable ?? NaN).toFixed(0)), '0'],
     ['Redis, of a core', ...share('redis'), ''],
     ['the service, of a core', ...share('service'), ''],
   ])
+  const [goneAfter, p99Ratio] = [of(round => round.seconds), of(round => round.p99Ratio)]
+  const goals: Goal[] = [
+    { what: `${due.toLocaleString('en')} due in one second are gone from the index after, s`, atMost: limits.seconds, measured: goneAfter },
+    { what: 'p99 of the rest meanwhile, of what it was before', atMost: limits.p99Ratio, measured: p99Ratio },
+  ]
   return {
     table: table + `\n${due} handoffs of ${payload.payload.length} bytes due in one second, beside ${perSecond} requests a second. Medians of ${rounds} rounds, ` +
       `${seconds} s before each.\n\n${caption(where)}\n`,
-    figures: { ...where, rounds, seconds, due, perSecond, goneAfter: of(round => round.seconds), p99Ratio: of(round => round.p99Ratio), each: found },
+    figures: { ...where, rounds, seconds, due, perSecond, goals, goneAfter, p99Ratio, each: found },
   }
 }

@@ -3,6 +3,7 @@ import { countLive, Maker, payloadOf } from './growth-handoffs.ts'
 import { costOf, medianCost, medianRatio, startPair } from './growth-pair.ts'
 import type { Cost, Pair } from './growth-pair.ts'
 import { exchange } from './exchange.ts'
+import type { Goal } from './contest.ts'
 import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -84,9 +85,13 @@ function report (found: readonly Size[], redisVersion: string, { rounds, seconds
       String(row.live), row.service.toFixed(1), row.redis.toFixed(1), row.together.toFixed(1), row.togetherSmall.toFixed(1),
       row.ratio.toFixed(2), row.live === sizes.at(-1) ? `≤ ${goal}` : '', row.perSecond.toFixed(0), row.p99.toFixed(2),
     ]))
+  const largest = rows.at(-1)!
+  const goals: Goal[] = [{
+    what: `cost of a request, service and Redis, with ${largest.live.toLocaleString('en')} live, of that with 1,000`, atMost: goal, measured: largest.ratio,
+  }]
   return {
     table: table + `\npass, catch, done in turn on each of ${connections} connections. Medians of ${rounds} rounds of ${seconds} s.\n\n${caption(where)}\n`,
-    figures: { ...where, rounds, seconds, connections, rows, each: found },
+    figures: { ...where, rounds, seconds, connections, goals, rows, each: found },
     charts: { 'growth.svg': chart(rows) },
   }
 }

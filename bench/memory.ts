@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Place } from '../src/store/handoffs.ts'
 import { lineChart } from './chart.ts'
+import type { Goal } from './contest.ts'
 import { Maker, payloadOf } from './growth-handoffs.ts'
 import { benchRedis } from './redis.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
@@ -80,9 +81,12 @@ function report (rows: readonly Row[], left: readonly Left[], redisVersion: stri
     rows.map(({ name, pending, bytes, goal }) => [name, String(pending), bytes.toFixed(0), `≤ ${goal}`]))
   const finishedTable = markdownTable(['settings', 'bytes that a finished handoff takes until its retention is over'],
     left.map(({ name, bytes }) => [name, bytes.toFixed(0)]))
+  const goals = settings.map(({ name, goal }): Goal => ({
+    what: `bytes that a pending 1 KB handoff takes beyond its payload, settings: ${name}`, atMost: goal, measured: rows.findLast(row => row.name === name)?.bytes ?? null,
+  }))
   return {
     table: `${table}\n${finishedTable}\nA payload of ${payloadBytes} bytes, finished without a result; the tenant is \`default\`. Each weighed once: nothing about it is chance.\n\n${caption(where)}\n`,
-    figures: { ...where, payload: payloadBytes, rows, finished: left },
+    figures: { ...where, payload: payloadBytes, goals, rows, finished: left },
     charts: {
       'memory.svg': lineChart({
         title: 'Redis’s memory beyond a 1 KB payload, by how many are pending',
