@@ -15,7 +15,7 @@ local record, decision = unpack(redis.call('HMGET', key, 's', 'd'))
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
-local status, approval, _, expires, passed_by = string.match(record, PASSED)
+local status, approval, _, expires, passed_by = string.match(record, RECORD)
 if approval == 'none' then return { 'no_approval_required' } end
 if decision then
   local decided, _, made_by = string.match(decision, DECIDED)

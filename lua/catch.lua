@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> caught. What frees memory in the end goes on when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by deadline
+--       2 prefix:{tag}:due           live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
 -- Replies: {'caught', created, payload, decision}    it is this agent's now; the decision is nil where nobody had to decide
 --          {'replayed', created, payload, decision}  the same operation caught it before; nothing changed
@@ -15,10 +15,9 @@ local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd')
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
-local status, approval, created, expires, passed_by, pass_token, tail = string.match(record, PASSED)
+local status, approval, created, expires, _, _, until_done, by, made_by = string.match(record, RECORD)
 if status == 'caught' then
-  local _, deadline, by, made_by = string.match(tail, CAUGHT)
-  if now >= tonumber(deadline) then return { 'expired' } end
+  if now >= tonumber(until_done) then return { 'expired' } end
   if by ~= caught_by or made_by ~= token then return { 'already_caught' } end
   return { 'replayed', tonumber(created), payload, decision }
 end
@@ -28,10 +27,11 @@ if now >= tonumber(expires) then return { 'expired' } end
 if approval == 'waiting' then return { 'approval_required', expires - now } end
 
 local deadline = now + work_ttl
-local until_deadline = ms(deadline)
-redis.call('HSET', key, 's', 'caught ' .. approval .. ' ' .. created .. ' ' .. expires .. ' ' .. passed_by .. ' ' .. pass_token ..
-  ' ' .. ms(now) .. ' ' .. until_deadline .. ' ' .. caught_by .. ' ' .. token)
-redis.call('PEXPIREAT', key, ms(deadline + retention))
-redis.call('ZADD', due, until_deadline, member)
+-- The record only grows: its first word changes, and this transition's words follow.
+redis.call('HSET', key, 's', 'caught' .. string.sub(record, 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. caught_by .. ' ' .. token)
+-- pass left room for this, but for another WORK_TTL or RETENTION perhaps. Looking costs less than setting it.
+if redis.call('PEXPIRETIME', key) < deadline + retention then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
+-- Where the work's deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
+if deadline < tonumber(expires) then redis.call('ZADD', due, ms(deadline), member) end
 redis.call('SPUBLISH', key, 'caught')
 return { 'caught', tonumber(created), payload, decision }

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by deadline
+--       2 prefix:{tag}:due           live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 done_token  3 the agent that asks  4 retention (ms)  5 tenant:id
 --       6 the result, JSON text; empty for none
 -- Replies: {'done', completed}          it is done now
@@ -16,11 +16,10 @@ local record = redis.call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
-local status, _, _, expires, _, _, tail = string.match(record, PASSED)
+local status, _, _, expires, _, _, deadline, caught_by, _, finished = string.match(record, RECORD)
 if status == 'pending' and now >= tonumber(expires) then return { 'expired' } end
 if status == 'pending' then return { 'not_caught' } end
 if status == 'expired' or status == 'rejected' then return { status } end
-local _, deadline, caught_by, _, finished = string.match(tail, CAUGHT)
 if status == 'caught' and now >= tonumber(deadline) then return { 'expired' } end
 if caught_by ~= agent then return { 'not_the_catcher' } end
 if status == 'done' then

@@ -2,7 +2,7 @@
 -- pending -> rejected: a person said no, and nobody ever catches it. What was passed stays to be read until the key goes.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
---       3 prefix:{tag}:due           live handoffs by deadline
+--       3 prefix:{tag}:due           live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 retention (ms)  5 tenant:id
 --       6 the note, JSON text
 -- Replies: {'rejected', decided}                     it is rejected now
@@ -17,7 +17,7 @@ local record, decision = unpack(redis.call('HMGET', key, 's', 'd'))
 
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
-local status, approval, _, expires, passed_by = string.match(record, PASSED)
+local status, approval, _, expires, passed_by = string.match(record, RECORD)
 if approval == 'none' then return { 'no_approval_required' } end
 if decision then
   local decided, _, made_by = string.match(decision, DECIDED)

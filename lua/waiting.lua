@@ -17,7 +17,7 @@ repeat
     local member = members[i]
     if tonumber(members[i + 1]) > tonumber(since) or member > after then
       local record, task = unpack(redis.call('HMGET', prefix .. 'h:' .. member, 's', 't'))
-      local expires = record and select(4, string.match(record, PASSED))
+      local expires = record and select(4, string.match(record, RECORD))
       -- One that is over and not yet swept waits no more.
       if task and now < tonumber(expires) then
         if #reply >= 2 + 3 * limit then

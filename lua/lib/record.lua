@@ -8,8 +8,9 @@
 --   d  a person's decision: decided decided_by decision_token note (JSON text, null for none)
 -- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition publishes there.
 -- Names, tokens and numbers hold no space, so a word can't run into the next.
-local PASSED = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?(.*)$'
-local CAUGHT = '^(%d+) (%d+) (%S+) (%S+) ?(.*)$'
+-- RECORD takes out, of each record: status approval created expires passed_by pass_token deadline caught_by catch_token, and the
+-- words of done as one; what hasn't come about yet is empty.
+local RECORD = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 local DONE = '^(%d+) (%S+)$'
 local DECIDED = '^(%d+) (%S+) (%S+) (.*)$'
 -- A time as it is written everywhere: by Lua's own way, which looks for a fraction and an exponent, it takes three times as long.

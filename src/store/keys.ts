@@ -18,7 +18,7 @@ export class Keys {
     return `${this.partition(tag)}h:${member}`
   }
 
-  /** Live handoffs of a partition by their next deadline. */
+  /** Live handoffs of a partition by when the sweep is to look at them. */
   due (tag: string): string {
     return `${this.partition(tag)}due`
   }

@@ -119,6 +119,7 @@ t.test('says when it would be well, had something happened late', async t => {
 
 const pending = `pending none ${start} ${start + 60_000} alice -`
 const held = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${start + 90_000} bob tok`
+const short = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${start + 30_000} bob tok`
 const ended = `done none ${start} ${start + 60_000} alice - ${start + 10} ${start + 90_000} bob tok ${start + 20} tok`
 
 /** What lies in Redis of one handoff, read so many milliseconds after `start`. */
@@ -140,7 +141,10 @@ t.test('I7', async t => {
   t.strictSame(faults(lying(pending, [], 62_000)), [], 'or have been here between two looks')
 
   t.match(faults(lying(pending, []))[0], /^I7 it is live until \d+, but not due/)
-  t.match(faults(lying(held, [60_000]))[0], /^I7 it is live until \d+, but due at/)
+  t.strictSame(faults(lying(held, [60_000])), [], 'left by catch where it was')
+  t.match(faults(lying(held, [60_000], 64_000))[0], /^I7 its deadline was \d+, and 4000 ms later/, 'but not for longer than until the sweep comes')
+  for (const score of [59_999, 60_001, 90_001]) t.match(faults(lying(held, [score]))[0], /^I7 it is live until \d+, but due at/)
+  t.match(faults(lying(short, [60_000]))[0], /^I7 it is live until \d+, but due at/, 'catch leaves none at a later one')
   t.match(faults(lying(null, [60_000]))[0], /^I7 it is due at \d+, but has no hash/)
   t.match(faults(lying(ended, [90_000]))[0], /^I7 it is done, but due at/)
   t.match(faults(lying(pending, [60_000], 64_000))[0], /^I7 its deadline was \d+, and 4000 ms later it was still live/)

@@ -1,6 +1,6 @@
 import type { Due, Hash, RedisState } from './redis-state.ts'
 
-/** I7: once the sweep has passed, the due indexes hold just what is live, at its deadline. */
+/** I7: once the sweep has passed, the due indexes hold just what is live, at its deadline, or earlier where catch leaves it to the sweep. */
 
 /** The sweep gets to what is due within this long (ms). */
 export const sweepRound = 3000
@@ -33,7 +33,7 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   if (deadline === null) return entry === undefined ? null : `it is ${hash.record.split(' ', 1)[0]}, but due at ${entry.score}`
   if (entry === undefined) return `it is live until ${deadline}, but not due`
   if (entry.tag !== hash.tag) return `its hash is in {${hash.tag}}, but it is due in {${entry.tag}}`
-  return entry.score === deadline ? null : `it is live until ${deadline}, but due at ${entry.score}`
+  return entry.score === deadline || entry.score === leftByCatch(hash.record) ? null : `it is live until ${deadline}, but due at ${entry.score}`
 }
 
 /** When a live one expires, read off its record (lua/lib/record.lua); null for what has ended. */
@@ -41,6 +41,12 @@ function deadlineOf (record: string): number | null {
   const words = record.split(' ')
   if (words[0] === 'pending') return Number(words[3])
   return words[0] === 'caught' ? Number(words[7]) : null
+}
+
+/** Where catch leaves it in the index: its expiry, if that is earlier than the work's deadline. */
+function leftByCatch (record: string): number | null {
+  const [status, , , expires, , , , deadline] = record.split(' ')
+  return status === 'caught' && Number(expires) < Number(deadline) ? Number(expires) : null
 }
 
 function grouped<T extends { member: string }> (all: readonly T[]): Map<string, T[]> {

@@ -43,6 +43,9 @@ const passed = `${at.passed} ${at.expires} passer ptok`
 const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
 const done = `${caught} ${at.done} dtok`
 
+/** The TTL that pass sets: for as long as the work may take and its end is to be read, however late it begins. */
+const untouched = at.expires + 7000
+
 const pending = (approval: string): State => ({
   now: T + 500,
   hash: {
@@ -51,14 +54,14 @@ const pending = (approval: string): State => ({
     ...(approval === 'waiting' ? { t: task } : {}),
     ...(approval === 'approved' ? { d: decision } : {}),
   },
-  expires: at.expires + 5000,
+  expires: untouched,
   due: at.expires,
   ...(approval === 'waiting' ? { waiting: at.passed } : {}),
 })
 
-// Its pick-up window is over by then, which counts no more.
+// Its pick-up window is over by then, which counts no more; the sweep, who comes by then, is still to find out.
 const taken: State = {
-  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.workDeadline,
+  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: untouched, due: at.expires,
 }
 
 const ended = (s: string, expires: number, more: { p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })

@@ -24,7 +24,7 @@ function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): 
 export const scripts: Readonly<Record<Modelled, Script>> = {
   pass (db, now, keys, args) {
     const [key, due, waiting] = keys as [string, string, string | undefined]
-    const [deadline, token, passedBy, expiresIn, retention, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
+    const [deadline, token, passedBy, expiresIn, left, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
     const payload = args[7] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const before = db.hash(key)
@@ -34,7 +34,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     }
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
-    const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
+    const hash: Hash = { s, p: payload, expires: expires + Number(left) }
     db.set(key, waiting === undefined ? hash : { ...hash, t: payload.subarray(7, 7 + Number(taskLength)) })
     db.add(due, expires, member)
     if (waiting !== undefined) db.add(waiting, now, member)
@@ -59,8 +59,8 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     if (approval === 'waiting') return tagged('approval_required', Number(expires) - now)
     const until = now + Number(workTtl)
     const s = `caught ${approval} ${created} ${expires} ${passedBy} ${passToken} ${now} ${until} ${agent} ${token}`
-    db.set(key, { ...hash, s, expires: until + Number(retention) })
-    db.add(due, until, member)
+    db.set(key, { ...hash, s, expires: Math.max(hash.expires, until + Number(retention)) })
+    if (until < Number(expires)) db.add(due, until, member)
     return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null)
   },
 
@@ -117,11 +117,11 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   sweep (db, now, keys, args) {
     const due = keys[0] as string
-    const [deadline, prefix, limit] = args as [string, string, string]
+    const [deadline, prefix, limit, retention] = args as [string, string, string, string]
     if (now > Number(deadline)) return tagged('late')
     const over = [...db.sorted(due)].filter(([, score]) => score <= now)
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
-    const expired = over.filter(([member]) => sweepOne(db, now, due, prefix, member)).length
+    const expired = over.filter(([member]) => sweepOne(db, now, { due, prefix, member, retention: Number(retention) })).length
     return tagged('swept', over.length, expired)
   },
 }
@@ -141,7 +141,7 @@ function refuseDecision (hash: Hash | undefined, now: number, { deadline, token,
 }
 
 /** @returns whether it expired by this */
-function sweepOne (db: Database, now: number, due: string, prefix: string, member: string): boolean {
+function sweepOne (db: Database, now: number, { due, prefix, member, retention }: { due: string, prefix: string, member: string, retention: number }): boolean {
   const key = `${prefix}h:${member}`
   const hash = db.hash(key)
   const [status = '', approval, , expires, , , , workDeadline] = hash?.s.split(' ') ?? []
@@ -152,7 +152,7 @@ function sweepOne (db: Database, now: number, due: string, prefix: string, membe
   }
   if (hash !== undefined && deadline !== undefined) {
     const { p, t, ...kept } = hash
-    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}` })
+    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}`, expires: Number(deadline) + retention })
   }
   db.remove(due, member)
   if (hash === undefined || approval === 'waiting') db.remove(`${prefix}w:${member.split(':', 1)[0]}`, member)
