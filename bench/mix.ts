@@ -1,7 +1,8 @@
+import { barChart } from './chart.ts'
 import { acrossRounds, figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
 import type { Case, Contestant, Figures, Goal, Rounds } from './contest.ts'
 import { passBody, putLoad } from './load.ts'
-import { names, startContest } from './peers/contestants.ts'
+import { honest, names, startContest } from './peers/contestants.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
@@ -24,6 +25,7 @@ export async function mix (options: BenchOptions): Promise<Report> {
         `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
         `\n${caption(where)} ${contest.peers}\n`,
       figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds },
+      charts: { 'mix.svg': chart(contestants, medians) },
     }
   } finally {
     await contest.stop()
@@ -44,6 +46,22 @@ function goalsOf (rounds: Rounds): Goal[] {
 
 function added (one: Figures, floor: Figures): number {
   return one.cpu + one.storeCpu - floor.cpu
+}
+
+/** In the chart, what a reader who knows none of these files would call them. */
+const titles: Record<string, string> = {
+  floor: 'bare Fastify, from memory', service: 'this service', bullmq: 'Fastify and BullMQ', postgres: 'Fastify and pg-boss', nats: 'Fastify and JetStream',
+}
+
+function chart (contestants: readonly Contestant[], medians: Record<string, Figures>): string {
+  const shown = contestants.filter(({ name }) => honest.some(one => one === name))
+  const values = (figure: 'cpu' | 'storeCpu') => shown.map(({ name }) => medians[name]?.[figure] ?? null)
+  return barChart({
+    title: 'CPU a request: pass, catch and done in turn',
+    x: 'µs of CPU a request',
+    bars: shown.map(({ name }) => titles[name] ?? name),
+    parts: [{ name: 'the server', values: values('cpu') }, { name: 'what it keeps handoffs in', values: values('storeCpu') }],
+  })
 }
 
 function describe (contestants: readonly Contestant[], rounds: Rounds, medians: Record<string, Figures>): string {

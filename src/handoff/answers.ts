@@ -37,9 +37,20 @@ export function alreadyDecided (record: HandoffRecord, now: number, decision: De
   return new Problem('already_decided', { members: { handoff_status: statusAt(record, now), approval } })
 }
 
+/** What the timestamps of a second begin with. Most are of few seconds, and to make this is most of making one. */
+const beginnings = new Map<number, string>()
+const beginningsKept = 100
+
 /** Timestamps: ISO 8601 UTC with milliseconds. */
 export function iso (milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
+  const second = Math.floor(milliseconds / 1000)
+  let beginning = beginnings.get(second)
+  if (beginning === undefined) {
+    if (beginnings.size === beginningsKept) beginnings.clear()
+    beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
+    beginnings.set(second, beginning)
+  }
+  return `${beginning}${String(milliseconds - second * 1000).padStart(3, '0')}Z`
 }
 
 /** The `approval` of a handoff, as JSON text: null where none was asked for. */

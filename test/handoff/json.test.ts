@@ -236,12 +236,15 @@ t.test('100 levels at most, the body being the first', async t => {
 })
 
 t.test('a hostile body costs no more than its length', async t => {
+  // The least of three: the collector's and the compiler's threads are in one or the other.
   const costOfTen = (body: string) => {
     const bytes = Buffer.from(body)
-    const before = process.cpuUsage()
-    for (let i = 0; i < 10; i++) refusal(bytes)
-    const { user, system } = process.cpuUsage(before)
-    return (user + system) / 1000
+    return Math.min(...[1, 2, 3].map(() => {
+      const before = process.cpuUsage()
+      for (let i = 0; i < 10; i++) refusal(bytes)
+      const { user, system } = process.cpuUsage(before)
+      return (user + system) / 1000
+    }))
   }
   for (const nest of ['[', '{"a":']) t.ok(costOfTen(`{"a":${nest.repeat(500_000)}}`) < 50, `500,000 of form ${nest.length}: no reading on`)
   const hostile = {

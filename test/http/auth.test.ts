@@ -1,7 +1,7 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
 import { randomId } from '../../src/handoff/id.ts'
-import { ApiKeys } from '../../src/store/api-keys.ts'
+import { ApiKeys, digest } from '../../src/store/api-keys.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
@@ -47,6 +47,17 @@ t.test('what a key is not for is told with the scope that is', async t => {
 t.test('the body is checked before the state', async t => {
   const { call } = await testApp(t)
   isProblem(t, await call('bob', 'POST', `/api/done/${randomId()}`, '{bad'), 400, 'invalid_request')
+})
+
+t.test('what is remembered of a secret opens nothing else', t => {
+  const caller = (agent: string) => ({ tenant: 'default', agent, scopes: new Set(['pass'] as const) })
+  const keys = new ApiKeys([{ secret: 'one', caller: caller('a') }, { secret: 'another', caller: caller('b') }])
+  for (let time = 0; time < 3; time++) {
+    t.equal(keys.find('one')?.agent, 'a')
+    t.equal(keys.find('another')?.agent, 'b')
+    for (const wrong of ['', 'on', 'one ', 'One', digest('one')]) t.equal(keys.find(wrong), undefined)
+  }
+  t.end()
 })
 
 t.test('a look-up costs the same however many keys there are', t => {
