@@ -4,11 +4,12 @@ import type { Store } from './peers/stores.ts'
 import { markdownTable, median } from './report.ts'
 import type { BenchOptions } from './report.ts'
 
+/** Whose CPU is counted: a server's, and what its store's processes use, where it has one. */
+export interface Counted { name: string, pid: number, store?: Pick<Store, 'cpu'> }
+
 /** Whoever is measured: a server process, and what it keeps its handoffs in if that is another. */
-export interface Contestant {
-  name: string
+export interface Contestant extends Counted {
   url: string
-  pid: number
   store?: Store
 }
 
@@ -41,7 +42,7 @@ export async function inTurns<Turn> (contestants: readonly Contestant[], rounds:
 }
 
 /** Puts load on one, and counts the CPU meanwhile. @throws when any request went wrong */
-export async function measure ({ name, pid, store }: Contestant, load: () => Promise<LoadResult>): Promise<Figures> {
+export async function measure ({ name, pid, store }: Counted, load: () => Promise<LoadResult>): Promise<Figures> {
   const cpu = () => ({ own: cpuOf(pid), store: store?.cpu() ?? 0 })
   const before = cpu()
   const { requests, perSecond, p50, p99, p999, faults } = await load()

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { measure } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import type { LoadResult } from './load.ts'
 import { benchRedis } from './redis.ts'
@@ -51,12 +52,9 @@ export async function startPair (say: (line: string) => void, start: (redisUrl: 
 
 /** What the pair uses while a load is put on it. @throws when the load says that anything went wrong */
 export async function costOf ({ server, service }: Pair, load: (url: string) => Promise<LoadResult>): Promise<Cost> {
-  const before = { service: cpuOf(service.pid), redis: cpuOf(server.pid) }
-  const { requests, perSecond, p99, faults } = await load(service.url)
-  if (faults > 0) throw new Error(`${faults} of ${requests} requests went wrong`)
-  const ofService = (cpuOf(service.pid) - before.service) / requests
-  const ofRedis = (cpuOf(server.pid) - before.redis) / requests
-  return { service: ofService, redis: ofRedis, together: ofService + ofRedis, perSecond, p99 }
+  const counted = { name: 'the service', pid: service.pid, store: { cpu: () => cpuOf(server.pid) } }
+  const { cpu, storeCpu, perSecond, p99 } = await measure(counted, () => load(service.url))
+  return { service: cpu, redis: storeCpu, together: cpu + storeCpu, perSecond, p99 }
 }
 
 /** Each figure's median. */

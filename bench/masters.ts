@@ -1,6 +1,7 @@
 import type { RedisServer } from '../test/faults/fleet/redis.ts'
 import { startCluster } from '../test/faults/fleet/cluster.ts'
 import { callsOf } from './commands.ts'
+import { measure } from './contest.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
@@ -48,7 +49,7 @@ export async function masters ({ rounds, seconds, say }: Pick<BenchOptions, 'rou
     const found = new Map(counts.map(count => [count, [] as Figures[]]))
     for (let round = 1; round <= rounds; round++) {
       for (const fleet of round % 2 === 1 ? fleets : fleets.toReversed()) {
-        const figures = await measure(fleet, seconds)
+        const figures = await turn(fleet, seconds)
         found.get(fleet.count)?.push(figures)
         say(`masters: round ${round} of ${rounds}, ${fleet.count}: ${(figures.service + figures.redis).toFixed(1)} µs of CPU a request, the fullest ${figures.fullest.toFixed(3)} of the mean`)
       }
@@ -60,17 +61,15 @@ export async function masters ({ rounds, seconds, say }: Pick<BenchOptions, 'rou
   }
 }
 
-async function measure ({ masters, service }: Fleet, seconds: number): Promise<Figures> {
+async function turn ({ masters, service }: Fleet, seconds: number): Promise<Figures> {
   const calls = () => Promise.all(masters.map(handoffCalls))
-  const cpu = () => ({ service: cpuOf(service.pid), redis: masters.reduce((total, { pid }) => total + cpuOf(pid), 0) })
-  const before = { calls: await calls(), cpu: cpu() }
-  const { requests, perSecond, p99, faults } = await putLoad(service.url, connections, seconds)
-  const after = { cpu: cpu(), calls: await calls() }
-  if (faults > 0) throw new Error(`masters: ${faults} of ${requests} requests went wrong`)
-  const each = after.calls.map((count, index) => count - (before.calls[index] ?? NaN))
+  const cluster = { cpu: () => masters.reduce((total, { pid }) => total + cpuOf(pid), 0) }
+  const before = await calls()
+  const { cpu, storeCpu, perSecond, p99 } = await measure({ name: 'masters', pid: service.pid, store: cluster }, () => putLoad(service.url, connections, seconds))
+  const each = (await calls()).map((count, index) => count - (before[index] ?? NaN))
   return {
-    service: (after.cpu.service - before.cpu.service) / requests,
-    redis: (after.cpu.redis - before.cpu.redis) / requests,
+    service: cpu,
+    redis: storeCpu,
     perSecond,
     p99,
     calls: each,
