@@ -6,8 +6,8 @@ import { exchange } from './exchange.ts'
 import { countLive, Maker, payloadOf } from './growth-handoffs.ts'
 import { startPair } from './growth-pair.ts'
 import type { Pair } from './growth-pair.ts'
-import { steadyLoad } from './growth-steady.ts'
-import type { Timed } from './growth-steady.ts'
+import { lasting, openLoad } from './open-load.ts'
+import type { Timed } from './open-load.ts'
 import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
@@ -37,7 +37,7 @@ export async function due ({ rounds, seconds, due: count, say }: BenchOptions): 
   const pair = await startPair(say)
   try {
     await exchange(pair.service.url)
-    await steadyLoad(pair.service.url, perSecond, lasting(Math.min(seconds, 5)))
+    await openLoad(pair.service.url, perSecond, lasting(Math.min(seconds, 5)))
     for (let round = 1; round <= rounds; round++) {
       const figures = await sweepOf(count, pair, seconds)
       found.push(figures)
@@ -55,7 +55,7 @@ async function sweepOf (count: number, { server, service, redis }: Pair, seconds
   await sleep(first - Date.now() - (seconds + 1) * 1000)
   const cpu = () => ({ at: performance.now(), redis: cpuOf(server.pid), service: cpuOf(service.pid) })
   let gone = Infinity
-  const load = steadyLoad(service.url, perSecond, () => gone < Infinity)
+  const load = openLoad(service.url, perSecond, () => gone < Infinity)
   load.catch(() => {}) // told below, once the other's end is known as well
   const start = cpu()
   let dueAt = start
@@ -71,7 +71,7 @@ async function sweepOf (count: number, { server, service, redis }: Pair, seconds
     gone = performance.now()
   }
   const end = cpu()
-  const times = await load
+  const { times } = await load
   const begin = first - Date.now() + performance.now()
   const before = latency(times.filter(({ due }) => due >= begin - seconds * 1000 && due < begin))
   const during = latency(times.filter(({ due }) => due >= begin && due < gone))
@@ -111,11 +111,6 @@ async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], s
 function latency (times: readonly Timed[]): Latency {
   const milliseconds = times.map(one => one.milliseconds)
   return { requests: times.length, unavailable: times.filter(one => one.unavailable).length, p50: percentile(milliseconds, 0.5), p99: percentile(milliseconds, 0.99), longest: percentile(milliseconds, 1) }
-}
-
-function lasting (seconds: number): () => boolean {
-  const end = performance.now() + seconds * 1000
-  return () => performance.now() > end
 }
 
 function report (found: readonly Figures[], redisVersion: string, { rounds, seconds, due }: Pick<BenchOptions, 'rounds' | 'seconds' | 'due'>): Report {

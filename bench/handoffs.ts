@@ -14,8 +14,6 @@ const members = cutMembers(Buffer.from(passBody))
 const payload = joinPayload(members)
 const taskLength = String((members.raw('task') as Buffer).length)
 const day = '86400000'
-/** What the service has pass leave for the work and what is read after it, each a day. */
-const twoDays = '172800000'
 const callsPerPipeline = 200
 
 /** Makes so many handoffs that an agent has caught, by the service's own scripts. @returns their ids */
@@ -38,7 +36,7 @@ function live (id: string): string[] {
 }
 
 function passArguments (id: string): Array<string | Buffer> {
-  return [later(), '-', 'passer', day, twoDays, memberOf(tenant, id), taskLength, payload]
+  return [later(), '-', 'passer', day, day, memberOf(tenant, id), taskLength, payload]
 }
 
 /** A deadline for a call that is not to miss it. */

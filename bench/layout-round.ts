@@ -20,8 +20,6 @@ const callsPerPipeline = 200
 /** Milliseconds per handoff: a second for 20,000. */
 const settlingTime = 1 / 20
 const day = '86400000'
-/** What the service has pass leave for the work and what is read after it, each a day. */
-const twoDays = '172800000'
 
 interface Handoff { keys: string[], member: string }
 
@@ -34,7 +32,7 @@ export async function runLayout (redis: Redis, name: LayoutName, size: number, c
   const payload = Buffer.alloc(size, 'x')
   const deadline = String(Date.now() + 3600_000)
   const before = await memory(redis)
-  const pass = await timed(redis, 'passed', layout.pass, handoffs, ({ member }) => [deadline, '-', 'passer', day, twoDays, member, '0', payload])
+  const pass = await timed(redis, 'passed', layout.pass, handoffs, ({ member }) => [deadline, '-', 'passer', day, day, member, '0', payload])
   // A table that has grown is moved to its new place bit by bit, and takes twice its room until that is done.
   await sleep(count * settlingTime)
   const bytes = (await memory(redis) - before) / count - size

@@ -27,11 +27,13 @@ const inTheHash: Layout = { pass: real.pass.source, catch: real.catch.source, do
 const besideIt: Layout = {
   pass: edited(real.pass.source, [
     ['local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]', 'local key, due, waiting = KEYS[1], KEYS[2], KEYS[4]'],
-    [", 'p', payload)", ")\nredis.call('SET', KEYS[3], payload, 'PXAT', ms(expires + left))"],
+    [", 'p', payload)", ")\nredis.call('SET', KEYS[3], payload, 'PXAT', ms(expires + retention))"],
   ]),
   catch: edited(real.catch.source, [
     ["local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))",
       "local record, decision = unpack(redis.call('HMGET', key, 's', 'd'))\nlocal payload = redis.call('GET', KEYS[3])"],
+    ["redis.call('PEXPIREAT', key, ms(deadline + retention))",
+      "redis.call('PEXPIREAT', key, ms(deadline + retention))\nredis.call('PEXPIREAT', KEYS[3], ms(deadline + retention))"],
   ]),
   done: edited(real.done.source, [[", 'p', result)", ", 'r', result)\nredis.call('UNLINK', KEYS[3])"]]),
   beside: true,

@@ -93,7 +93,8 @@ function theMix (body: string): Request[] {
   return [passRequest(body, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
 }
 
-function passRequest (body: string, passed: (id: string, context: Record<string, string>) => void): Request {
+/** @param passed is told each handoff's id */
+export function passRequest (body: string, passed: (id: string, context: Record<string, string>) => void): Request {
   return {
     ...post('pass', body, passerKey),
     onResponse (status, text, context) {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -15,13 +15,17 @@ export interface BenchRedis {
   stop (): Promise<void>
 }
 
-/** A redis-server of the benchmark's own with the embedded one's settings. @param extra settings that replace those */
-export async function benchRedis (say: (line: string) => void, extra: readonly string[] = []): Promise<BenchRedis> {
+/**
+ * A redis-server of the benchmark's own with the embedded one's settings.
+ * @param extra settings that replace those
+ * @param under a program that it is to run under, and its arguments
+ */
+export async function benchRedis (say: (line: string) => void, extra: readonly string[] = [], under: readonly string[] = []): Promise<BenchRedis> {
   const binary = await findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: say })
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-bench-'))
   const port = await freePort()
   const redis = await startRedis({
-    binary,
+    binary: under.length === 0 ? binary : { ...binary, path: await wrap(binary.path, under, dataDir) },
     dataDir,
     log: { info: say, warn: say, error: say },
     // Rewriting its append-only file in the midst of a round would be on that round's bill alone.
@@ -36,6 +40,13 @@ export async function benchRedis (say: (line: string) => void, extra: readonly s
       await rm(dataDir, { recursive: true })
     },
   }
+}
+
+/** A program that runs another one under a third. @returns its path, in `dir` */
+async function wrap (path: string, under: readonly string[], dir: string): Promise<string> {
+  const wrapper = join(dir, 'redis-server')
+  await writeFile(wrapper, `#!/bin/sh\nexec ${[...under, path].map(word => `'${word}'`).join(' ')} "$@"\n`, { mode: 0o700 })
+  return wrapper
 }
 
 /** Somebody else may take it before Redis does; then the start fails, and says so. */

@@ -13,6 +13,7 @@ import { durability } from './durability.ts'
 import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
 import { tenants } from './growth-tenants.ts'
+import { instructions } from './instructions.ts'
 import { layout } from './layout.ts'
 import { list } from './list.ts'
 import { masters } from './masters.ts'
@@ -42,6 +43,7 @@ const scenarios = {
   masters,
   waiting,
   list,
+  instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { acrossRounds, goalsTable, inTurns, measure } from './contest.ts'
 import type { Contestant, Figures, Goal, Rounds } from './contest.ts'
-import { closedLoad, openLoad } from './open-load.ts'
+import { closedLoad, lasting, openLoad } from './open-load.ts'
 import { honest, startContest } from './peers/contestants.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -25,9 +25,9 @@ export async function saturation (options: BenchOptions): Promise<Report> {
   const contest = await startContest(honest, options)
   try {
     const { contestants } = contest
-    for (const { url } of contestants) await closedLoad(url, agents, Math.min(seconds, 5))
+    for (const { url } of contestants) await closedLoad(url, agents, lasting(Math.min(seconds, 5)))
     const saturated = await inTurns(contestants, count, async (contestant, round): Promise<Saturated> => {
-      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, seconds))
+      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, lasting(seconds)))
       say(`saturation: round ${round} of ${count}, ${contestant.name}: ${figures.perSecond.toFixed(0)}/s`)
       return { ...figures, memory: memoryOf(contestant.pid) }
     })
@@ -53,7 +53,7 @@ export async function saturation (options: BenchOptions): Promise<Report> {
 async function ease (contestant: Contestant, perSecond: number, seconds: number): Promise<Eased> {
   let lateness = NaN
   const figures = await measure(contestant, async () => {
-    const load = await openLoad(contestant.url, perSecond, seconds)
+    const load = await openLoad(contestant.url, perSecond, lasting(seconds))
     lateness = load.lateness
     return load
   })

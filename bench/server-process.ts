@@ -37,9 +37,11 @@ export function startService (redisUrl: string, weighed = false, extra: Record<s
 /**
  * Runs node with these arguments, until it says on stdout where it listens.
  * @param env its whole environment but for what finds programs
+ * @param under a program that node is to run under, and its arguments
  */
-export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false): Promise<ServerProcess> {
-  const child = spawn(process.execPath, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...weighed ? ['ipc' as const] : []] })
+export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false, under: readonly string[] = []): Promise<ServerProcess> {
+  const [program, ...its] = [...under, process.execPath, ...args] as [string, ...string[]]
+  const child = spawn(program, its, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit', ...weighed ? ['ipc' as const] : []] })
   const exited = once(child, 'exit')
   endWithUs(child)
   const stop = async () => {

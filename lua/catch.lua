@@ -29,8 +29,7 @@ if approval == 'waiting' then return { 'approval_required', expires - now } end
 local deadline = now + work_ttl
 -- The record only grows: its first word changes, and this transition's words follow.
 redis.call('HSET', key, 's', 'caught' .. string.sub(record, 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. caught_by .. ' ' .. token)
--- pass left room for this, but for another WORK_TTL or RETENTION perhaps. Looking costs less than setting it.
-if redis.call('PEXPIRETIME', key) < deadline + retention then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
+redis.call('PEXPIREAT', key, ms(deadline + retention))
 -- Where the work's deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
 if deadline < tonumber(expires) then redis.call('ZADD', due, ms(deadline), member) end
 redis.call('SPUBLISH', key, 'caught')

@@ -7,5 +7,5 @@
 local record, payload, decision = unpack(redis.call('HMGET', KEYS[1], 's', 'p', 'd'))
 
 if not record then return { 'not_found' } end
-if string.sub(record, 1, 5) == 'done ' then payload = false end
+if payload == '' or string.sub(record, 1, 5) == 'done ' then payload = false end
 return { 'found', clock(), record, payload, decision }

@@ -3,14 +3,14 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when to look at them
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
--- ARGV: 1 the call's deadline (ms)  2 pass_token  3 passed_by  4 expires_in (ms)  5 how long the key outlives that (ms)
+-- ARGV: 1 the call's deadline (ms)  2 pass_token  3 passed_by  4 expires_in (ms)  5 retention (ms)
 --       6 tenant:id                  7 the task's length within the payload (bytes)  8 the payload
 -- Replies: {'passed', created, expires}    it is pending now
 --          {'replayed', created, expires}  the same operation made it before; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
 --          {'late'}                        the call's deadline is over; nothing changed
 local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
-local token, passed_by, expires_in, left, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local token, passed_by, expires_in, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local task_length, payload = ARGV[7], ARGV[8]
 local now = clock()
 local record = redis.call('HGET', key, 's')
@@ -26,8 +26,7 @@ local expires = now + expires_in
 local until_expiry = ms(expires)
 local approval = waiting and 'waiting' or 'none'
 redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
--- Work begins before it expires: with room for WORK_TTL and RETENTION, catch has no need to set this again.
-redis.call('PEXPIREAT', key, ms(expires + left))
+redis.call('PEXPIREAT', key, ms(expires + retention))
 redis.call('ZADD', due, until_expiry, member)
 if waiting then
   -- The payload begins with "task": and the task.

@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
--- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. It frees the payloads, and leaves
--- the keys for as long beyond the deadline as they are to be read.
+-- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. It frees the payloads; the
+-- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 retention (ms)
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most
 -- Replies: {'swept', looked_at, expired}  looked_at at the limit: there may be more
 --          {'late'}                       the call's deadline is over; nothing changed
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
 local due = KEYS[1]
-local prefix, limit, retention = ARGV[2], ARGV[3], ARGV[4]
+local prefix, limit = ARGV[2], ARGV[3]
 local now = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
 
 local expired = 0
+local behind = {}
 for _, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
@@ -24,21 +25,23 @@ for _, member in ipairs(members) do
   if status == 'caught' then deadline = until_done end
   if deadline and tonumber(deadline) > now then
     -- The index was behind the record, as catch leaves it; the record is the truth.
-    redis.call('ZADD', due, deadline, member)
+    behind[#behind + 1] = deadline
+    behind[#behind + 1] = member
   else
     if deadline then
-      redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1))
-      redis.call('HDEL', key, 'p', 't')
-      redis.call('PEXPIREAT', key, ms(deadline + retention))
+      redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1), 'p', '')
       redis.call('SPUBLISH', key, 'expired')
       expired = expired + 1
     end
-    redis.call('ZREM', due, member)
     if not record or approval == 'waiting' then
       local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
+      redis.call('HDEL', key, 't')
       redis.call('ZREM', waiting, member)
       redis.call('SPUBLISH', waiting, 'expired')
     end
   end
 end
+-- All at once, since they are the index's first; and last, so that nothing leaves it that was not looked at.
+if #members > 0 then redis.call('ZREMRANGEBYRANK', due, 0, #members - 1) end
+if #behind > 0 then redis.call('ZADD', due, unpack(behind)) end
 return { 'swept', #members, expired }

@@ -22,8 +22,6 @@ import { trivialScript } from './trivial.ts'
 
 const callsPerPipeline = 64
 const day = '86400000'
-/** What the service has pass leave for the work and what is read after it, each a day. */
-const twoDays = '172800000'
 const keys = new Keys('handoff')
 const scripts = loadScripts()
 const payload = joinPayload(cutMembers(Buffer.from(passBody)))
@@ -91,7 +89,7 @@ function callOf (name: Name, id: string, tag = tagOf(id)): CallArguments {
   const member = memberOf('default', id)
   const live = [keys.handoff(tag, member), keys.due(tag)]
   const deadline = String(Date.now() + 600_000)
-  if (name === 'pass') return [live, [deadline, '-', 'passer', day, twoDays, member, '0', payload]]
+  if (name === 'pass') return [live, [deadline, '-', 'passer', day, day, member, '0', payload]]
   if (name === 'catch') return [live, [deadline, randomToken(), 'catcher', day, day, member]]
   return [live, [deadline, randomToken(), 'catcher', day, member, result]]
 }

@@ -2,7 +2,7 @@
 --   s  the record, words parted by one space, each transition appending its own:
 --        status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
 --      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -
---   p  the payload, JSON members as catch answers them; gone with expiry. Once it is done, in its place the result given to
+--   p  the payload, JSON members as catch answers them; empty once it has expired. Once it is done, in its place the result given to
 --      done, JSON text, empty for none: one field written, where freeing one and making another is three. Opaque here.
 --   t  the task alone, JSON text, for the list of what waits for a person; there while it waits
 --   d  a person's decision: decided decided_by decision_token note (JSON text, null for none)

@@ -42,7 +42,6 @@ export class Handoffs {
   readonly #keys: Keys
   readonly #workTtl: string
   readonly #retention: string
-  readonly #leftAfterExpiry: string
 
   constructor (lanes: Lanes, scripts: Scripts, keys: Keys, lifetimes: Lifetimes) {
     this.#lanes = lanes
@@ -50,7 +49,6 @@ export class Handoffs {
     this.#keys = keys
     this.#workTtl = String(lifetimes.workTtl)
     this.#retention = String(lifetimes.retention)
-    this.#leftAfterExpiry = String(lifetimes.workTtl + lifetimes.retention)
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
@@ -58,7 +56,7 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
-    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#leftAfterExpiry, member, String(handoff.taskLength)]
+    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
     return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
   }
 
@@ -87,7 +85,7 @@ export class Handoffs {
 
   /** Expires what is due in one partition, at most `limit` handoffs. */
   sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
-    const texts = [this.#keys.partition(tag), String(limit), this.#retention]
+    const texts = [this.#keys.partition(tag), String(limit)]
     return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from './lanes.ts'
@@ -7,11 +6,18 @@ import { Unavailable } from './lanes.ts'
 const tick = 50
 /** Partitions a part: all 1,024 in 49 ticks, 2.45 s, so that what is due is reached within 3 s. */
 const partitionsPerTick = 21
-/** Handoffs that one script call expires at most, so that none holds Redis up for long. */
-const batch = 200
+/** Handoffs that a glance expires at most: a part's are asked at once, and hold Redis up for as long as all of them together take. */
+const glance = 5
+/** And one call of those that follow where a glance found that many: half a millisecond of Redis. */
+const batch = 40
 /**
- * How long a part is waited for, in milliseconds. What takes longer (its master has fallen silent, or lacks the replicas that
- * acknowledge) goes on by itself, for as long as a call may take, and isn't begun anew meanwhile.
+ * How many of the latter are under way at once, of all partitions: what else is asked of Redis waits behind so many at the most,
+ * however much is due. Two, so that Redis has the next when it has done one: what is due takes all that others leave of it.
+ */
+const callsAtOnce = 2
+/**
+ * How long a part or a call is waited for, in milliseconds. What takes longer (its master has fallen silent, or lacks the replicas
+ * that acknowledge) goes on by itself, for as long as a call may take, and isn't begun anew meanwhile.
  */
 const patience = 250
 /** How long a sweeper that died holds the others off, in milliseconds; it asks anew three times as often. */
@@ -44,6 +50,9 @@ export class Sweeper {
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
+  /** Partitions that have more due than the last call took, the one whose turn it is first. */
+  readonly #backlog = new Set<string>()
+  readonly #drains = new Set<Promise<void>>()
 
   constructor (handoffs: Handoffs, leases: Leases, options: SweeperOptions) {
     this.#handoffs = handoffs
@@ -59,10 +68,12 @@ export class Sweeper {
     this.#timer.unref()
   }
 
-  /** Stops after the part under way. The lease is left to run out. */
+  /** Stops after the calls under way, within patience. The lease is left to run out. */
   async stop (): Promise<void> {
     clearInterval(this.#timer)
     await this.#part
+    this.#mine = false
+    await Promise.all(this.#drains)
   }
 
   async #sweepPart (): Promise<void> {
@@ -71,8 +82,23 @@ export class Sweeper {
     if (!this.#mine) return
     const part = tags.slice(this.#next, this.#next + partitionsPerTick)
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
-    const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag)).map(tag => this.#sweepPartition(tag))
-    await Promise.race([Promise.all(sweeps), sleep(patience, undefined, { ref: false })])
+    const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#sweepPartition(tag, glance))
+    await patiently(Promise.all(sweeps))
+    while (this.#drains.size < Math.min(callsAtOnce, this.#backlog.size)) this.#startDrain()
+  }
+
+  #startDrain (): void {
+    const drain = this.#drain().catch(error => this.#stumble(error)).finally(() => this.#drains.delete(drain))
+    this.#drains.add(drain)
+  }
+
+  /** Each partition of the backlog in turn, one call at a time, until none is left. */
+  async #drain (): Promise<void> {
+    // What is put back while this goes on comes up again, behind the others.
+    for (const tag of this.#backlog) {
+      this.#backlog.delete(tag)
+      if (this.#mine && this.#options.reaches(tag)) await patiently(this.#sweepPartition(tag, batch))
+    }
   }
 
   async #takeLease (): Promise<boolean> {
@@ -81,12 +107,13 @@ export class Sweeper {
     return tag !== undefined && await this.#leases.take(leaseKey(tag), leaseDuration)
   }
 
-  async #sweepPartition (tag: string): Promise<void> {
+  async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      while ((await this.#handoffs.sweep(tag, batch)).lookedAt === batch);
+      const { lookedAt } = await this.#handoffs.sweep(tag, limit)
+      if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
-      // The others of this part needn't be given up for it.
+      // The others needn't be given up for it.
       if (!(error instanceof Unavailable)) throw error
     } finally {
       this.#underWay.delete(tag)
@@ -98,4 +125,13 @@ export class Sweeper {
     this.#ticks = 0
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
+}
+
+/** Waits for it, as long as patience lasts. */
+function patiently (work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, patience)
+    timer.unref()
+    work.then(() => resolve(), reject).finally(() => clearTimeout(timer))
+  })
 }

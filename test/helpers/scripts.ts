@@ -38,11 +38,11 @@ export interface Asking { agent: string, token: string, deadline: number }
 /** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task */
 export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
   const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.workTtl + lifetimes.retention, member, payload.length - 7, payload])
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 7, payload])
 }
 
-export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, { workTtl, retention }: { workTtl: number, retention: number } = lifetimes) {
-  return run(on, 'catch', now, [on.keys.handoff(tag, member), on.keys.due(tag)], [deadline, token, agent, workTtl, retention, member])
+export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
+  return run(on, 'catch', now, [on.keys.handoff(tag, member), on.keys.due(tag)], [deadline, token, agent, workTtl, lifetimes.retention, member])
 }
 
 /** @param result JSON text; empty for none */
@@ -76,7 +76,7 @@ export function status (on: Raw, now: number) {
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now) {
-  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, lifetimes.retention])
+  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit])
 }
 
 export function lease (on: Raw, now: number, holder: string, duration: number, deadline = now) {

@@ -7,7 +7,7 @@ import type { Redis } from 'ioredis'
 export interface State {
   /** When it is looked at. */
   now: number
-  /** `p` is the result once it is done. */
+  /** `p` is the result once it is done, and empty once it has expired. */
   hash?: { s: string, p?: string, t?: string, d?: string }
   /** The hash's PEXPIRETIME. */
   expires?: number
@@ -43,9 +43,6 @@ const passed = `${at.passed} ${at.expires} passer ptok`
 const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
 const done = `${caught} ${at.done} dtok`
 
-/** The TTL that pass sets: for as long as the work may take and its end is to be read, however late it begins. */
-const untouched = at.expires + 7000
-
 const pending = (approval: string): State => ({
   now: T + 500,
   hash: {
@@ -54,14 +51,14 @@ const pending = (approval: string): State => ({
     ...(approval === 'waiting' ? { t: task } : {}),
     ...(approval === 'approved' ? { d: decision } : {}),
   },
-  expires: untouched,
+  expires: at.expires + 5000,
   due: at.expires,
   ...(approval === 'waiting' ? { waiting: at.passed } : {}),
 })
 
 // Its pick-up window is over by then, which counts no more; the sweep, who comes by then, is still to find out.
 const taken: State = {
-  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: untouched, due: at.expires,
+  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.expires,
 }
 
 const ended = (s: string, expires: number, more: { p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
@@ -83,11 +80,11 @@ export const states = {
   done: ended(`done none ${done}`, at.done + 5000, { p: result }),
   'done without a result': ended(`done none ${done}`, at.done + 5000, { p: '' }),
   'done after approval': ended(`done approved ${done}`, at.done + 5000, { p: result, d: decision }),
-  expired: ended(`expired none ${passed}`, at.expires + 5000),
-  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000),
-  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { d: decision }),
-  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000),
-  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { d: decision }),
+  expired: ended(`expired none ${passed}`, at.expires + 5000, { p: '' }),
+  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000, { p: '' }),
+  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { p: '', d: decision }),
+  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000, { p: '' }),
+  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { p: '', d: decision }),
   rejected: ended(`rejected rejected ${passed}`, at.decided + 5000, { p: payload, d: decision }),
 } as const satisfies Record<string, State>
 

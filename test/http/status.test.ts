@@ -96,8 +96,7 @@ t.test('caught work is expired from the millisecond of its deadline', async t =>
 
 t.test('a terminal handoff is readable for RETENTION, then gone by Redis’s own hand', async t => {
   const service = await testApp(t, { RETENTION: '2' })
-  const { call, dump, store } = service
-  store.sweeper.start()
+  const { call, dump } = service
   const [expiring, finished] = [await passed(service, { expires_in: 1 }), await passed(service)]
   await call('bob', 'GET', `/api/catch/${finished}`)
   await call('bob', 'POST', `/api/done/${finished}`)

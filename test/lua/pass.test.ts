@@ -32,7 +32,7 @@ t.test('one that is not there is made', async t => {
   const made = (approval: string, p: string, t?: string) => ({
     now: T,
     hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p, ...(t === undefined ? {} : { t }) },
-    expires: T + lifetimes.expiresIn + lifetimes.workTtl + lifetimes.retention,
+    expires: T + lifetimes.expiresIn + lifetimes.retention,
     due: T + lifetimes.expiresIn,
   })
   const asking = { ...passer, deadline: T }

@@ -1,15 +1,14 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
-import { dumped, lifetimes, put, raw, sweep, tag } from '../helpers/scripts.ts'
+import { dumped, put, raw, sweep, tag } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
-/** Swept: the payload, the task and the places in the lists are gone, the rest stays for the retention from its deadline on. */
-function expired ({ now, hash }: State): State {
-  const { p, t, ...kept } = hash!
-  const deadline = kept.s.startsWith('caught') ? at.workDeadline : at.expires
-  return { now, hash: { ...kept, s: kept.s.replace(/^\w+/, 'expired') }, expires: deadline + lifetimes.retention }
+/** Swept: the payload, the task and the places in the lists are gone, the rest and its TTL stay. */
+function expired ({ now, hash, expires }: State): State {
+  const { t, ...kept } = hash!
+  return { now, hash: { ...kept, s: kept.s.replace(/^\w+/, 'expired'), p: '' }, expires: expires! }
 }
 
 /** Caught, and the index still has when it would have expired. */
@@ -132,7 +131,7 @@ t.test('names with every character that a name may have, each in its own list', 
   for (const tenant of tenants) {
     t.strictSame(await members(on, on.keys.waiting(tag, tenant)), [`${tenant}:later`], tenant)
     t.strictSame(await on.redis.hgetall(on.keys.handoff(tag, `${tenant}:over`)), expired(overdue).hash, tenant)
-    t.equal(Number(await on.redis.pexpiretime(on.keys.handoff(tag, `${tenant}:over`))), at.expires + lifetimes.retention, tenant)
+    t.equal(Number(await on.redis.pexpiretime(on.keys.handoff(tag, `${tenant}:over`))), overdue.expires, tenant)
   }
   t.strictSame((await members(on, on.keys.due(tag))).sort(), tenants.map(tenant => `${tenant}:later`).sort())
 })

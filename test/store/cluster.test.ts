@@ -124,7 +124,7 @@ t.test('where the first partition’s master is away the others’ are swept all
 /** Looks at Redis itself: a status would say expired whether it was swept or not. */
 async function freed (cluster: ClusterFleet, { tag, id }: { tag: string, id: string }): Promise<boolean> {
   const owner = await cluster.ownerOf(slotOf(tag))
-  return await owner.admin.hexists(`handoff:{${tag}}:h:default:${id}`, 'p') === 0
+  return await owner.admin.hstrlen(`handoff:{${tag}}:h:default:${id}`, 'p') === 0
 }
 
 /** Someone who waits for what lies in this partition. */

@@ -1,18 +1,69 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 
 /** API.md: "The sweep gets to what is due within 3 s." */
 const promised = 3000
+/** What a glance takes of a partition at most. */
+const glance = 5
 
-async function passSoonDue (store: TestStore, expiresIn: number) {
-  const id = randomId()
+async function passSoonDue (store: TestStore, expiresIn: number, id = randomId()) {
   const place = { tenant: 'default', id, tag: tagOf(id) }
   await store.store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn, payload: Buffer.from('"task":"t"') })
   return place
+}
+
+/** So many in each of so many partitions, all due at once. */
+async function passMany (store: TestStore, perPartition: number, partitions: number): Promise<string[]> {
+  const chosen = tags.slice(0, partitions)
+  const left = new Map(chosen.map(tag => [tag, perPartition]))
+  const passed: Array<Promise<unknown>> = []
+  while (passed.length < perPartition * partitions) {
+    const id = randomId()
+    const more = left.get(tagOf(id)) ?? 0
+    if (more === 0) continue
+    left.set(tagOf(id), more - 1)
+    passed.push(passSoonDue(store, 1, id))
+  }
+  await Promise.all(passed)
+  return chosen
+}
+
+/**
+ * Sees the sweep's calls on their way.
+ * @param hold keeps an answer back
+ */
+function watchCalls ({ store }: TestStore, hold: (tag: string, limit: number) => Promise<unknown> | void = () => {}) {
+  const seen = { calls: 0, handoffs: 0, mostHandoffs: 0 }
+  const sweep = store.handoffs.sweep.bind(store.handoffs)
+  store.handoffs.sweep = async (tag, limit) => {
+    seen.calls++
+    seen.handoffs += limit
+    seen.mostHandoffs = Math.max(seen.mostHandoffs, seen.handoffs)
+    try {
+      const swept = await sweep(tag, limit)
+      await hold(tag, limit)
+      return swept
+    } finally {
+      seen.calls--
+      seen.handoffs -= limit
+    }
+  }
+  return seen
+}
+
+/** Polls until these partitions' indexes are empty. @returns after how many ms, Infinity after so many that it is hopeless */
+async function untilEmpty ({ redis, prefix }: TestStore, partitions: readonly string[]): Promise<number> {
+  const begin = performance.now()
+  const keys = partitions.map(tag => `${prefix}:{${tag}}:due`)
+  while (await redis.exists(keys) > 0) {
+    if (performance.now() - begin > 3 * promised) return Infinity
+    await sleep(10)
+  }
+  return performance.now() - begin
 }
 
 /** Polls the hash, since nobody is told of a sweep. @returns how many ms after `since` its payload was gone */
@@ -20,7 +71,7 @@ async function untilSwept (store: TestStore, id: string, since: number, t: Test)
   const key = `${store.prefix}:{${tagOf(id)}}:h:default:${id}`
   for (;;) {
     const [state, payload] = await store.redis.hmget(key, 's', 'p')
-    if (state?.startsWith('expired') && payload === null) return Date.now() - since
+    if (state?.startsWith('expired') && payload === '') return Date.now() - since
     if (Date.now() - since > 3 * promised) {
       t.fail(`never swept: ${state}`)
       return Infinity
@@ -58,4 +109,67 @@ t.test('one sweeps, and when it dies another does', async t => {
   const wait = await untilSwept(second, place.id, Date.now(), t)
   t.not(await holder(), before)
   t.ok(wait < 2 * promised, `taken over and swept after ${wait} ms`)
+})
+
+t.test('however much is due, few of it are asked of Redis at once, and all of it goes', async t => {
+  const one = await testStore(t)
+  const partitions = await passMany(one, 100, 21)
+  const seen = watchCalls(one)
+  one.store.sweeper.start()
+  const wait = await untilEmpty(one, partitions)
+  t.ok(wait < promised, `gone after ${Math.round(wait)} ms`)
+  t.ok(seen.mostHandoffs < 200, `of 2,100 at the most ${seen.mostHandoffs} at once, what else is asked waits behind them`)
+})
+
+t.test('calls that are answered late don’t hold the others up, nor are they asked again meanwhile', async t => {
+  const one = await testStore(t)
+  const partitions = await passMany(one, 50, 40)
+  let answer = () => {}
+  const answered = new Promise<void>(resolve => { answer = resolve })
+  const stuck = new Set(partitions.slice(0, 4))
+  const held: string[] = []
+  let wait = NaN
+  await new Promise<void>(resolve => {
+    let glances = 0
+    watchCalls(one, (tag, limit) => {
+      // When the last one's turn comes again all have had theirs.
+      if (tag === partitions.at(-1) && limit === glance && ++glances === 2) resolve()
+      if (!stuck.has(tag) || (limit === glance && !held.includes(tag))) return
+      held.push(tag)
+      return answered
+    })
+    one.store.sweeper.start()
+    untilEmpty(one, partitions.filter(tag => !stuck.has(tag))).then(milliseconds => {
+      wait = milliseconds
+      if (wait === Infinity) resolve()
+    })
+  })
+  t.ok(wait < promised, `the others’ are gone after ${Math.round(wait)} ms`)
+  t.strictSame(held.sort(), [...stuck].sort())
+  answer()
+  t.ok(await untilEmpty(one, partitions) < 2 * promised, 'and theirs once they are answered')
+})
+
+t.test('no call is under way any more when it has stopped, however much is due', async t => {
+  const one = await testStore(t)
+  const partitions = await passMany(one, 200, 21)
+  let answer = () => {}
+  const answered = new Promise<void>(resolve => { answer = resolve })
+  const seen = await new Promise<{ calls: number }>(resolve => {
+    const seen = watchCalls(one, (_, limit) => {
+      // Those that follow a glance.
+      if (limit <= glance) return
+      resolve(seen)
+      return answered
+    })
+    one.store.sweeper.start()
+  })
+  let stopped = false
+  const stopping = one.store.sweeper.stop().then(() => { stopped = true })
+  await nextTurn()
+  t.notOk(stopped, 'it waits for what is under way')
+  answer()
+  await stopping
+  t.equal(seen.calls, 0)
+  t.ok(await one.redis.exists(partitions.map(tag => `${one.prefix}:{${tag}}:due`)) > 0, 'and begins no more')
 })

@@ -54,7 +54,7 @@ function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
     case 'status': return { name, keys: [handoff], args: [] }
     case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, random.pick(['null', '"so  be it"'])] }
     case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, random.pick(['null', '"no"'])] }
-    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), retention] }
+    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10'])] }
   }
 }
 

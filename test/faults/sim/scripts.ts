@@ -13,6 +13,7 @@ export type Reply = Array<Buffer | string | number | null>
 export type Script = (db: Database, now: number, keys: readonly string[], args: readonly Argument[]) => Reply
 export type Modelled = Extract<ScriptName, 'pass' | 'catch' | 'done' | 'status' | 'approve' | 'reject' | 'sweep'>
 
+const nothing = Buffer.alloc(0)
 const tagBytes = new Map<string, Buffer>()
 
 function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): Reply {
@@ -24,7 +25,7 @@ function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): 
 export const scripts: Readonly<Record<Modelled, Script>> = {
   pass (db, now, keys, args) {
     const [key, due, waiting] = keys as [string, string, string | undefined]
-    const [deadline, token, passedBy, expiresIn, left, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
+    const [deadline, token, passedBy, expiresIn, retention, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
     const payload = args[7] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const before = db.hash(key)
@@ -34,7 +35,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     }
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
-    const hash: Hash = { s, p: payload, expires: expires + Number(left) }
+    const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
     db.set(key, waiting === undefined ? hash : { ...hash, t: payload.subarray(7, 7 + Number(taskLength)) })
     db.add(due, expires, member)
     if (waiting !== undefined) db.add(waiting, now, member)
@@ -59,7 +60,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     if (approval === 'waiting') return tagged('approval_required', Number(expires) - now)
     const until = now + Number(workTtl)
     const s = `caught ${approval} ${created} ${expires} ${passedBy} ${passToken} ${now} ${until} ${agent} ${token}`
-    db.set(key, { ...hash, s, expires: Math.max(hash.expires, until + Number(retention)) })
+    db.set(key, { ...hash, s, expires: until + Number(retention) })
     if (until < Number(expires)) db.add(due, until, member)
     return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null)
   },
@@ -117,11 +118,11 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   sweep (db, now, keys, args) {
     const due = keys[0] as string
-    const [deadline, prefix, limit, retention] = args as [string, string, string, string]
+    const [deadline, prefix, limit] = args as [string, string, string]
     if (now > Number(deadline)) return tagged('late')
     const over = [...db.sorted(due)].filter(([, score]) => score <= now)
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
-    const expired = over.filter(([member]) => sweepOne(db, now, { due, prefix, member, retention: Number(retention) })).length
+    const expired = over.filter(([member]) => sweepOne(db, now, due, prefix, member)).length
     return tagged('swept', over.length, expired)
   },
 }
@@ -141,7 +142,7 @@ function refuseDecision (hash: Hash | undefined, now: number, { deadline, token,
 }
 
 /** @returns whether it expired by this */
-function sweepOne (db: Database, now: number, { due, prefix, member, retention }: { due: string, prefix: string, member: string, retention: number }): boolean {
+function sweepOne (db: Database, now: number, due: string, prefix: string, member: string): boolean {
   const key = `${prefix}h:${member}`
   const hash = db.hash(key)
   const [status = '', approval, , expires, , , , workDeadline] = hash?.s.split(' ') ?? []
@@ -151,8 +152,8 @@ function sweepOne (db: Database, now: number, { due, prefix, member, retention }
     return false
   }
   if (hash !== undefined && deadline !== undefined) {
-    const { p, t, ...kept } = hash
-    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}`, expires: Number(deadline) + retention })
+    const { t, ...kept } = hash
+    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}`, p: nothing })
   }
   db.remove(due, member)
   if (hash === undefined || approval === 'waiting') db.remove(`${prefix}w:${member.split(':', 1)[0]}`, member)
