@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. It frees the payloads; the
--- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come.
+-- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come. Nobody is told, but those
+-- who look at a waiting list: who waits for the handoff itself has known its deadline all along.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most
 -- Replies: {'swept', looked_at, expired}  looked_at at the limit: there may be more
@@ -18,8 +19,8 @@ local behind = {}
 for _, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
-  local status, approval, expires, until_done, _
-  if record then status, approval, _, expires, _, _, until_done = string.match(record, RECORD) end
+  local status, approval, expires, until_done
+  if record then status, approval, expires, until_done = string.match(record, DEADLINES) end
   local deadline = nil
   if status == 'pending' then deadline = expires end
   if status == 'caught' then deadline = until_done end
@@ -30,7 +31,6 @@ for _, member in ipairs(members) do
   else
     if deadline then
       redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1), 'p', '')
-      redis.call('SPUBLISH', key, 'expired')
       expired = expired + 1
     end
     if not record or approval == 'waiting' then

@@ -6,11 +6,14 @@
 --      done, JSON text, empty for none: one field written, where freeing one and making another is three. Opaque here.
 --   t  the task alone, JSON text, for the list of what waits for a person; there while it waits
 --   d  a person's decision: decided decided_by decision_token note (JSON text, null for none)
--- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition publishes there.
+-- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition that an agent or a
+-- person makes publishes there.
 -- Names, tokens and numbers hold no space, so a word can't run into the next.
 -- RECORD takes out, of each record: status approval created expires passed_by pass_token deadline caught_by catch_token, and the
 -- words of done as one; what hasn't come about yet is empty.
 local RECORD = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
+-- Less of it, for the sweep, which may have a million to look at: status approval expires deadline.
+local DEADLINES = '^(%S+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 local DONE = '^(%d+) (%S+)$'
 local DECIDED = '^(%d+) (%S+) (%S+) (.*)$'
 -- A time as it is written everywhere: by Lua's own way, which looks for a fraction and an exponent, it takes three times as long.

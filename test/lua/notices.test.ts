@@ -34,9 +34,9 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await from('pending, waiting', now => approve(on, now, asking)), ['handoff: approved', 'list: approved'])
   t.strictSame(await from('pending, waiting', now => reject(on, now, asking)), ['handoff: rejected', 'list: rejected'])
   t.strictSame(await from('caught', now => done(on, now, asking)), ['handoff: done'])
-  t.strictSame(await from('pending, overdue', now => sweep(on, now)), ['handoff: expired'])
-  t.strictSame(await from('pending, waiting, overdue', now => sweep(on, now)), ['handoff: expired', 'list: expired'])
-  t.strictSame(await from('caught, overdue', now => sweep(on, now)), ['handoff: expired'])
+  t.strictSame(await from('pending, overdue', now => sweep(on, now)), [], 'who waits for it knows its deadline')
+  t.strictSame(await from('pending, waiting, overdue', now => sweep(on, now)), ['list: expired'])
+  t.strictSame(await from('caught, overdue', now => sweep(on, now)), [])
 
   t.strictSame(await from('pending', now => pass(on, now, asking)), [])
   t.strictSame(await from('pending, waiting', now => catchIt(on, now, asking)), [])
