@@ -1,5 +1,5 @@
 import { casesTable, runCases } from './contest.ts'
-import { putLoad } from './load.ts'
+import { closedLoad } from './plain-load.ts'
 import { honest, startContest } from './peers/contestants.ts'
 import { caption, circumstances } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -12,7 +12,7 @@ export async function connectionCounts (options: BenchOptions): Promise<Report> 
   const contest = await startContest(honest, options)
   try {
     const cases = await runCases('connections', contest.contestants, options, Object.fromEntries(numbers.map(connections =>
-      [String(connections), (url: string, seconds: number) => putLoad(url, connections, seconds)])))
+      [String(connections), (url: string, seconds: number) => closedLoad(url, connections, seconds)])))
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     return {
       table: casesTable('connections', cases) +

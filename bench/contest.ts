@@ -22,6 +22,8 @@ export interface Figures {
   cpu: number
   /** All its store's processes. */
   storeCpu: number
+  /** This process, which is the load. */
+  loadCpu: number
 }
 export type Rounds<Turn = Figures> = Record<string, Turn[]>
 
@@ -43,15 +45,17 @@ export async function inTurns<Turn> (contestants: readonly Contestant[], rounds:
 
 /** Puts load on one, and counts the CPU meanwhile. @throws when any request went wrong */
 export async function measure ({ name, pid, store }: Counted, load: () => Promise<LoadResult>): Promise<Figures> {
-  const cpu = () => ({ own: cpuOf(pid), store: store?.cpu() ?? 0 })
+  const loadCpu = () => process.cpuUsage().user + process.cpuUsage().system
+  const cpu = () => ({ own: cpuOf(pid), store: store?.cpu() ?? 0, load: loadCpu() })
   const before = cpu()
   const { requests, perSecond, p50, p99, p999, faults } = await load()
   const after = cpu()
   if (faults > 0 || requests === 0) throw new Error(`${name}: ${faults} of ${requests} requests went wrong`)
-  return { perSecond, p50, p99, p999, cpu: (after.own - before.own) / requests, storeCpu: (after.store - before.store) / requests }
+  const aRequest = (part: keyof typeof after) => (after[part] - before[part]) / requests
+  return { perSecond, p50, p99, p999, cpu: aRequest('own'), storeCpu: aRequest('store'), loadCpu: aRequest('load') }
 }
 
-const measures = ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'storeCpu'] as const satisfies Array<keyof Figures>
+const measures = ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'storeCpu', 'loadCpu'] as const satisfies Array<keyof Figures>
 
 function each (figure: (measure: keyof Figures) => number): Figures {
   return Object.fromEntries(measures.map(measure => [measure, figure(measure)])) as unknown as Figures

@@ -2,6 +2,7 @@ import { barChart } from './chart.ts'
 import { acrossRounds, figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
 import type { Case, Contestant, Figures, Goal, Rounds } from './contest.ts'
 import { passBody, putLoad } from './load.ts'
+import { closedLoad } from './plain-load.ts'
 import { honest, names, startContest } from './peers/contestants.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -14,17 +15,19 @@ export async function mix (options: BenchOptions): Promise<Report> {
   const contest = await startContest(names, options)
   try {
     const { contestants } = contest
-    const [{ rounds }] = await runCases('mix', contestants, options,
-      { [`${connections} connections`]: (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
+    const [{ rounds }] = await runCases('mix', contestants, options, { [`${connections} agents`]: (url, seconds) => closedLoad(url, connections, seconds) }) as [Case]
+    const two = contestants.filter(({ name }) => name === 'service' || name === 'floor')
+    const [{ rounds: byAutocannon }] = await runCases('mix', two, options, { autocannon: (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const [medians, goals] = [mediansOf(rounds), goalsOf(rounds)]
     const payload = Buffer.byteLength(passBody)
-    const ratio = 'service' in rounds && 'floor' in rounds ? ratioOf(rounds, 'service', 'floor') : undefined
+    const ratio = ratioOf(rounds, 'service', 'floor')
     return {
       table: describe(contestants, rounds, medians) + goalsTable(goals) +
         `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
+        (two.length === 2 ? besideAutocannon(rounds, byAutocannon) : '') +
         `\n${caption(where)} ${contest.peers}\n`,
-      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds },
+      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds, byAutocannon },
       charts: { 'mix.svg': chart(contestants, medians) },
     }
   } finally {
@@ -62,6 +65,17 @@ function chart (contestants: readonly Contestant[], medians: Record<string, Figu
     bars: shown.map(({ name }) => titles[name] ?? name),
     parts: [{ name: 'the server', values: values('cpu') }, { name: 'what it keeps handoffs in', values: values('storeCpu') }],
   })
+}
+
+/** What the load's own share of the cores does to the figures. */
+function besideAutocannon (rounds: Rounds, byAutocannon: Rounds): string {
+  const figures = (rounds: Rounds) => {
+    const { service, floor } = mediansOf(rounds)
+    return { load: floor!.loadCpu.toFixed(1), service: service!.cpu.toFixed(1), floor: floor!.cpu.toFixed(1), ratio: ratioOf(rounds, 'service', 'floor').cpu.toFixed(2) }
+  }
+  const [ours, its] = [figures(rounds), figures(byAutocannon)]
+  return `\nThe load itself took ${ours.load} µs of CPU for each of the floor’s requests, on the same cores. Autocannon, which takes ${its.load}, in its place: ` +
+    `service ${its.service}, floor ${its.floor}, ratio ${its.ratio}, in rounds of their own.\n`
 }
 
 function describe (contestants: readonly Contestant[], rounds: Rounds, medians: Record<string, Figures>): string {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { acrossRounds, goalsTable, inTurns, measure } from './contest.ts'
 import type { Contestant, Figures, Goal, Rounds } from './contest.ts'
-import { closedLoad, lasting, openLoad } from './open-load.ts'
+import { closedLoad, lasting, openLoad } from './plain-load.ts'
 import { honest, startContest } from './peers/contestants.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -19,31 +19,30 @@ interface Eased extends Figures {
   lateness: number
 }
 
-/** How much there can be at the most; then how long answers take at 70 % of the median of that, at a fixed rate. */
+/** How much there can be at the most; then how long answers take at 70 % of that, at a fixed rate. */
 export async function saturation (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds, say } = options
   const contest = await startContest(honest, options)
   try {
     const { contestants } = contest
-    for (const { url } of contestants) await closedLoad(url, agents, lasting(Math.min(seconds, 5)))
-    const saturated = await inTurns(contestants, count, async (contestant, round): Promise<Saturated> => {
-      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, lasting(seconds)))
-      say(`saturation: round ${round} of ${count}, ${contestant.name}: ${figures.perSecond.toFixed(0)}/s`)
-      return { ...figures, memory: memoryOf(contestant.pid) }
+    for (const { url } of contestants) await closedLoad(url, agents, Math.min(seconds, 5))
+    // One right after the other: what a machine can do changes from minute to minute.
+    const turns = await inTurns(contestants, count, async (contestant, round): Promise<{ saturated: Saturated, eased: Eased }> => {
+      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, seconds))
+      const saturated = { ...figures, memory: memoryOf(contestant.pid) }
+      const eased = await ease(contestant, share * saturated.perSecond, seconds)
+      say(`saturation: round ${round} of ${count}, ${contestant.name}: ${figures.perSecond.toFixed(0)}/s, at ${eased.perSecond.toFixed(0)}/s p99 ${eased.p99.toFixed(2)} ms`)
+      return { saturated, eased }
     })
-    const rates = Object.fromEntries(Object.entries(saturated).map(([name, turns]) => [name, share * median(turns.map(({ perSecond }) => perSecond))]))
-    const eased = await inTurns(contestants, count, async (contestant, round): Promise<Eased> => {
-      const turn = await ease(contestant, rates[contestant.name] as number, seconds)
-      say(`saturation: round ${round} of ${count}, ${contestant.name} at ${turn.perSecond.toFixed(0)}/s: p99 ${turn.p99.toFixed(2)} ms`)
-      return turn
-    })
+    const part = <Part extends 'saturated' | 'eased'>(part: Part) => Object.fromEntries(Object.entries(turns).map(([name, each]) => [name, each.map(turn => turn[part])]))
+    const [saturated, eased] = [part('saturated'), part('eased')]
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const goals = goalsOf(saturated, eased)
     return {
       table: describe(saturated, eased) + goalsTable(goals) +
         `\nSaturation: ${agents} agents that pass, catch and report done without a pause. Medians of ${count} rounds of ${seconds} s of each.\n` +
         `\n${caption(where)} ${contest.peers}\n`,
-      figures: { ...where, rounds: count, seconds, agents, share, rates, goals, saturated, eased },
+      figures: { ...where, rounds: count, seconds, agents, share, goals, saturated, eased },
     }
   } finally {
     await contest.stop()

@@ -17,7 +17,7 @@ t.test('mix', aside, async t => {
   const { service, floor, ratio, goals, each } = await bench(t, 'mix', '--seconds', '1', '--only', 'service,floor,trivial') as
     { service: object, floor: object, ratio: object, goals: Array<{ measured: number }>, each: Rounds }
   positive(t, service, ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'storeCpu'])
-  positive(t, floor, ['perSecond', 'p50', 'p99', 'p999', 'cpu'])
+  positive(t, floor, ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'loadCpu'])
   positive(t, ratio, ['perSecond', 'p50', 'p99', 'cpu'])
   t.same(Object.keys(each), ['floor', 'service', 'trivial'])
   t.equal(goals.length, 2, 'the third is about BullMQ, who is not there')
@@ -30,12 +30,13 @@ t.test('operations', aside, async t => {
 })
 
 t.test('saturation', aside, async t => {
-  const { rates, saturated, eased } = await bench(t, 'saturation', '--seconds', '1', '--only', 'service,floor') as
-    { rates: Record<string, number>, saturated: Rounds, eased: Rounds }
+  const { saturated, eased } = await bench(t, 'saturation', '--seconds', '1', '--only', 'service,floor') as
+    { saturated: Rounds, eased: Rounds }
   for (const name of ['service', 'floor']) {
     positive(t, saturated[name]?.[0] ?? {}, ['perSecond', 'memory'])
     positive(t, eased[name]?.[0] ?? {}, ['p50', 'p99', 'lateness'])
-    t.ok(Math.abs((rates[name] ?? NaN) / (saturated[name]?.[0]?.perSecond ?? NaN) - 0.7) < 0.01, 'at 70 % of what it could')
+    const share = (eased[name]?.[0]?.perSecond ?? NaN) / (saturated[name]?.[0]?.perSecond ?? NaN)
+    t.ok(share > 0.4 && share < 0.75, `at 70 % of what it could, less what came late: ${share}`)
   }
 })
 
