@@ -8,7 +8,8 @@ import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
 
-const connections = 64
+/** As many as saturate (saturation.ts): with few that wait for one another throughput is only latency, the other way round. */
+const connections = 128
 /** Milliseconds that the replica may take to get what there is. */
 const syncTime = 30_000
 const settings = { none: 'none', 'replicas:1': 'replicas:1' }

@@ -6,8 +6,8 @@ import { percentile } from './report.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
 /**
- * The mix by plain sockets (the fault tests' own client): the load runs on the same cores as what it is put on, and this takes about a third of
- * autocannon's CPU a request, so that it leaves more of them.
+ * The mix by plain sockets (the fault tests' own client). The load runs on the same cores as what it is put on; this leaves a little more of
+ * them than autocannon does (35 µs of CPU a request against 42: results/mix.md), and can keep a rate, whatever answers take.
  */
 
 /** Milliseconds until an answer is given up. */

@@ -1,12 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import { barChart, lineChart } from '../bench/chart.ts'
 import { payloadOf } from '../bench/growth-handoffs.ts'
 import { passBodyOf } from '../bench/load.ts'
 import { Taken } from '../bench/peers/taken.ts'
 import { cpuOfTree } from '../bench/peers/tree-cpu.ts'
-import { limits, needs } from '../bench/scale.ts'
+import { limits, needs, readMeasured, scaleTables } from '../bench/scale.ts'
+import { projectRoot } from './helpers/service.ts'
 
 t.test('payloads of a size', async t => {
   for (const bytes of [100, 1024, 10_240, 102_400]) t.equal(Buffer.byteLength(passBodyOf(bytes)), bytes)
@@ -42,6 +45,12 @@ t.test('charts', t => {
   for (const text of ['Cost by size', 'live', 'µs', 'service', 'Redis', '1k', '1M']) t.ok(line.includes(`>${text}<`), text)
   for (const text of ['ours', 'theirs', '46', '60']) t.ok(bars.includes(`>${text}<`), `${text}: the parts' sum stands at the bar's end`)
   t.end()
+})
+
+t.test('the tables of what the internet’s scale takes are those of the kept figures', async t => {
+  const bench = join(projectRoot, 'bench')
+  const [, kept] = /<!-- scale -->\n([^]*?)<!-- \/scale -->/.exec(await readFile(join(bench, 'README.md'), 'utf8')) ?? []
+  t.equal(kept, scaleTables(readMeasured(join(bench, 'results'))), 'npx tsx bench/scale.ts prints them')
 })
 
 t.test('scale', t => {

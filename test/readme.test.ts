@@ -20,6 +20,15 @@ async function freshClone (directory: string): Promise<void> {
   }
 }
 
+t.test('every link within the project leads to a file of it', async t => {
+  const files = new Set(execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: projectRoot, encoding: 'utf8' }).trim().split('\n'))
+  for (const page of ['README.md', 'bench/README.md']) {
+    const links = [...(await readFile(join(projectRoot, page), 'utf8')).matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)].map(([, path]) => path!)
+    t.ok(links.length > 1, page)
+    for (const link of links) t.ok(files.has(join(dirname(page), link)), `${page}: ${link}`)
+  }
+})
+
 t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 }, async t => {
   const clone = await scratchDir(t)
   await freshClone(clone)
