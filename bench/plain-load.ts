@@ -3,7 +3,7 @@ import { HttpClient } from '../test/faults/http-client.ts'
 import { doneBody, passBody } from './load.ts'
 import type { LoadResult } from './load.ts'
 import { percentile } from './report.ts'
-import { catcherKey, passerKey } from './server-process.ts'
+import { approverKey, catcherKey, passerKey } from './server-process.ts'
 
 /**
  * The mix by plain sockets (the fault tests' own client). The load runs on the same cores as what it is put on; this leaves a little more of
@@ -15,6 +15,9 @@ const patience = 10_000
 
 /** A request's time: when it was due, by performance.now(), the milliseconds from then until its answer was there whole, and whether that was a 503. */
 export interface Timed { due: number, milliseconds: number, unavailable: boolean }
+
+/** What a load passes, and whether a person approves each before it is caught. */
+export interface Mix { body?: string, approved?: boolean }
 
 export interface OpenResult extends LoadResult {
   times: Timed[]
@@ -44,8 +47,8 @@ export async function openLoad (url: string, requestsPerSecond: number, isOver: 
 }
 
 /** The same for so many seconds with so many agents, each of which begins the next handoff when one is done: as many as there can be. */
-export async function closedLoad (url: string, agents: number, seconds: number, body = passBody): Promise<LoadResult> {
-  const load = new Load(url, body)
+export async function closedLoad (url: string, agents: number, seconds: number, mix: Mix = {}): Promise<LoadResult> {
+  const load = new Load(url, mix)
   const isOver = lasting(seconds)
   const begin = performance.now()
   await Promise.all(Array.from({ length: agents }, async () => {
@@ -64,13 +67,15 @@ class Load {
   readonly #client = new HttpClient(patience)
   readonly #url: string
   readonly #pass: string
+  readonly #approved: boolean
   readonly times: Timed[] = []
   /** What was wrong with the first answer that was. */
   fault: Error | undefined
 
-  constructor (url: string, body = passBody) {
+  constructor (url: string, { body = passBody, approved = false }: Mix = {}) {
     this.#url = url
-    this.#pass = post('/api/pass', passerKey, body)
+    this.#pass = post('/api/pass', passerKey, approved ? JSON.stringify({ ...JSON.parse(body) as object, require_human: true }) : body)
+    this.#approved = approved
   }
 
   /** Settles whatever comes of it. */
@@ -79,6 +84,7 @@ class Load {
       const passed = await this.#ask(this.#pass, 201, due)
       if (passed === null) return
       const { handoff_id: id } = JSON.parse(passed) as { handoff_id: string }
+      if (this.#approved && await this.#ask(post(`/api/approve/${id}`, approverKey, '{}'), 200, performance.now()) === null) return
       if (await this.#ask(get(`/api/catch/${id}`), 200, performance.now()) === null) return
       await this.#ask(post(`/api/done/${id}`, catcherKey, doneBody), 200, performance.now())
     } catch (error) {

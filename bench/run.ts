@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { approvals } from './approvals.ts'
 import { connectionCounts } from './connections.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
@@ -42,6 +43,7 @@ const scenarios = {
   due,
   masters,
   waiting,
+  approvals,
   list,
   instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>

@@ -17,7 +17,7 @@ export async function payloadSizes (options: BenchOptions): Promise<Report> {
   try {
     const cases = await runCases('sizes', contest.contestants, options, Object.fromEntries(Object.entries(sizes).map(([name, bytes]) => {
       const body = passBodyOf(bytes)
-      return [name, (url: string, seconds: number) => closedLoad(url, connections, seconds, body)]
+      return [name, (url: string, seconds: number) => closedLoad(url, connections, seconds, { body })]
     })))
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const goals = goalsOf(cases)

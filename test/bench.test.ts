@@ -52,6 +52,12 @@ t.test('redis', aside, async t => {
   for (const name of ['pass', 'catch', 'done']) positive(t, each[0]?.[`${name}, ours`] ?? {}, ['cpu', 'perSecond'])
 })
 
+t.test('approvals', aside, async t => {
+  const { rows } = await bench(t, 'approvals', '--listed', '500', '--seconds', '1') as { rows: Array<Record<string, number>> }
+  t.equal(rows.length, 3, 'without, with, and with others that wait')
+  for (const row of rows) positive(t, row, ['service', 'redis', 'together', 'ratio', 'perSecond', 'p99'])
+})
+
 t.test('waiting', aside, async t => {
   const { each } = await bench(t, 'waiting', '--waiters', '200', '--seconds', '1') as
     { each: Array<Record<'nobodyWaits' | 'allWait', Record<string, number>> & Record<'fromSending' | 'done' | 'cpu', object> & { rss: number, heap: number }> }
