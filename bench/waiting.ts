@@ -8,7 +8,7 @@ import type { WaitingFigures } from './waiting-round.ts'
 /** Files that a process has open besides its waiters' sockets, generously. */
 const otherFiles = 200
 /** What replicas send whether or not anybody waits: the sweep, the question who sweeps, the subscriber's keep-alive, and what Redis's clock says. */
-const standing = ['EVALSHA sweep', 'EVALSHA lease', 'PING', 'TIME']
+const standing = ['EVALSHA sweep', 'EVALSHA lease', 'PING', 'TIME', 'INFO']
 
 /** Requests that wait on one replica: what they weigh, what they ask of Redis, how soon a done elsewhere wakes them. */
 export async function waiting (options: BenchOptions): Promise<Report> {
