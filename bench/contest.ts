@@ -45,8 +45,10 @@ export async function inTurns<Turn> (contestants: readonly Contestant[], rounds:
 
 /** Puts load on one, and counts the CPU meanwhile. @throws when any request went wrong */
 export async function measure ({ name, pid, store }: Counted, load: () => Promise<LoadResult>): Promise<Figures> {
-  const loadCpu = () => process.cpuUsage().user + process.cpuUsage().system
-  const cpu = () => ({ own: cpuOf(pid), store: store?.cpu() ?? 0, load: loadCpu() })
+  const cpu = () => {
+    const { user, system } = process.cpuUsage()
+    return { own: cpuOf(pid), store: store?.cpu() ?? 0, load: user + system }
+  }
   const before = cpu()
   const { requests, perSecond, p50, p99, p999, faults } = await load()
   const after = cpu()

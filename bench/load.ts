@@ -40,8 +40,8 @@ export interface LoadResult {
 }
 
 /** Each of so many connections passes a handoff, catches it and reports it done, and begins again, for so many seconds. */
-export function putLoad (url: string, connections: number, seconds: number, body = passBody): Promise<LoadResult> {
-  return runLoad({ url, connections, duration: seconds, requests: theMix(body) })
+export function putLoad (url: string, connections: number, seconds: number): Promise<LoadResult> {
+  return runLoad({ url, connections, duration: seconds, requests: theMix() })
 }
 
 /** Passes alone, by so many connections, for so many seconds. @returns the handoffs' ids as well */
@@ -85,12 +85,12 @@ export async function runLoad (load: { url: string, connections: number, duratio
 }
 
 /** pass, and catch and done of what was passed on the same connection. */
-function theMix (body: string): Request[] {
+function theMix (): Request[] {
   const onIt = (request: Request) => ({
     ...request,
     setupRequest: (request: Request, { id }: Record<string, string>) => id === undefined ? undefined : { ...request, path: request.path + id },
   })
-  return [passRequest(body, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
+  return [passRequest(passBody, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
 }
 
 /** @param passed is told each handoff's id */

@@ -17,17 +17,18 @@ export async function mix (options: BenchOptions): Promise<Report> {
     const { contestants } = contest
     const [{ rounds }] = await runCases('mix', contestants, options, { [`${connections} agents`]: (url, seconds) => closedLoad(url, connections, seconds) }) as [Case]
     const two = contestants.filter(({ name }) => name === 'service' || name === 'floor')
-    const [{ rounds: byAutocannon }] = await runCases('mix', two, options, { autocannon: (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
+    const besideFloor = two.length === 2
+    const [autocannon] = besideFloor ? await runCases('mix', two, options, { autocannon: (url, seconds) => putLoad(url, connections, seconds) }) : []
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const [medians, goals] = [mediansOf(rounds), goalsOf(rounds)]
     const payload = Buffer.byteLength(passBody)
-    const ratio = ratioOf(rounds, 'service', 'floor')
+    const ratio = besideFloor ? ratioOf(rounds, 'service', 'floor') : undefined
     return {
       table: describe(contestants, rounds, medians) + goalsTable(goals) +
         `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
-        (two.length === 2 ? besideAutocannon(rounds, byAutocannon) : '') +
+        (autocannon === undefined ? '' : besideAutocannon(rounds, autocannon.rounds)) +
         `\n${caption(where)} ${contest.peers}\n`,
-      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds, byAutocannon },
+      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds, byAutocannon: autocannon?.rounds },
       charts: { 'mix.svg': chart(contestants, medians) },
     }
   } finally {

@@ -23,6 +23,13 @@ t.test('mix', aside, async t => {
   t.equal(goals.length, 2, 'the third is about BullMQ, who is not there')
 })
 
+t.test('mix without the floor', aside, async t => {
+  const { service, ratio, each } = await bench(t, 'mix', '--seconds', '1', '--only', 'service') as { service: object, ratio?: object, each: Rounds }
+  positive(t, service, ['perSecond', 'p50', 'cpu', 'storeCpu'])
+  t.same(Object.keys(each), ['service'])
+  t.equal(ratio, undefined, 'there is nothing to compare it with')
+})
+
 t.test('operations', aside, async t => {
   const { cases } = await bench(t, 'operations', '--seconds', '1', '--only', 'service,floor') as { cases: Array<{ name: string, rounds: Rounds }> }
   t.same(cases.map(({ name }) => name), ['pass', 'status', 'catch', 'done'])
