@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { ApiKey, Caller } from '../handoff/handoff.ts'
+import { digest } from './key-secret.ts'
 
 /**
  * The keys by the SHA-256 of their secrets. One look-up however many keys there are; and since it is the digest that is looked
@@ -33,9 +33,4 @@ export class ApiKeys {
   findByDigest (digest: string): Caller | undefined {
     return this.#byDigest.get(digest)
   }
-}
-
-/** What stands for a secret where the secret itself has no place. */
-export function digest (secret: string): string {
-  return hash('sha256', secret, 'base64url')
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { digest } from './api-keys.ts'
+import { digest } from './key-secret.ts'
 import { tagIn } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'

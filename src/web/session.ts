@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../handoff/handoff.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
-import { digest } from '../store/api-keys.ts'
+import { digest } from '../store/key-secret.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 

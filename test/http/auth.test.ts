@@ -1,7 +1,8 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
 import { randomId } from '../../src/handoff/id.ts'
-import { ApiKeys, digest } from '../../src/store/api-keys.ts'
+import { ApiKeys } from '../../src/store/api-keys.ts'
+import { digest } from '../../src/store/key-secret.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
