@@ -24,6 +24,8 @@ export interface Caller {
   tenant: string
   agent: string
   scopes: ReadonlySet<Scope>
+  /** How many requests a minute this key may make of its agent's; null: what the setting says. */
+  ratePerMinute?: number | null
 }
 
 /** A caller's key as it was configured. */

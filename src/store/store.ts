@@ -10,6 +10,7 @@ import { OneMaster } from './masters.ts'
 import { Notices } from './notices.ts'
 import type { ConnectionLog } from './redis.ts'
 import { parseRedisUrl } from '../redis-url.ts'
+import { Rates } from './rates.ts'
 import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
@@ -35,6 +36,7 @@ export interface Store {
   approvals: Approvals
   notices: Notices
   sessions: Sessions
+  rates: Rates
   sweeper: Sweeper
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
@@ -63,6 +65,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     approvals: new Approvals(lanes, scripts, keys, options.retention),
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
+    rates: new Rates(lanes, scripts, keys, tags),
     sweeper,
     whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
     async close () {
