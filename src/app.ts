@@ -15,6 +15,7 @@ import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
 import type { FaultLog } from './http/problem.ts'
+import { rateLimit } from './http/rate-limit.ts'
 import { endStalled } from './http/stalled.ts'
 import { requestId } from './http/request-id.ts'
 import { approvalRoutes } from './http/routes/approvals.ts'
@@ -25,6 +26,8 @@ import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
 import { serverOptions } from './http/server.ts'
+import { shedLate } from './http/shed.ts'
+import type { Refused } from './http/shed.ts'
 import { useStrictValidation } from './http/validation.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './store/api-keys.ts'
@@ -34,7 +37,7 @@ import { approvalPages } from './web/pages.ts'
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 export interface AppDependencies {
-  store: Pick<Store, 'handoffs' | 'approvals' | 'notices' | 'sessions' | 'whyNotReady'>
+  store: Pick<Store, 'handoffs' | 'approvals' | 'notices' | 'sessions' | 'rates' | 'whyNotReady'>
   keys: ApiKeys
   log: FaultLog
 }
@@ -49,6 +52,9 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   })
   app.setErrorHandler(answerError)
   app.addSchema(problem)
+  const refused: Refused = { limited: 0, shed: 0 }
+  app.decorate('refused', refused)
+  const shed = shedLate(app, refused)
   const waiter = new Waiter(store.notices)
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
@@ -69,11 +75,13 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
   await app.register(async api => {
+    api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
     await useAuth(api, credentials)
+    api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
     useJsonBodies(api)
     passRoute(api, service, config.maxExpiresIn)
     catchRoute(api, service)
@@ -81,7 +89,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     statusRoute(api, service)
     approvalRoutes(api, approvals)
   })
-  await app.register(pages => approvalPages(pages, { approvals, keys, credentials, sessions: store.sessions, baseUrl, log }), { prefix: '/approvals' })
+  await app.register(pages => approvalPages(pages, { approvals, keys, credentials, sessions: store.sessions, baseUrl, shed, log }), { prefix: '/approvals' })
   return app
 }
 

@@ -10,8 +10,6 @@ const seconds = (standard: number, what: string) =>
   Type.Integer({ minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: whole seconds, at least 1` })
 const milliseconds = (standard: number, what: string) =>
   Type.Integer({ minimum: 0, maximum: 3600_000, default: standard, description: `${what}: whole milliseconds` })
-const notYet = (only: string | number, what: string) =>
-  Type.Literal(only, { default: only, description: `${what}: this version takes ${only} alone` })
 
 /** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
@@ -44,7 +42,9 @@ const environment = Type.Object({
     default: 'none',
     description: 'when a write is acknowledged: none (the master has it) or replicas:N (N replicas, 1 to 99, have it as well)'
   }),
-  RATE_LIMIT_PER_MINUTE: notYet(0, 'requests of one agent a minute'),
+  RATE_LIMIT_PER_MINUTE: Type.Integer({
+    minimum: 0, maximum: 1e9, default: 0, description: 'requests of one agent a minute, all replicas together: 0 (no limit) to 1000000000'
+  }),
   METRICS_PORT: Type.Optional(Type.Never({ description: 'not in this version: leave it unset' })),
   DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
   DRAIN_TIMEOUT: milliseconds(15000, 'when a stopping service stops at the latest'),
@@ -87,6 +87,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     bodyLimit: given.BODY_LIMIT,
     /** How many replicas have what is acknowledged. */
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
+    /** 0: no limit. */
+    ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
     drainDelay: given.DRAIN_DELAY,
     drainTimeout: given.DRAIN_TIMEOUT,
     logLevel: given.LOG_LEVEL,

@@ -19,7 +19,7 @@ export const problem = Type.Object({
 export const problemType = 'application/problem+json'
 
 const everywhere: ErrorCode[] = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_found', 'request_timeout',
-  'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
+  'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
 const withBody: ErrorCode[] = ['payload_too_large', 'unsupported_media_type']
 
 /** The `response` schemas of the errors that an operation can answer, beside those that each can. */

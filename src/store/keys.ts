@@ -53,6 +53,11 @@ export class Keys {
     return `${this.partition(tag)}keys:log`
   }
 
+  /** How much an agent has taken of its window (store/rates.ts). */
+  rate (tag: string, tenant: string, agent: string): string {
+    return `${this.partition(tag)}r:${tenant}:${agent}`
+  }
+
   /** Who sweeps. */
   sweeper (tag: string): string {
     return `${this.partition(tag)}sweeper`

@@ -12,6 +12,7 @@ import type { Masters } from './masters.ts'
 import { Notices } from './notices.ts'
 import type { ConnectionLog } from './redis.ts'
 import { parseRedisUrl } from '../redis-url.ts'
+import { Rates } from './rates.ts'
 import { loadScripts } from './scripts.ts'
 import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
@@ -38,6 +39,7 @@ export interface Store {
   notices: Notices
   sessions: Sessions
   keyRecords: KeyRecords
+  rates: Rates
   sweeper: Sweeper
   /** The servers themselves, for who looks after them. */
   masters: Masters
@@ -69,6 +71,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
     keyRecords: new KeyRecords(lanes, scripts, keys, tags[0] as string),
+    rates: new Rates(lanes, scripts, keys, tags),
     sweeper,
     masters,
     whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),

@@ -5,7 +5,7 @@ import cookie from '@fastify/cookie'
 import formbody from '@fastify/formbody'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
@@ -29,6 +29,8 @@ export interface Pages {
   credentials: Credentials
   sessions: Sessions
   baseUrl: () => string
+  /** Refuses what is too much. */
+  shed: onRequestHookHandler
   log: FaultLog
 }
 
@@ -38,7 +40,7 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The page on which people decide, with everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, log }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, shed, log }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn(sessions, keys, credentials, isSecure)
   app.decorateRequest('caller', null as unknown as Caller)
@@ -50,6 +52,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
     refuseForeignForms(request, baseUrl())
   })
+  app.addHook('onRequest', shed)
   await app.register(cookie)
   keepFilesInMemory(app)
   await app.register(files, {
