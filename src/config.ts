@@ -40,7 +40,9 @@ const environment = Type.Object({
     description: 'when a write is acknowledged: none (the master has it) or replicas:N (N replicas, 1 to 99, have it as well)'
   }),
   RATE_LIMIT_PER_MINUTE: notYet(0, 'requests of one agent a minute'),
-  METRICS_PORT: Type.Optional(Type.Never({ description: 'not in this version: leave it unset' })),
+  METRICS_PORT: Type.Optional(Type.Integer({
+    minimum: 0, maximum: 65535, description: 'another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset'
+  })),
   DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
   DRAIN_TIMEOUT: milliseconds(15000, 'when a stopping service stops at the latest'),
   LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level => Type.Literal(level)),
@@ -60,6 +62,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
   if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
+  if (given.METRICS_PORT === given.PORT && given.PORT !== 0) throw wrong('METRICS_PORT')
   const config = Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -79,6 +82,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     bodyLimit: given.BODY_LIMIT,
     /** How many replicas have what is acknowledged. */
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
+    /** Undefined: with the rest. */
+    metricsPort: given.METRICS_PORT,
     drainDelay: given.DRAIN_DELAY,
     drainTimeout: given.DRAIN_TIMEOUT,
     logLevel: given.LOG_LEVEL,

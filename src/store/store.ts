@@ -5,13 +5,14 @@ import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
 import { Keys } from './keys.ts'
 import { Lanes } from './lanes.ts'
+import type { LaneSize } from './lanes.ts'
 import { Leases } from './leases.ts'
 import { OneMaster } from './masters.ts'
 import { Notices } from './notices.ts'
 import type { ConnectionLog } from './redis.ts'
 import { parseRedisUrl } from '../redis-url.ts'
 import { loadScripts } from './scripts.ts'
-import type { Scripts } from './scripts.ts'
+import type { Script, Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { told, whyNotReady } from './readiness.ts'
@@ -38,6 +39,11 @@ export interface Store {
   sweeper: Sweeper
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
+  /** Could it when that was last asked? Undefined before. */
+  readonly ready: boolean | undefined
+  /** What each was asked and how long it took. */
+  readonly scripts: readonly Script[]
+  laneSizes (): LaneSize[]
   close (): Promise<void>
 }
 
@@ -58,13 +64,22 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
   })
+  let ready: boolean | undefined
+  const look = told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log)
   return {
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
     sweeper,
-    whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
+    async whyNotReady () {
+      const reason = await look()
+      ready = reason === null
+      return reason
+    },
+    get ready () { return ready },
+    scripts: Object.values(scripts),
+    laneSizes: () => lanes.sizes(),
     async close () {
       await sweeper.stop()
       lanes.close()
