@@ -13,6 +13,9 @@ export interface Sources {
   waiter: Waiter
   store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes'>
   isDraining: () => boolean
+  /** What became of keys that were looked for, and requests refused for their number; told of where there is such counting. */
+  keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
+  refused?: { limited: number, shed: number }
   version: string
 }
 
@@ -21,6 +24,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   const registry = new Registry()
   const families = new Families(registry)
   requestFamilies(families, sources)
+  refusalFamilies(families, sources)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
   families.gauge({ name: 'handoff_build_info', help: 'Always 1; which version runs on which Node.', labels: ['version', 'node'] },
@@ -45,6 +49,24 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests that wait (wait=).' }, () => [[{}, waiter.count]])
+}
+
+function refusalFamilies (families: Families, { keys, refused }: Sources): void {
+  families.counter({
+    name: 'handoff_key_lookups_total',
+    help: 'Keys looked for: result is hit (known in memory) or miss (asked of Redis).',
+    labels: ['result'],
+  }, () => keys === undefined ? [] : [[{ result: 'hit' }, keys.hits], [{ result: 'miss' }, keys.misses]])
+  families.counter({
+    name: 'handoff_keys_refused_total',
+    help: 'Keys let in nowhere: reason is unknown (mistyped, ended or revoked as well), shed (too many unknown ones at once) or throttled (their address failed too often).',
+    labels: ['reason'],
+  }, () => keys === undefined ? [] : [[{ reason: 'unknown' }, keys.refused], [{ reason: 'shed' }, keys.shed], [{ reason: 'throttled' }, keys.throttled]])
+  families.counter({
+    name: 'handoff_requests_refused_total',
+    help: 'Requests refused for their number: reason is rate_limited (their agent’s limit, 429) or shed (more than this process can serve, 503).',
+    labels: ['reason'],
+  }, () => refused === undefined ? [] : [[{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed]])
 }
 
 function storeFamilies (families: Families, { store, isDraining }: Sources): void {
