@@ -4,8 +4,9 @@
 -- who look at a waiting list: who waits for the handoff itself has known its deadline all along.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most
--- Replies: {'swept', looked_at, expired}  looked_at at the limit: there may be more
---          {'late'}                       the call's deadline is over; nothing changed
+-- Replies: {'swept', looked_at, expired, live, until_due}  looked_at at the limit: there may be more; live: how many the index has
+--                        now; until_due: when the first of these is due (ms from now, below 0 where it is overdue), nil where none is
+--          {'late'}      the call's deadline is over; nothing changed
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
 local due = KEYS[1]
 local prefix, limit = ARGV[2], ARGV[3]
@@ -44,4 +45,6 @@ end
 -- All at once, since they are the index's first; and last, so that nothing leaves it that was not looked at.
 if #members > 0 then redis.call('ZREMRANGEBYRANK', due, 0, #members - 1) end
 if #behind > 0 then redis.call('ZADD', due, unpack(behind)) end
-return { 'swept', #members, expired }
+local live = redis.call('ZCARD', due)
+local first = live > 0 and redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+return { 'swept', #members, expired, live, first and first[2] - now }

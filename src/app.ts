@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import type { Config } from './config.ts'
 import { ApprovalService } from './handoff/approvals.ts'
 import { HandoffService } from './handoff/service.ts'
@@ -14,6 +14,7 @@ import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
+import { Requests } from './http/requests.ts'
 import type { FaultLog } from './http/problem.ts'
 import { rateLimit } from './http/rate-limit.ts'
 import { endStalled } from './http/stalled.ts'
@@ -29,6 +30,8 @@ import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
 import { useStrictValidation } from './http/validation.ts'
+import { makeRegistry } from './metrics/registry.ts'
+import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './store/api-keys.ts'
 import type { Store } from './store/store.ts'
@@ -36,33 +39,39 @@ import { approvalPages } from './web/pages.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What operators and probes ask, where that has a port of its own (METRICS_PORT): not yet listening, and closed after the service. */
+    operations: FastifyInstance | undefined
+  }
+}
+
 export interface AppDependencies {
-  store: Pick<Store, 'handoffs' | 'approvals' | 'notices' | 'sessions' | 'rates' | 'whyNotReady'>
+  store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
   log: FaultLog
 }
 
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
 export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
-  const answerError = answerErrors(log)
-  const app = Fastify({
-    ...serverOptions(config),
-    genReqId: requestId,
-    frameworkErrors: answerError,
-  })
-  app.setErrorHandler(answerError)
-  app.addSchema(problem)
+  const requests = new Requests()
+  const app = bareApp(serverOptions(config), requests, log)
   const refused: Refused = { limited: 0, shed: 0 }
   app.decorate('refused', refused)
   const shed = shedLate(app, refused)
   const waiter = new Waiter(store.notices)
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
-  useNodeAnswers(app)
-  endStalled(app)
-  refuseUnknown(app)
   await useOpenApi(app, version)
-  healthRoutes(app, store.whyNotReady)
+  const isDraining = () => app.draining.now
+  const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
+  app.addHook('onClose', async () => close())
+  // Whoever draws a connection to an operator's port out isn't waited for: its service has ended by then.
+  const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log)
+  app.decorate('operations', operations)
+  app.addHook('onClose', async () => operations?.close())
+  healthRoutes(operations ?? app, async () => isDraining() ? 'The service is stopping.' : store.whyNotReady())
+  metricsRoute(operations ?? app, registry)
   problemsRoute(app)
 
   const baseUrl = baseUrlOf(app, config)
@@ -89,7 +98,29 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     statusRoute(api, service)
     approvalRoutes(api, approvals)
   })
-  await app.register(pages => approvalPages(pages, { approvals, keys, credentials, sessions: store.sessions, baseUrl, shed, log }), { prefix: '/approvals' })
+  await app.register(pages => approvalPages(pages,
+    { approvals, keys, credentials, sessions: store.sessions, baseUrl, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+  return app
+}
+
+/** An instance that answers and counts what comes, and has no routes yet. */
+function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog): FastifyInstance {
+  const answerError = answerErrors(log, code => requests.refused(code))
+  const app = Fastify({
+    ...options,
+    genReqId: requestId,
+    // An address that can't be read: it comes by no hook.
+    frameworkErrors: (error, request, reply) => {
+      requests.unmatched(request, reply)
+      answerError(error, request, reply)
+    },
+  })
+  app.setErrorHandler(answerError)
+  app.addSchema(problem)
+  requests.watch(app)
+  useNodeAnswers(app)
+  endStalled(app)
+  refuseUnknown(app)
   return app
 }
 

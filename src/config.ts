@@ -45,7 +45,9 @@ const environment = Type.Object({
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     minimum: 0, maximum: 1e9, default: 0, description: 'requests of one agent a minute, all replicas together: 0 (no limit) to 1000000000'
   }),
-  METRICS_PORT: Type.Optional(Type.Never({ description: 'not in this version: leave it unset' })),
+  METRICS_PORT: Type.Optional(Type.Integer({
+    minimum: 0, maximum: 65535, description: 'another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset'
+  })),
   DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
   DRAIN_TIMEOUT: milliseconds(15000, 'when a stopping service stops at the latest'),
   LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level => Type.Literal(level)),
@@ -67,6 +69,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const trustedProxies = listed(given.TRUSTED_PROXIES)
   if (!trustedProxies.every(isNetwork)) throw wrong('TRUSTED_PROXIES')
+  if (given.METRICS_PORT === given.PORT && given.PORT !== 0) throw wrong('METRICS_PORT')
   const config = Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -89,6 +92,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
     /** 0: no limit. */
     ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
+    /** Undefined: with the rest. */
+    metricsPort: given.METRICS_PORT,
     drainDelay: given.DRAIN_DELAY,
     drainTimeout: given.DRAIN_TIMEOUT,
     logLevel: given.LOG_LEVEL,

@@ -62,10 +62,13 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   })
   onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
+  // After the service itself, so that nobody is told that it is ready before it is.
+  const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
   // So that the log has the reason where nobody asks /readyz.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
+  if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
   if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are let in')
 }

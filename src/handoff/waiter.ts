@@ -16,6 +16,11 @@ export class Waiter {
     this.#notices = notices
   }
 
+  /** How many requests wait. */
+  get count (): number {
+    return this.#waiting.size
+  }
+
   /**
    * Looks, and while what is seen isn't enough looks again at each change, until the time is over or the service drains; then
    * answers with what was seen last. Once the client has gone it looks no more, since a look may be a catch.

@@ -1,7 +1,7 @@
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
-import type { Caller, Scope } from '../handoff/handoff.ts'
+import type { Caller, Scope, Status } from '../handoff/handoff.ts'
 import type { Credentials } from './credentials.ts'
 
 declare module 'fastify' {
@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: Scope
+    /** Where a handoff is after this route has done what it does, where that moves it. */
+    moves?: Status
   }
 }
 

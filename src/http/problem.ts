@@ -41,10 +41,11 @@ export interface FaultLog {
   error (details: object, message: string): void
 }
 
-/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. */
-export function answerErrors (log: FaultLog) {
+/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. @param refused told each code */
+export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(error)
+    refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, request_id: request.id }, 'a fault of ours')
     answerProblem(problem, request, reply)
   }

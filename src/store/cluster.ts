@@ -155,7 +155,7 @@ export class ClusterMasters implements Masters {
     const name = nodeName(host)
     let master = this.#masters.get(name)
     if (master === undefined) {
-      master = openMaster(() => connectNode(host, this.#address, this.#log), [])
+      master = openMaster(name, () => connectNode(host, this.#address, this.#log), [])
       master.calls.on('close', () => this.doubt())
       this.#masters.set(name, master)
       for (const listener of this.#newcomer) listener(master)

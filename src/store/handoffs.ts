@@ -35,6 +35,9 @@ export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', complet
 
 export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
 
+/** `live` are in the partition's index afterwards; the first is due in `untilDue` milliseconds, null where none is. */
+export interface SweepReply { lookedAt: number, expired: number, live: number, untilDue: number | null }
+
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
   readonly #lanes: Lanes
@@ -84,7 +87,7 @@ export class Handoffs {
   }
 
   /** Expires what is due in one partition, at most `limit` handoffs. */
-  sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
+  sweep (tag: string, limit: number): Promise<SweepReply> {
     const texts = [this.#keys.partition(tag), String(limit)]
     return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
@@ -125,7 +128,7 @@ function readStatus (reply: unknown): StatusReply {
   }
 }
 
-function readSweep (reply: unknown): { lookedAt: number, expired: number } {
-  const [, lookedAt, expired] = tagged(reply)
-  return { lookedAt: lookedAt as number, expired: expired as number }
+function readSweep (reply: unknown): SweepReply {
+  const [, lookedAt, expired, live, untilDue] = tagged(reply)
+  return { lookedAt: lookedAt as number, expired: expired as number, live: live as number, untilDue: untilDue as number | null }
 }

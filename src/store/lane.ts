@@ -72,6 +72,10 @@ export class Lane implements CallOwner {
     return this.#ready
   }
 
+  get parked (): readonly Call[] {
+    return this.#parked
+  }
+
   /** @param asking the node is taking this call's slot over and serves it to whom it was sent by ASK */
   ask (call: Call, asking = false): void {
     // One that is sent on by ASK isn't parked for a group's sake: it would have to be sent on once more.

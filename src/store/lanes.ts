@@ -10,6 +10,9 @@ export class Unavailable extends Error {
   override name = 'Unavailable'
 }
 
+/** What a master's lane holds. */
+export interface LaneSize { master: string, underWay: number, parked: number }
+
 /** How long a call is asked again before it is given up, in milliseconds. */
 export const callBudget = 2000
 /** How often given-up calls are looked for: a call may be answered this much late. */
@@ -66,6 +69,16 @@ export class Lanes implements LaneOwner {
     return this.#laneOf(tag)?.ready === true
   }
 
+  /** The calls of each master; last those that have none, as far as is known. Counted when it is asked, so that no call pays for it. */
+  sizes (): LaneSize[] {
+    const lanes = [...this.#lanes]
+    const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
+    const asked = new Map<unknown, number>()
+    for (const call of this.#open) if (!parked.has(call)) asked.set(call.owner, (asked.get(call.owner) ?? 0) + 1)
+    const sizes = lanes.map(([{ name }, lane]) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
+    return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
+  }
+
   /** Gives up what is open. The connections are their maker's to close. */
   close (): void {
     clearInterval(this.#lookout)
@@ -78,6 +91,7 @@ export class Lanes implements LaneOwner {
     // Given up meanwhile: nobody waits for it.
     if (call.settled) return
     this.#open.remove(call)
+    took(call)
     call.settle(reply)
   }
 
@@ -163,6 +177,7 @@ export class Lanes implements LaneOwner {
 
   #end (call: Call, error: Error): void {
     this.#open.remove(call)
+    took(call)
     call.refuse(error)
   }
 
@@ -177,4 +192,9 @@ export class Lanes implements LaneOwner {
     clearInterval(this.#lookout)
     this.#lookout = undefined
   }
+}
+
+/** It was asked a budget before it would have been given up: no second clock is kept for it. */
+function took ({ script, givenUpAt }: Call): void {
+  script.took.add(performance.now() - givenUpAt + callBudget)
 }

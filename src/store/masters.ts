@@ -5,6 +5,8 @@ import type { Sentinels, Standalone } from '../redis-url.ts'
 
 /** A server that takes writes. One connection is for calls, another for who listens: one that subscribes can do little else. */
 export interface Master {
+  /** What figures call it: `host:port` in a Cluster. */
+  readonly name: string
   readonly calls: Redis
   readonly notices: Redis
   /** The tags of the partitions that it has, as far as is known. */
@@ -14,8 +16,8 @@ export interface Master {
 }
 
 /** @param open makes one connection to it */
-export function openMaster (open: () => Redis, tags: readonly string[]): Master {
-  const master: Master = { calls: open(), notices: open(), tags, trouble: undefined }
+export function openMaster (name: string, open: () => Redis, tags: readonly string[]): Master {
+  const master: Master = { name, calls: open(), notices: open(), tags, trouble: undefined }
   master.calls.on('error', (error: Error) => { master.trouble = error })
   master.calls.on('ready', () => { master.trouble = undefined })
   return master
@@ -49,7 +51,7 @@ export class OneMaster implements Masters {
   #closed = false
 
   constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
-    this.#master = openMaster(() => connect(address, log), tags)
+    this.#master = openMaster('redis', () => connect(address, log), tags)
     const { calls, notices } = this.#master
     // ioredis takes a switch that it hears of while it asks the Sentinels anew for a wish to hang up, and leaves it at that: 'end'.
     for (const redis of [calls, notices]) redis.on('end', () => { if (!this.#closed) redis.connect().catch(() => {}) })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { Durations } from '../durations.ts'
 
 /** lua/ lies beside src/ and beside dist/ alike. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
@@ -7,6 +8,9 @@ export const luaDirectory = new URL('../../lua/', import.meta.url)
 const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease',
   'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes', 'rate'] as const
 export type ScriptName = typeof names[number]
+
+/** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (store/lanes.ts). */
+const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
 /** A script as the server runs it. */
 export interface Script {
@@ -18,6 +22,8 @@ export interface Script {
   readonly eval: string
   /** May it write? Then its first argument is the call's deadline in Redis time, which the lane puts there. */
   readonly writes: boolean
+  /** How long its calls took, from the asking to the answer or to giving up. */
+  readonly took: Durations
 }
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
@@ -49,6 +55,7 @@ function loadScript (name: ScriptName, shared: string): Script {
     evalsha: `$7\r\nEVALSHA\r\n$40\r\n${sha1}\r\n`,
     eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
     writes: !flags.includes('no-writes'),
+    took: new Durations(bounds),
   }
 }
 

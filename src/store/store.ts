@@ -6,6 +6,7 @@ import type { Lifetimes } from './handoffs.ts'
 import { KeyRecords } from './key-records.ts'
 import { Keys } from './keys.ts'
 import { Lanes } from './lanes.ts'
+import type { LaneSize } from './lanes.ts'
 import { Leases } from './leases.ts'
 import { OneMaster } from './masters.ts'
 import type { Masters } from './masters.ts'
@@ -14,7 +15,7 @@ import type { ConnectionLog } from './redis.ts'
 import { parseRedisUrl } from '../redis-url.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from './scripts.ts'
-import type { Scripts } from './scripts.ts'
+import type { Script, Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { told, whyNotReady } from './readiness.ts'
@@ -45,6 +46,11 @@ export interface Store {
   masters: Masters
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
+  /** Could it when that was last asked? Undefined before. */
+  readonly ready: boolean | undefined
+  /** What each was asked and how long it took. */
+  readonly scripts: readonly Script[]
+  laneSizes (): LaneSize[]
   close (): Promise<void>
 }
 
@@ -65,6 +71,8 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
   })
+  let ready: boolean | undefined
+  const look = told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log)
   return {
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),
@@ -74,7 +82,14 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     rates: new Rates(lanes, scripts, keys, tags),
     sweeper,
     masters,
-    whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
+    async whyNotReady () {
+      const reason = await look()
+      ready = reason === null
+      return reason
+    },
+    get ready () { return ready },
+    scripts: Object.values(scripts),
+    laneSizes: () => lanes.sizes(),
     async close () {
       await sweeper.stop()
       lanes.close()

@@ -1,3 +1,5 @@
+import { Census } from './census.ts'
+import type { Counted } from './census.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from './lanes.ts'
@@ -53,11 +55,20 @@ export class Sweeper {
   /** Partitions that have more due than the last call took, the one whose turn it is first. */
   readonly #backlog = new Set<string>()
   readonly #drains = new Set<Promise<void>>()
+  readonly #census: Census
+  /** How many handoffs it has expired. */
+  expired = 0
 
   constructor (handoffs: Handoffs, leases: Leases, options: SweeperOptions) {
     this.#handoffs = handoffs
     this.#leases = leases
     this.#options = options
+    this.#census = new Census(options.tags)
+  }
+
+  /** What there is to sweep; undefined where another replica does, or none. */
+  get counted (): Counted | undefined {
+    return this.#census.read()
   }
 
   start (): void {
@@ -72,13 +83,13 @@ export class Sweeper {
   async stop (): Promise<void> {
     clearInterval(this.#timer)
     await this.#part
-    this.#mine = false
+    this.#setMine(false)
     await Promise.all(this.#drains)
   }
 
   async #sweepPart (): Promise<void> {
     const { tags, reaches } = this.#options
-    if (this.#ticks++ % ticksPerLease === 0) this.#mine = await this.#takeLease()
+    if (this.#ticks++ % ticksPerLease === 0) this.#setMine(await this.#takeLease())
     if (!this.#mine) return
     const part = tags.slice(this.#next, this.#next + partitionsPerTick)
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
@@ -110,7 +121,9 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { lookedAt } = await this.#handoffs.sweep(tag, limit)
+      const { lookedAt, expired, live, untilDue } = await this.#handoffs.sweep(tag, limit)
+      this.expired += expired
+      this.#census.saw(tag, live, untilDue)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
       // The others needn't be given up for it.
@@ -120,8 +133,14 @@ export class Sweeper {
     }
   }
 
+  #setMine (mine: boolean): void {
+    if (mine && !this.#mine) this.#census.begin()
+    if (!mine) this.#census.end()
+    this.#mine = mine
+  }
+
   #stumble (error: unknown): void {
-    this.#mine = false
+    this.#setMine(false)
     this.#ticks = 0
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }

@@ -7,6 +7,7 @@ import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 import { Problem } from '../errors.ts'
+import type { ErrorCode } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
 import type { Credentials } from '../http/credentials.ts'
@@ -32,6 +33,8 @@ export interface Pages {
   /** Refuses what is too much. */
   shed: onRequestHookHandler
   log: FaultLog
+  /** Told the code of each problem that somebody is shown. */
+  refused: (code: ErrorCode) => void
 }
 
 // The compiler copies no assets: they are read where they lie, which is ../../src/web from src/web and dist/web alike.
@@ -40,11 +43,11 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The page on which people decide, with everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, shed, log }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, shed, log, refused }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn(sessions, keys, credentials, isSecure)
   app.decorateRequest('caller', null as unknown as Caller)
-  app.setErrorHandler(showErrors(log))
+  app.setErrorHandler(showErrors(log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that its headers are on whatever the hooks after it answer.
   await app.register(helmet, headers(isSecure()))
@@ -72,7 +75,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     own.addHook('onRequest', requireSession(signIn))
     listRoutes(own, approvals)
     handoffRoutes(own, approvals)
-    decisionRoutes(own, approvals)
+    decisionRoutes(own, approvals, refused)
   })
 }
 

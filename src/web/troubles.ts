@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../errors.ts'
+import type { ErrorCode } from '../errors.ts'
 import type { FaultLog } from '../http/problem.ts'
 import { Unavailable } from '../store/lanes.ts'
 import { handoffOf, show } from './guard.ts'
@@ -19,9 +20,10 @@ const troubles: Record<number, Trouble> = {
   503: { title: 'The service can’t reach its data', text: 'It may be so for a moment only. Look whether your decision is there before you decide again.' },
 }
 
-/** Answers whatever is thrown with a page in plain words. A fault of ours is logged and doesn't show. */
-export function showErrors (log: FaultLog) {
+/** Answers whatever is thrown with a page in plain words. A fault of ours is logged and doesn't show. @param refused told each problem's code */
+export function showErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    if (error instanceof Problem) refused(error.code)
     const status = statusOf(error)
     if (status === 500) log.error({ err: error, request_id: request.id }, 'a fault of ours')
     if (status === 429) reply.headers((error as Problem).more.headers ?? {})

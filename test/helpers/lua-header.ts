@@ -6,7 +6,7 @@ import type { LuaCode } from './lua-code.ts'
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'XRANGE', 'XREVRANGE', 'ZCOUNT', 'ZRANGE'])
+const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */

@@ -1,10 +1,13 @@
 import type { Source } from './sources.ts'
 
-/** From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. */
-const floors = ['store', 'handoff', 'http', 'web', 'app.ts', 'main.ts', 'cli']
+/**
+ * From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. The metrics read what all
+ * floors under them have counted, which know nothing of them: so they stand above, and app.ts alone has them.
+ */
+const floors = ['store', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** What anyone may import, and what imports nothing but its like. */
-const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
+const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'durations.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
 
 /** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']
@@ -33,7 +36,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
 function placeOf (path: string): string | undefined {
   if (leaves(path)) return 'leaf'
   const [top, inside] = path.split('/')
-  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'embedded', 'cli']
+  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
   return places.includes(top!) ? top : undefined
 }
 

@@ -37,12 +37,12 @@ t.test('a full Redis takes no new handoff and lets those that are there go on to
   t.strictSame(await done(on, at.done, { agent: 'A', token: 'dtok', deadline: at.done }, result), ['done', at.done])
   t.strictSame(await lease(on, at.done, 'one', 3600_000), ['held'])
 
-  t.strictSame(await sweep(on, at.expires), ['swept', 0, 0])
+  t.strictSame(await sweep(on, at.expires), ['swept', 0, 0, 0, null])
   await test.redis.del(filler)
   await put(on, states['pending, overdue'])
   await fill(test.redis)
   await t.rejects(passAnother(), /^OOM/, 'full again')
-  t.strictSame(await sweep(on, at.expires), ['swept', 1, 1])
+  t.strictSame(await sweep(on, at.expires), ['swept', 1, 1, 0, null])
 
   await test.redis.del(filler)
   t.strictSame(await passAnother(), ['passed', at.passed, at.expires], 'with room again it takes what it refused')

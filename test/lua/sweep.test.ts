@@ -15,6 +15,9 @@ function expired ({ now, hash, expires }: State): State {
 const behind: readonly StateName[] = ['caught', 'caught, its last millisecond', 'caught after approval']
 const due: readonly StateName[] = ['pending, overdue', 'pending, waiting, overdue', 'pending, approved, overdue', 'caught, overdue']
 
+/** Nothing lives in the partition, so nothing will be due. */
+const none = [0, null]
+
 /** Puts a handoff of any tenant into the partition that is swept. */
 async function place (on: Raw, member: string, state: State): Promise<void> {
   const tenant = member.split(':')[0]!
@@ -37,9 +40,11 @@ for (const name of stateNames) {
 
     const moves = due.includes(name)
     // At its very deadline the call still runs.
-    t.strictSame(await sweep(on, state.now), moves ? ['swept', 1, 1] : ['swept', behind.includes(name) ? 1 : 0, 0])
-    t.strictSame(await test.dump(), dumped(moves ? expired(state) : behind.includes(name) ? { ...state, due: at.workDeadline } : state))
-    t.strictSame(await sweep(on, state.now), ['swept', 0, 0], 'and there is nothing left to do')
+    const after = moves ? expired(state) : behind.includes(name) ? { ...state, due: at.workDeadline } : state
+    const left = after.due === undefined ? none : [1, after.due - state.now]
+    t.strictSame(await sweep(on, state.now), ['swept', moves || behind.includes(name) ? 1 : 0, moves ? 1 : 0, ...left])
+    t.strictSame(await test.dump(), dumped(after))
+    t.strictSame(await sweep(on, state.now), ['swept', 0, 0, ...left], 'and there is nothing left to do')
   })
 }
 
@@ -52,7 +57,7 @@ t.test('what is left in the lists and is live no more is only taken off them', a
     const state: State = states[name]
     const listed = name === 'expired while waiting' ? { ...state, waiting: T } : state
     await put(on, { ...listed, due: state.now })
-    t.strictSame(await sweep(on, state.now), ['swept', 1, 0], name)
+    t.strictSame(await sweep(on, state.now), ['swept', 1, 0, ...none], name)
     t.strictSame(await test.dump(), dumped(state), name)
   }
 })
@@ -61,7 +66,7 @@ t.test('a member whose handoff Redis has removed goes from the index', async t =
   const test = await testStore(t)
   const on = raw(test)
   await put(on, { now: T, due: T })
-  t.strictSame(await sweep(on, T), ['swept', 1, 0])
+  t.strictSame(await sweep(on, T), ['swept', 1, 0, ...none])
   t.strictSame(await test.dump(), {})
 })
 
@@ -70,7 +75,7 @@ t.test('a member whose handoff Redis has removed goes from the waiting list', as
   const on = raw(test)
   // No sweep came for as long as the retention: the list has no TTL of its own, and once the index has forgotten it nobody looks.
   await put(on, { now: T, due: T, waiting: T })
-  t.strictSame(await sweep(on, T), ['swept', 1, 0])
+  t.strictSame(await sweep(on, T), ['swept', 1, 0, ...none])
   t.strictSame(await test.dump(), {})
 })
 
@@ -80,8 +85,9 @@ t.test('an index that was behind is set right', async t => {
   for (const name of ['pending', 'pending, waiting', 'pending, approved', 'caught', 'pending, its last millisecond', 'pending, waiting, its last millisecond', 'caught, its last millisecond'] as const) {
     const state: State = states[name]
     await put(on, { ...state, due: state.now - 10 })
-    t.strictSame(await sweep(on, state.now), ['swept', 1, 0], name)
-    t.strictSame(await test.dump(), dumped({ ...state, due: name.startsWith('caught') ? at.workDeadline : at.expires }), `${name}: the record is the truth`)
+    const due = name.startsWith('caught') ? at.workDeadline : at.expires
+    t.strictSame(await sweep(on, state.now), ['swept', 1, 0, 1, due - state.now], name)
+    t.strictSame(await test.dump(), dumped({ ...state, due }), `${name}: the record is the truth`)
   }
 })
 
@@ -93,7 +99,7 @@ t.test('each of a batch by itself, and only those that expired are counted', asy
   await place(on, 'acme:done', { ...states.done, due: now - 3 })
   await place(on, 'acme:caught', states['caught, overdue'])
   await place(on, 'acme:behind', { ...states.pending, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, due: now - 2 })
-  t.strictSame(await sweep(on, now), ['swept', 4, 1])
+  t.strictSame(await sweep(on, now), ['swept', 4, 1, 1, 1])
   t.strictSame(await members(on, on.keys.due(tag)), ['acme:behind'])
 })
 
@@ -106,11 +112,12 @@ t.test('one call looks at no more than it may, the longest due first', async t =
     await place(on, `acme:${index}`, { now: T, hash: { s, p: payload }, expires: deadline + 5000, due: deadline })
   }
   const left = () => members(on, on.keys.due(tag))
-  t.strictSame(await sweep(on, at.expires, 3), ['swept', 3, 3])
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 3, 3, 2, 0], 'the next is due at this very moment')
   t.strictSame(await left(), ['acme:3', 'acme:4'])
-  t.strictSame(await sweep(on, at.expires, 3), ['swept', 1, 1])
+  t.strictSame(await sweep(on, at.expires + 100, 0), ['swept', 0, 0, 2, -100], 'and is overdue later')
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 1, 1, 1, 1])
   t.strictSame(await left(), ['acme:4'], 'what is due a millisecond later stays')
-  t.strictSame(await sweep(on, at.expires, 3), ['swept', 0, 0])
+  t.strictSame(await sweep(on, at.expires, 3), ['swept', 0, 0, 1, 1])
   t.strictSame((await test.dump())[`{${tag}}:h:acme:4`],
     { type: 'hash', content: { s: `pending none ${T} ${at.expires + 1} passer ptok`, p: payload }, expires: at.expires + 5001 })
 })
@@ -127,7 +134,7 @@ t.test('names with every character that a name may have, each in its own list', 
     // Its own deadline is further off, so it must stay on its tenant's list.
     await place(on, `${tenant}:later`, { ...waiting, hash: { s: `pending waiting ${T} ${T + 9000} ${tenant} -`, p: payload }, due: T + 9000 })
   }
-  t.strictSame(await sweep(on, at.expires, 100), ['swept', tenants.length, tenants.length])
+  t.strictSame(await sweep(on, at.expires, 100), ['swept', tenants.length, tenants.length, tenants.length, T + 9000 - at.expires])
   for (const tenant of tenants) {
     t.strictSame(await members(on, on.keys.waiting(tag, tenant)), [`${tenant}:later`], tenant)
     t.strictSame(await on.redis.hgetall(on.keys.handoff(tag, `${tenant}:over`)), expired(overdue).hash, tenant)

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
+import { Durations } from '../../src/durations.ts'
 import { Call } from '../../src/store/call.ts'
 import type { Script } from '../../src/store/scripts.ts'
 
@@ -11,6 +12,7 @@ const script: Script = {
   source,
   evalsha: `$7\r\nEVALSHA\r\n$40\r\n${'0'.repeat(40)}\r\n`,
   eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
+  took: new Durations([]),
 }
 
 /** What ioredis 6 reads of a command on the way out and back. More than this after an upgrade: see that Call has it. */

@@ -70,7 +70,7 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService):
   })
 
   app.post<OneHandoff>('/api/reject/:id', {
-    config,
+    config: { ...config, moves: 'rejected' },
     schema: {
       operationId: 'reject',
       summary: 'Let nobody ever catch it',

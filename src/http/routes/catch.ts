@@ -9,7 +9,7 @@ import { patienceOf } from '../patience.ts'
 
 export function catchRoute (app: FastifyInstance, service: HandoffService): void {
   app.get<{ Params: { id: string }, Querystring: WaitQuery }>('/api/catch/:id', {
-    config: { scope: 'catch' },
+    config: { scope: 'catch', moves: 'caught' },
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff: the only one who gets it',

@@ -6,7 +6,7 @@ import { problems } from '../../schemas/problem.ts'
 const alive = Type.Object({ status: Type.Literal('ok') }, { description: 'The process answers.' })
 const ready = Type.Object({ status: Type.Literal('ready') }, { description: 'Send requests here.' })
 
-/** For balancers and orchestrators. @param whyNotReady what keeps Redis from serving, or null */
+/** For balancers and orchestrators. @param whyNotReady what keeps the service from serving, or null */
 export function healthRoutes (app: FastifyInstance, whyNotReady: () => Promise<string | null>): void {
   app.get('/healthz', {
     exposeHeadRoute: true,
@@ -24,7 +24,7 @@ export function healthRoutes (app: FastifyInstance, whyNotReady: () => Promise<s
       response: { 200: ready, 503: problems({ body: false })[503] },
     },
   }, async () => {
-    const reason = app.draining.now ? 'The service is stopping.' : await whyNotReady()
+    const reason = await whyNotReady()
     if (reason !== null) throw new Problem('unavailable', { detail: reason, headers: { 'retry-after': '1' } })
     return { status: 'ready' }
   })

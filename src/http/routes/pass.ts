@@ -9,7 +9,7 @@ import { idempotencyKey, markReplayed } from '../idempotency.ts'
 /** @param maxExpiresIn milliseconds */
 export function passRoute (app: FastifyInstance, service: HandoffService, maxExpiresIn: number): void {
   app.post<{ Body: PassBody }>('/api/pass', {
-    config: { scope: 'pass' },
+    config: { scope: 'pass', moves: 'pending' },
     schema: {
       operationId: 'pass',
       summary: 'Pass a task to whoever catches it',

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../../errors.ts'
+import type { ErrorCode } from '../../errors.ts'
 import type { ApprovalService } from '../../handoff/approvals.ts'
 import { longestNote, rejectBody } from '../../schemas/approvals.ts'
 import type { Verdict } from '../../store/approvals.ts'
@@ -11,16 +12,18 @@ const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
-export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService): void {
-  app.post<Decide>('/:id/approve', { schema }, (request, reply) => decide(approvals, 'approved', request, reply))
-  app.post<Decide>('/:id/reject', { schema }, (request, reply) => decide(approvals, 'rejected', request, reply))
+/** @param refused told why a decision wasn't taken, where the handoff's page says it and no error does */
+export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService, refused: (code: ErrorCode) => void): void {
+  app.post<Decide>('/:id/approve', { schema }, (request, reply) => decide(approvals, 'approved', request, reply, refused))
+  app.post<Decide>('/:id/reject', { schema, config: { moves: 'rejected' } }, (request, reply) => decide(approvals, 'rejected', request, reply, refused))
 }
 
 /**
  * After a decision comes the list, with the keyboard on what waits next: one key away, and no sooner, since a second press of
  * the same key would decide what nobody has read.
  */
-async function decide (approvals: ApprovalService, verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply): Promise<FastifyReply> {
+async function decide (approvals: ApprovalService, verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply,
+  refused: (code: ErrorCode) => void): Promise<FastifyReply> {
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
@@ -31,6 +34,7 @@ async function decide (approvals: ApprovalService, verdict: Verdict, request: Fa
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)))
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
+    refused(error.code)
     // The handoff says for itself what stands: who decided, or that its time is over.
     return show(reply, errorTable[error.code].status, handoffPage(caller, await approvals.inspect(caller, id)))
   }

@@ -123,7 +123,8 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const over = [...db.sorted(due)].filter(([, score]) => score <= now)
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
     const expired = over.filter(([member]) => sweepOne(db, now, due, prefix, member)).length
-    return tagged('swept', over.length, expired)
+    const left = db.sorted(due)
+    return tagged('swept', over.length, expired, left.size, left.size === 0 ? null : Math.min(...left.values()) - now)
   },
 }
 

@@ -35,7 +35,7 @@ export const someTags = [tags[0] as string, tags[700] as string] as const
 /** A master as a service sees it; nobody listens here. */
 export function seenBy (topology: Pick<Topology, 'connections'>, connection: Connection, itsTags: readonly string[]): Master {
   topology.connections.push(connection)
-  return { calls: connection as never, notices: new EventEmitter() as never, tags: itsTags }
+  return { name: 'seen', calls: connection as never, notices: new EventEmitter() as never, tags: itsTags }
 }
 
 /** As src/store/masters.ts has OneMaster. */

@@ -1,0 +1,159 @@
+import { execFileSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { parse, stringify } from 'yaml'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { startServiceReplica } from '../faults/fleet/service.ts'
+import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { missingForPrometheus, startPrometheus } from '../helpers/prometheus.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+
+const fleet = join(projectRoot, 'bench/fleet')
+const missing = await missingForPrometheus()
+const skip = missing !== null && `no ${missing}: rules, dashboard and figures are not tried on a Prometheus (Debian: prometheus)`
+
+interface Rule { alert: string, expr: string, for: string, labels: { severity: string }, annotations: Record<string, string> }
+interface Rules { groups: Array<{ name: string, rules: Rule[] }> }
+interface Panel { id: number, title: string, type: string, gridPos: { x: number, y: number, w: number, h: number }, targets?: Array<{ refId: string, expr: string }> }
+
+const read = (name: string) => readFile(join(fleet, name), 'utf8')
+const rules = parse(await read('alerts.yml')) as Rules
+const dashboard = JSON.parse(await read('dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
+const alerts = rules.groups.flatMap(({ rules }) => rules)
+/** As Grafana fills them in. */
+const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
+  targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
+
+/** What nothing is counted in yet where no limit and no keys in Redis are at work. */
+const idle = /handoff_(key_lookups|keys_refused|requests_refused)_total/
+
+/** What a machine that is slow just now may have fire. */
+const timed = new Set(['HandoffSlow', 'HandoffRedisSlow', 'HandoffEventLoopLate'])
+
+function promtool (args: string[], input = ''): string {
+  return execFileSync('promtool', args, { cwd: fleet, input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] })
+}
+
+t.test('promtool finds nothing', { skip }, async t => {
+  const { app, call } = await testApp(t)
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  await app.inject('/nowhere')
+  t.equal(promtool(['check', 'metrics'], (await app.inject('/metrics')).body), '', 'in what the service tells')
+  t.match(promtool(['check', 'config', 'prometheus.yml']), /SUCCESS/)
+  t.match(promtool(['test', 'rules', 'alerts.test.yml']), /SUCCESS/)
+  t.throws(() => promtool(['check', 'metrics'], '# TYPE x_seconds counter\nx_seconds 1\n'), 'and would find something')
+})
+
+t.test('each alert says whom it wakes, what is wrong and the way out, and one is tested for each', async t => {
+  const tested = await read('alerts.test.yml')
+  for (const { alert, labels, annotations, for: wait } of alerts) {
+    t.match(labels.severity, /^(page|ticket)$/, alert)
+    t.match(annotations.summary, /\S.*\.$/, `${alert}: summary`)
+    t.match(annotations.action, /\S.*\.$/, `${alert}: the way out`)
+    t.match(wait, /^\d+[sm]$/, `${alert}: not at once`)
+    t.match(tested, new RegExp(`"?${alert}"?[,}\\s]`), `${alert}: tested`)
+  }
+})
+
+t.test('the dashboard is one', async t => {
+  t.match(dashboard, { uid: /^[\w-]{1,40}$/, schemaVersion: Number, templating: { list: [{ name: 'datasource' }, { name: 'job' }] } })
+  t.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length, 'ids differ')
+  const taken = new Set<string>()
+  for (const { title, type, gridPos: { x, y, w, h }, targets } of dashboard.panels) {
+    t.ok(x >= 0 && x + w <= 24, `${title}: within the page`)
+    const cells = Array.from({ length: w * h }, (_, at) => `${x + at % w} ${y + Math.floor(at / w)}`)
+    t.notOk(cells.some(cell => taken.has(cell)), `${title}: on no other`)
+    for (const cell of cells) taken.add(cell)
+    t.equal(targets === undefined, type === 'row', title)
+  }
+})
+
+t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_000 }, async t => {
+  const redis = await ownRedis(t)
+  const port = await freePort(loopback)
+  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port) } })
+  // The files as they are, but for the replica's address, and all that takes minutes: how often it looks, and for how long a thing must be wrong.
+  const config = parse(await read('prometheus.yml'))
+  Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
+  config.scrape_configs[0].static_configs = [{ targets: [`127.0.0.1:${port}`] }]
+  const hasty = { groups: rules.groups.map(group => ({ ...group, rules: group.rules.map(rule => ({ ...rule, for: '1s' })) })) }
+  const prometheus = await startPrometheus(t, { 'prometheus.yml': stringify(config), 'alerts.yml': stringify(hasty) })
+
+  const load = putLoad(service.url)
+  t.teardown(() => load.stop())
+  const found = async (expr: string) => (await prometheus.query(expr)).length > 0
+  await until(() => found('handoff_ready == 1 and on () handoff_live_handoffs'), 30_000)
+
+  await t.test('every query of the dashboard has an answer', async t => {
+    for (const { title, expr } of queries) {
+      if (idle.test(expr)) await prometheus.query(expr)
+      else t.ok(await until(() => found(expr), 20_000), `${title}: ${expr}`)
+    }
+    t.ok(queries.length > 25)
+    await t.rejects(prometheus.query('sum(rate(handoff_ready[1m])'), /parse error/, 'one that is none would be seen')
+  })
+
+  await t.test('every alert can be evaluated, and asks for what there is', async t => {
+    for (const { alert, expr } of alerts) {
+      await prometheus.query(expr)
+      const names = expr.match(/\b(up|handoff_\w+|http_\w+)(?=\{)/g) ?? []
+      t.ok(names.length > 0, alert)
+      for (const name of names) if (!idle.test(name)) t.ok(await found(name), `${alert}: ${name}`)
+    }
+    const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname as string)
+    t.strictSame(firing.filter(name => !timed.has(name)), [], 'and none fires')
+  })
+
+  await t.test('Redis stops, somebody is woken, and Redis is back', async t => {
+    const firing = async (alertname: string) => (await prometheus.alerts()).find(({ labels, state }) => labels.alertname === alertname && state === 'firing')
+    process.kill(redis.pid(), 'SIGSTOP')
+    const alert = await until(() => firing('HandoffNotReady'), 40_000)
+    t.match(alert, { labels: { severity: 'page', instance: `127.0.0.1:${port}` }, annotations: { action: /\/readyz/ } })
+    t.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 200, 'what it tells is there meanwhile')
+    process.kill(redis.pid(), 'SIGCONT')
+    await until(async () => await firing('HandoffNotReady') === undefined, 40_000)
+    t.pass('and over')
+  })
+})
+
+/** Gives it a port as well. */
+async function listens ({ admin }: Awaited<ReturnType<typeof ownRedis>>): Promise<number> {
+  const port = await freePort(loopback)
+  await admin.config('SET', 'port', String(port))
+  return port
+}
+
+/** Handoffs from pass to done, one after another, with a conflict each and now and then one that expires or is decided on. */
+function putLoad (url: string): { stop (): Promise<void> } {
+  const stopping = new AbortController()
+  const call = async (who: keyof typeof secrets, method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${secrets[who]}`, ...body && { 'content-type': 'application/json' } }
+    const answer = await fetch(url + path, { method, headers, ...body && { body: JSON.stringify(body) } })
+    return await answer.json() as { handoff_id: string }
+  }
+  const ended = (async () => {
+    // A pause, so that it leaves the machine to those that are tested.
+    for (let turn = 0; !stopping.signal.aborted; turn++, await sleep(20)) {
+      const { handoff_id: id } = await call('alice', 'POST', '/api/pass', { task: 't' })
+      await call('bob', 'GET', `/api/catch/${id}`)
+      await call('alice', 'GET', `/api/catch/${id}`)
+      await call('bob', 'POST', `/api/done/${id}`, {})
+      await call('bob', 'GET', `/api/status/${id}`)
+      if (turn % 10 > 0) continue
+      await call('alice', 'POST', '/api/pass', { task: 't', expires_in: 1 })
+      const { handoff_id: other } = await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })
+      await call('approver', 'POST', `/api/${turn % 20 === 0 ? 'approve' : 'reject'}/${other}`, { note: 'n' })
+    }
+  })().catch(() => {})
+  return {
+    async stop () {
+      stopping.abort()
+      await ended
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify'
+
+/** What /metrics told: each sample's value by its name and labels as they are written, `name{label="value"}`. */
+export type Told = ReadonlyMap<string, number>
+
+export async function scrape (app: FastifyInstance): Promise<Told> {
+  const { statusCode, body } = await app.inject('/metrics')
+  if (statusCode !== 200) throw new Error(`/metrics: ${statusCode} ${body}`)
+  return readMetrics(body)
+}
+
+/** @throws where a line is none of the format, or a sample comes twice */
+export function readMetrics (text: string): Told {
+  const told = new Map<string, number>()
+  for (const line of text.split('\n')) {
+    if (line === '' || line.startsWith('#')) continue
+    const [, sample, value] = /^([a-zA-Z_:][\w:]*(?:\{(?:\w+="(?:[^"\\]|\\.)*",?)*\})?) (\S+)$/.exec(line) ?? []
+    if (sample === undefined || told.has(sample)) throw new Error(`no line of the format, or a sample twice: ${line}`)
+    told.set(sample, Number(value))
+  }
+  return told
+}
+
+/** The sum of all samples whose name and labels match. */
+export function sum (told: Told, pattern: RegExp): number {
+  return [...told].filter(([sample]) => pattern.test(sample)).reduce((total, [, value]) => total + value, 0)
+}
+
+/** By how much each sample has grown that did. */
+export function grown (before: Told, after: Told, pattern: RegExp): Record<string, number> {
+  return Object.fromEntries([...after].filter(([sample]) => pattern.test(sample))
+    .map(([sample, value]) => [sample, value - (before.get(sample) ?? 0)]).filter(([, more]) => more !== 0))
+}

@@ -1,0 +1,222 @@
+import t from 'tap'
+import { randomId } from '../../src/handoff/id.ts'
+import { testApp } from '../helpers/app.ts'
+import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { pass } from '../helpers/handoffs.ts'
+import { grown, readMetrics, scrape, sum } from '../helpers/metrics.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+import { asleep, nobody, passed } from '../helpers/waits.ts'
+import { ask, listen } from '../helpers/wire.ts'
+
+/** Every family, and what it is. */
+const families: Record<string, string> = {
+  http_request_duration_seconds: 'histogram',
+  handoff_transitions_total: 'counter',
+  handoff_conflicts_total: 'counter',
+  handoff_waiters: 'gauge',
+  handoff_key_lookups_total: 'counter',
+  handoff_keys_refused_total: 'counter',
+  handoff_requests_refused_total: 'counter',
+  handoff_redis_call_duration_seconds: 'histogram',
+  handoff_lane_calls: 'gauge',
+  handoff_ready: 'gauge',
+  handoff_sweeping: 'gauge',
+  handoff_sweep_lag_seconds: 'gauge',
+  handoff_live_handoffs: 'gauge',
+  handoff_oldest_due_age_seconds: 'gauge',
+  handoff_build_info: 'gauge',
+  process_cpu_seconds_total: 'counter',
+  process_start_time_seconds: 'gauge',
+  process_resident_memory_bytes: 'gauge',
+  nodejs_heap_size_used_bytes: 'gauge',
+  process_open_fds: 'gauge',
+  handoff_event_loop_delay_seconds: 'gauge',
+}
+
+t.test('every family says what it is, and nobody needs a key for it', async t => {
+  const { app } = await testApp(t)
+  const { statusCode, headers, body } = await app.inject('/metrics')
+  t.equal(statusCode, 200)
+  t.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
+  t.strictSame(Object.fromEntries([...body.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type])), families)
+  for (const name of Object.keys(families)) t.match(body, new RegExp(`^# HELP ${name} \\S.+\\.$`, 'm'), `${name}: help`)
+})
+
+t.test('each operation is counted once, as what it was', async t => {
+  const service = await testApp(t)
+  const { app, call } = service
+  const one = async () => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id as string
+  const before = await scrape(app)
+  const key = { 'idempotency-key': 'k' }
+  for (let i = 0; i < 2; i++) await call('alice', 'POST', '/api/pass', { task: 't' }, key)
+  const id = await one()
+  for (let i = 0; i < 2; i++) t.equal((await call('bob', 'GET', `/api/catch/${id}`, undefined, key)).statusCode, 200)
+  isProblem(t, await call('alice', 'GET', `/api/catch/${id}`), 409, 'already_caught')
+  isProblem(t, await call('alice', 'POST', `/api/done/${id}`, {}), 403, 'not_the_catcher')
+  for (let i = 0; i < 2; i++) t.equal((await call('bob', 'POST', `/api/done/${id}`, {}, key)).statusCode, 200)
+  isProblem(t, await call('bob', 'POST', `/api/done/${id}`, {}), 409, 'already_done')
+  isProblem(t, await call('bob', 'POST', `/api/done/${await one()}`, {}), 409, 'not_caught')
+  const [rejected, waiting] = [await asked(service), await asked(service)]
+  isProblem(t, await call('bob', 'GET', `/api/catch/${waiting}`), 409, 'approval_required')
+  isProblem(t, await call('approverAlice', 'POST', `/api/approve/${waiting}`), 403, 'self_approval')
+  t.equal((await call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })).statusCode, 200)
+  isProblem(t, await call('approver', 'POST', `/api/approve/${rejected}`), 409, 'already_decided')
+  isProblem(t, await call('bob', 'GET', `/api/catch/${rejected}`), 409, 'rejected')
+  isProblem(t, await call('approver', 'GET', `/api/catch/${rejected}`), 403, 'insufficient_scope')
+  const after = await scrape(app)
+  t.strictSame(grown(before, after, /^handoff_transitions/), {
+    'handoff_transitions_total{to="pending"}': 5,
+    'handoff_transitions_total{to="caught"}': 1,
+    'handoff_transitions_total{to="done"}': 1,
+    'handoff_transitions_total{to="rejected"}': 1,
+  })
+  t.strictSame(grown(before, after, /^handoff_conflicts/), Object.fromEntries(
+    ['not_the_catcher', 'self_approval', 'already_caught', 'already_done', 'not_caught', 'approval_required', 'rejected', 'already_decided']
+      .map(code => [`handoff_conflicts_total{code="${code}"}`, 1])))
+  t.strictSame(grown(before, after, /^http_request_duration_seconds_count\{.*route="\/api/), Object.fromEntries(([
+    ['POST', '/api/pass', 201, 6], ['GET', '/api/catch/:id', 200, 2], ['GET', '/api/catch/:id', 403, 1], ['GET', '/api/catch/:id', 409, 3],
+    ['POST', '/api/done/:id', 200, 2], ['POST', '/api/done/:id', 403, 1], ['POST', '/api/done/:id', 409, 2],
+    ['POST', '/api/approve/:id', 403, 1], ['POST', '/api/approve/:id', 409, 1], ['POST', '/api/reject/:id', 200, 1],
+  ] as const).map(([method, route, status, count]) => [`http_request_duration_seconds_count{method="${method}",route="${route}",status_code="${status}"}`, count])))
+  t.equal(grown(before, after, /call_duration_seconds_count\{script="pass"\}/)['handoff_redis_call_duration_seconds_count{script="pass"}'], 6)
+  t.ok(sum(after, /^handoff_redis_call_duration_seconds_sum\{script="pass"\}/) > 0)
+})
+
+t.test('what a person does on the page counts like what programs do', async t => {
+  const service = await testApp(t)
+  const cookie = { ...own, cookie: await signedIn(service) }
+  const id = await asked(service)
+  const before = await scrape(service.app)
+  const decide = (verdict: string, note: string) => service.app.inject(form(`/approvals/${id}/${verdict}`, { note }, cookie))
+  t.equal((await decide('reject', '')).statusCode, 400)
+  t.equal((await decide('reject', 'no')).statusCode, 303)
+  t.equal((await decide('approve', '')).statusCode, 409)
+  t.equal((await service.app.inject({ url: `/approvals/${await passed(service, { require_human: false })}`, headers: cookie })).statusCode, 409)
+  const after = await scrape(service.app)
+  t.strictSame(grown(before, after, /^handoff_(transitions|conflicts)/), {
+    'handoff_transitions_total{to="pending"}': 1,
+    'handoff_transitions_total{to="rejected"}': 1,
+    'handoff_conflicts_total{code="already_decided"}': 1,
+    'handoff_conflicts_total{code="no_approval_required"}': 1,
+  })
+  t.equal(after.get('http_request_duration_seconds_count{method="POST",route="/approvals/:id/reject",status_code="303"}'), 1)
+})
+
+t.test('a bucket holds what took no longer, the last one all', async t => {
+  const { app, call } = await testApp(t)
+  for (let i = 0; i < 5; i++) await call('alice', 'POST', '/api/pass', { task: 't' })
+  const told = await scrape(app)
+  const of = 'method="POST",route="/api/pass",status_code="201"'
+  const buckets = [...told].filter(([sample]) => sample.startsWith(`http_request_duration_seconds_bucket{${of},le=`)).map(([, count]) => count)
+  t.strictSame(buckets, [...buckets].sort((a, b) => a - b), 'ascending')
+  t.equal(buckets.length, 16)
+  t.equal(buckets.at(-1), 5)
+  t.equal(told.get(`http_request_duration_seconds_bucket{${of},le="60"}`), 5, 'in seconds')
+  t.ok(told.get(`http_request_duration_seconds_sum{${of}}`)! < 5)
+})
+
+t.test('labels are as many after a thousand ids and paths as after one of each', async t => {
+  const { app, call } = await testApp(t)
+  const port = await listen(app)
+  const raw = (line: string) => ask(t, port, `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  const round = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      const id = randomId()
+      await Promise.all([
+        call('bob', 'GET', `/api/catch/${id}?wait=0`), call('bob', 'POST', `/api/done/${id}`, {}), call('bob', 'GET', `/api/status/${id}`),
+        call(null, 'GET', `/api/status/${id}`), call('bob', 'GET', `/nowhere/${id}`), call('bob', 'POST', `/${id}`), app.inject(`/approvals/x/y/${id}`),
+        app.inject({ method: 'HEAD', url: `/problems/${id}` }), app.inject('/docs/static/' + id), app.inject(`/api/%${id}`),
+      ])
+    }
+    for (const method of ['PUT', 'PATCH', 'PROPFIND', 'M-SEARCH']) await raw(`${method} /api/pass`)
+  }
+  await round(1)
+  const samples = async () => [...(await scrape(app)).keys()].sort()
+  await samples()
+  const before = await samples()
+  await round(100)
+  t.strictSame(await samples(), before)
+  const told = await scrape(app)
+  const unmatched = /^http_request_duration_seconds_count\{method="(\w+)",route="unmatched",status_code="(\d+)"\}/
+  t.strictSame(Object.fromEntries([...told].filter(([sample]) => unmatched.test(sample)).map(([sample, count]) => [unmatched.exec(sample)!.slice(1).join(' '), count])), {
+    'GET 404': 303, 'POST 404': 101, 'HEAD 404': 101, 'other 405': 8,
+  })
+  t.notMatch([...told.keys()].join('\n'), /bob|alice|default|nowhere|x\/y/, 'nobody’s names, and no path that somebody made up')
+})
+
+t.test('HEAD is a method of its own', async t => {
+  const { app } = await testApp(t)
+  await app.inject({ method: 'HEAD', url: '/healthz' })
+  await app.inject('/healthz')
+  const told = await scrape(app)
+  for (const method of ['HEAD', 'GET']) t.equal(told.get(`http_request_duration_seconds_count{method="${method}",route="/healthz",status_code="200"}`), 1, method)
+})
+
+t.test('who waits, and what is ready', async t => {
+  const service = await testApp(t)
+  const { app, call } = service
+  t.notOk((await scrape(app)).has('handoff_ready'), 'nobody has looked')
+  await until(async () => (await app.inject('/readyz')).statusCode === 200)
+  t.equal((await scrape(app)).get('handoff_ready'), 1)
+  const id = await passed(service)
+  const waits = call('bob', 'GET', `/api/status/${id}?wait=30`)
+  await asleep(service, id)
+  t.equal((await scrape(app)).get('handoff_waiters'), 1)
+  await call('approver', 'POST', `/api/reject/${id}`, { note: 'no' })
+  await waits
+  await nobody(service, id)
+  const told = await scrape(app)
+  t.equal(told.get('handoff_waiters'), 0)
+  t.equal(told.get('handoff_lane_calls{master="redis",state="under_way"}'), 0)
+  t.equal(sum(told, /^handoff_lane_calls\{.*parked/), 0)
+  app.draining.now = true
+  t.equal((await scrape(app)).get('handoff_ready'), 0, 'stopping')
+})
+
+t.test('who sweeps tells of all partitions, the others that they don’t', async t => {
+  const one = await testApp(t)
+  const other = await testApp(t, {}, { prefix: one.prefix })
+  t.equal((await scrape(one.app)).get('handoff_sweeping'), 0)
+  for (let i = 0; i < 20; i++) await pass(one.store.handoffs)
+  for (let i = 0; i < 3; i++) await pass(one.store.handoffs, undefined, 1)
+  one.store.sweeper.start()
+  const told = await until(async () => {
+    const told = await scrape(one.app)
+    return told.has('handoff_live_handoffs') && told.get('handoff_live_handoffs') === 20 ? told : null
+  })
+  t.equal(told.get('handoff_transitions_total{to="expired"}'), 3)
+  t.equal(told.get('handoff_oldest_due_age_seconds'), 0)
+  t.equal(told.get('handoff_sweeping'), 1)
+  t.ok(told.get('handoff_sweep_lag_seconds')! < 4, String(told.get('handoff_sweep_lag_seconds')))
+  other.store.sweeper.start()
+  const theirs = await scrape(other.app)
+  t.equal(theirs.get('handoff_sweeping'), 0)
+  for (const name of ['handoff_live_handoffs', 'handoff_oldest_due_age_seconds', 'handoff_sweep_lag_seconds']) t.notOk(theirs.has(name), name)
+})
+
+t.test('many in one process tell each of itself', async t => {
+  const [one, other] = [await testApp(t), await testApp(t)]
+  await one.call('alice', 'POST', '/api/pass', { task: 't' })
+  const pending = 'handoff_transitions_total{to="pending"}'
+  t.equal((await scrape(one.app)).get(pending), 1)
+  t.equal((await scrape(other.app)).get(pending), 0)
+})
+
+t.test('a port of its own: there, and not on the other', async t => {
+  const { app, call } = await testApp(t, { METRICS_PORT: '0' })
+  const operations = app.operations!
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  for (const path of ['/metrics', '/healthz', '/readyz']) {
+    isProblem(t, await app.inject(path), 404, 'not_found')
+    await until(async () => (await operations.inject(path)).statusCode === 200)
+    t.equal((await operations.inject({ method: 'PUT', url: path })).statusCode, 405)
+  }
+  for (const path of ['/api/pass', '/docs', '/openapi.json', '/problems', '/approvals', '/']) t.equal((await operations.inject(path)).statusCode, 404, path)
+  const { body } = await operations.inject('/metrics')
+  t.equal(readMetrics(body).get('handoff_transitions_total{to="pending"}'), 1, 'it tells of the service')
+  t.strictSame(Object.keys((await app.inject('/openapi.json')).json().paths).filter(path => !path.startsWith('/api')), [])
+  app.draining.start()
+  t.match(isProblem(t, await operations.inject('/readyz'), 503, 'unavailable').detail, /stopping/)
+  t.equal((await operations.inject('/healthz')).statusCode, 200)
+})
