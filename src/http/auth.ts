@@ -1,7 +1,7 @@
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
-import type { Caller, Scope } from '../handoff/handoff.ts'
+import type { Caller, Scope, Status } from '../handoff/handoff.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 
 declare module 'fastify' {
@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: Scope
+    /** What a handoff becomes when this route answers well and doesn't replay. */
+    moves?: Status
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
-import { memberOf } from './keys.ts'
+import { handoffOf, memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
@@ -13,6 +13,8 @@ export interface Place { tenant: string, id: string, tag: string }
 
 export interface NewHandoff extends Place {
   token: string
+  /** The trace that it belongs to, for whoever catches it (W3C Trace Context). */
+  traceparent?: string | undefined
   passedBy: string
   requireHuman: boolean
   /** Milliseconds from now. */
@@ -26,7 +28,7 @@ export interface NewHandoff extends Place {
 export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
 
 export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected'
-export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null } |
+export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null, traceparent: string | undefined } |
   /** A person may still decide for `left` milliseconds. */
   { outcome: 'approval_required', left: number } | { outcome: CatchRefusal }
 
@@ -34,6 +36,9 @@ export type DoneRefusal = 'not_found' | 'expired' | 'rejected' | 'not_caught' | 
 export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', completedAt: number } | { outcome: DoneRefusal }
 
 export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
+
+/** Of those that expired, whose they were and which, where they were to be named. */
+export interface Swept { lookedAt: number, expired: number, named: Array<{ tenant: string, id: string }> }
 
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
@@ -56,7 +61,8 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
-    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
+    const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
+    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
     return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
   }
 
@@ -83,9 +89,9 @@ export class Handoffs {
     return this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
-  /** Expires what is due in one partition, at most `limit` handoffs. */
-  sweep (tag: string, limit: number): Promise<{ lookedAt: number, expired: number }> {
-    const texts = [this.#keys.partition(tag), String(limit)]
+  /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
+  sweep (tag: string, limit: number, naming = false): Promise<Swept> {
+    const texts = [this.#keys.partition(tag), String(limit), naming ? '1' : '0']
     return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
 
@@ -101,10 +107,16 @@ function readPass (reply: unknown): PassReply {
 }
 
 function readCatch (reply: unknown): CatchReply {
-  const [outcome, first, payload, decision] = tagged(reply)
+  const [outcome, first, payload, decision, traceparent] = tagged(reply)
   if (outcome === 'approval_required') return { outcome, left: first as number }
   if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
-  return { outcome, createdAt: first as number, payload: payload as Buffer, decision: parseDecision(decision) }
+  return {
+    outcome,
+    createdAt: first as number,
+    payload: payload as Buffer,
+    decision: parseDecision(decision),
+    traceparent: traceparent === undefined ? undefined : String(traceparent),
+  }
 }
 
 function readDone (reply: unknown): DoneReply {
@@ -125,7 +137,7 @@ function readStatus (reply: unknown): StatusReply {
   }
 }
 
-function readSweep (reply: unknown): { lookedAt: number, expired: number } {
-  const [, lookedAt, expired] = tagged(reply)
-  return { lookedAt: lookedAt as number, expired: expired as number }
+function readSweep (reply: unknown): Swept {
+  const [, lookedAt, expired, ...members] = tagged(reply)
+  return { lookedAt: lookedAt as number, expired: expired as number, named: members.map(handoffOf) }
 }

@@ -32,6 +32,8 @@ export interface SweeperOptions {
   /** Is there a connection to the partition's master? */
   reaches (tag: string): boolean
   onFault (error: unknown): void
+  /** Told each handoff that expires, where that is given; else Redis doesn't name them. */
+  onExpired?: (tenant: string, id: string) => void
 }
 
 /**
@@ -110,7 +112,9 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { lookedAt } = await this.#handoffs.sweep(tag, limit)
+      const { onExpired } = this.#options
+      const { lookedAt, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
+      for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
       // The others needn't be given up for it.

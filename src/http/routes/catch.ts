@@ -9,7 +9,7 @@ import { patienceOf } from '../patience.ts'
 
 export function catchRoute (app: FastifyInstance, service: HandoffService): void {
   app.get<{ Params: { id: string }, Querystring: WaitQuery }>('/api/catch/:id', {
-    config: { scope: 'catch' },
+    config: { scope: 'catch', moves: 'caught' },
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff: the only one who gets it',
@@ -24,8 +24,9 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
       },
     },
   }, async (request, reply) => {
-    const { answer, replayed } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
+    const { answer, replayed, traceparent } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
     markReplayed(reply, replayed)
+    if (traceparent !== undefined) reply.header('traceparent', traceparent)
     reply.header('content-type', jsonType)
     return answer
   })

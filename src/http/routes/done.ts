@@ -6,7 +6,7 @@ import { idempotencyKey, markReplayed } from '../idempotency.ts'
 
 export function doneRoute (app: FastifyInstance, service: HandoffService): void {
   app.post<{ Params: { id: string }, Body: { output?: object | null } }>('/api/done/:id', {
-    config: { scope: 'catch' },
+    config: { scope: 'catch', moves: 'done' },
     schema: {
       operationId: 'done',
       summary: 'Report a caught handoff done',
