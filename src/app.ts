@@ -9,11 +9,12 @@ import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
 import { useDraining } from './http/drain.ts'
+import { logTransitions } from './http/logs.ts'
+import type { Log } from './http/logs.ts'
 import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
-import type { FaultLog } from './http/problem.ts'
 import { endStalled } from './http/stalled.ts'
 import { requestId } from './http/request-id.ts'
 import { approvalRoutes } from './http/routes/approvals.ts'
@@ -35,7 +36,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 export interface AppDependencies {
   store: Pick<Store, 'handoffs' | 'approvals' | 'notices' | 'sessions' | 'whyNotReady'>
   keys: ApiKeys
-  log: FaultLog
+  log: Log
 }
 
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
@@ -53,6 +54,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   useStrictValidation(app)
   useNodeAnswers(app)
   endStalled(app)
+  logTransitions(app, log)
   refuseUnknown(app)
   await useOpenApi(app, version)
   healthRoutes(app, store.whyNotReady)
@@ -75,7 +77,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     catchRoute(api, service)
     doneRoute(api, service)
     statusRoute(api, service)
-    approvalRoutes(api, approvals)
+    approvalRoutes(api, approvals, log)
   })
   await app.register(pages => approvalPages(pages, { approvals, keys, sessions: store.sessions, baseUrl, log }), { prefix: '/approvals' })
   return app

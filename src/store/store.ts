@@ -26,7 +26,7 @@ export interface StoreOptions extends Lifetimes {
   replicas: number
   log: ConnectionLog & { error (details: object, message: string): void }
   /** Told each handoff that this replica's sweep expires; where it is left out, Redis needn't name them. */
-  onExpired?: (tenant: string, id: string) => void
+  onExpired?: ((tenant: string, id: string) => void) | undefined
   /** Tests give scripts whose clock they move. */
   scripts?: Scripts
 }
@@ -59,7 +59,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     leaseKey: tag => keys.sweeper(tag),
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
-    ...options.onExpired !== undefined && { onExpired: options.onExpired },
+    onExpired: options.onExpired,
   })
   return {
     handoffs,

@@ -33,7 +33,7 @@ export interface SweeperOptions {
   reaches (tag: string): boolean
   onFault (error: unknown): void
   /** Told each handoff that expires, where that is given; else Redis doesn't name them. */
-  onExpired?: (tenant: string, id: string) => void
+  onExpired?: ((tenant: string, id: string) => void) | undefined
 }
 
 /**

@@ -10,7 +10,7 @@ import { Problem } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
 import { keepFilesInMemory } from '../http/files.ts'
-import type { FaultLog } from '../http/problem.ts'
+import type { DecisionLog, FaultLog } from '../http/logs.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { requireSession } from './guard.ts'
@@ -27,7 +27,7 @@ export interface Pages {
   keys: ApiKeys
   sessions: Sessions
   baseUrl: () => string
-  log: FaultLog
+  log: FaultLog & DecisionLog
 }
 
 // The compiler copies no assets: they are read where they lie, which is ../../src/web from src/web and dist/web alike.
@@ -67,7 +67,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, se
     own.addHook('onRequest', requireSession(signIn))
     listRoutes(own, approvals)
     handoffRoutes(own, approvals)
-    decisionRoutes(own, approvals)
+    decisionRoutes(own, approvals, log)
   })
 }
 

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../errors.ts'
-import type { FaultLog } from '../http/problem.ts'
+import { requestFields } from '../http/logs.ts'
+import type { FaultLog } from '../http/logs.ts'
 import { Unavailable } from '../store/lanes.ts'
 import { handoffOf, show } from './guard.ts'
 import { problemPage } from './views/problem.ts'
@@ -22,7 +23,7 @@ const troubles: Record<number, Trouble> = {
 export function showErrors (log: FaultLog) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const status = statusOf(error)
-    if (status === 500) log.error({ err: error, request_id: request.id }, 'a fault of ours')
+    if (status === 500) log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.
     const caller = request.caller ?? undefined
