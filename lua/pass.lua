@@ -3,7 +3,7 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when to look at them
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
--- ARGV: 1 the call's deadline (ms)  2 pass_token  3 passed_by  4 expires_in (ms)  5 retention (ms)
+-- ARGV: 1 the call's deadline (ms)  2 pass_token, with /traceparent where there is one  3 passed_by  4 expires_in (ms)  5 retention (ms)
 --       6 tenant:id                  7 the task's length within the payload (bytes)  8 the payload
 -- Replies: {'passed', created, expires}    it is pending now
 --          {'replayed', created, expires}  the same operation made it before; nothing changed
@@ -18,7 +18,8 @@ local record = redis.call('HGET', key, 's')
 if late(ARGV[1], now) then return { 'late' } end
 if record then
   local _, _, created, expires, _, made_by = string.match(record, RECORD)
-  if made_by ~= token then return { 'reused' } end
+  -- Asked again it comes with a trace of its own, and is the same operation; the first one's stays.
+  if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then return { 'reused' } end
   return { 'replayed', tonumber(created), tonumber(expires) }
 end
 

@@ -3,20 +3,21 @@
 -- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come. Nobody is told, but those
 -- who look at a waiting list: who waits for the handoff itself has known its deadline all along.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most
--- Replies: {'swept', looked_at, expired, live, until_due}  looked_at at the limit: there may be more; live: how many the index has
---                        now; until_due: when the first of these is due (ms from now, below 0 where it is overdue), nil where none is
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0
+-- Replies: {'swept', looked_at, expired, live, until_due, member, …}  looked_at at the limit: there may be more; live: how many the
+--                        index has now; until_due: when the first of these is due (ms from now, below 0 where it is overdue), nil
+--                        where none is; the members where they are to be named
 --          {'late'}      the call's deadline is over; nothing changed
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
 local due = KEYS[1]
-local prefix, limit = ARGV[2], ARGV[3]
+local prefix, limit, naming = ARGV[2], ARGV[3], ARGV[4] == '1'
 local now = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
 
 local expired = 0
-local behind = {}
+local named, behind = {}, {}
 for _, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
@@ -33,6 +34,7 @@ for _, member in ipairs(members) do
     if deadline then
       redis.call('HSET', key, 's', 'expired' .. string.sub(record, #status + 1), 'p', '')
       expired = expired + 1
+      if naming then named[expired] = member end
     end
     if not record or approval == 'waiting' then
       local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
@@ -47,4 +49,4 @@ if #members > 0 then redis.call('ZREMRANGEBYRANK', due, 0, #members - 1) end
 if #behind > 0 then redis.call('ZADD', due, unpack(behind)) end
 local live = redis.call('ZCARD', due)
 local first = live > 0 and redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
-return { 'swept', #members, expired, live, first and first[2] - now }
+return { 'swept', #members, expired, live, first and first[2] - now, unpack(named) }

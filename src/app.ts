@@ -10,13 +10,14 @@ import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
 import { useCredentials } from './http/credentials.ts'
 import { useDraining } from './http/drain.ts'
+import { logTransitions } from './http/logs.ts'
+import type { FaultLog, Log } from './http/logs.ts'
 import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
-import { Requests } from './http/requests.ts'
-import type { FaultLog } from './http/problem.ts'
 import { rateLimit } from './http/rate-limit.ts'
+import { Requests } from './http/requests.ts'
 import { endStalled } from './http/stalled.ts'
 import { requestId } from './http/request-id.ts'
 import { approvalRoutes } from './http/routes/approvals.ts'
@@ -49,7 +50,7 @@ declare module 'fastify' {
 export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
-  log: FaultLog
+  log: Log
 }
 
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
@@ -62,6 +63,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const waiter = new Waiter(store.notices)
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
+  logTransitions(app, log)
   await useOpenApi(app, version)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
@@ -96,7 +98,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     catchRoute(api, service)
     doneRoute(api, service)
     statusRoute(api, service)
-    approvalRoutes(api, approvals)
+    approvalRoutes(api, approvals, log)
   })
   await app.register(pages => approvalPages(pages,
     { approvals, keys, credentials, sessions: store.sessions, baseUrl, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import { pino } from 'pino'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { SettingError, agentScopes, approverScopes, loadConfig } from './config.ts'
@@ -10,6 +9,8 @@ import type { Embedded } from './embedded/start.ts'
 import { callerOf } from './handoff/handoff.ts'
 import type { ApiKey } from './handoff/handoff.ts'
 import { tags } from './handoff/id.ts'
+import { expiryLog } from './http/logs.ts'
+import { openLog } from './log.ts'
 import { welcome } from './embedded/welcome.ts'
 import { ApiKeys } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
@@ -23,7 +24,7 @@ const stopSignals = ['SIGINT', 'SIGTERM'] as const
 /** The process: settings, wiring, listening, signals, draining. */
 async function main (): Promise<void> {
   const config = loadConfig()
-  const log = pino({ level: config.logLevel })
+  const log = openLog(config.logLevel)
   const embedded = config.redisUrl === undefined ? await startEmbedded(config, log) : undefined
   try {
     await serve(config, log, embedded)
@@ -42,6 +43,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     retention: config.retention,
     replicas: config.replicas,
     log,
+    onExpired: expiryLog(log),
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.notices, log))
   const app = await buildApp(config, { store, keys, log })

@@ -45,7 +45,9 @@ export function parseRedisUrl (url: string): RedisAddress {
 
 /** ioredis reads it itself, and takes what can't be for something else. */
 function checkStandalone (url: string): void {
-  const { protocol, hostname, username, password } = new URL(url)
+  const { protocol, hostname, username, password, pathname, hash } = new URL(url)
+  // A # or / that stands in a password as it is ends the host before it: what was meant for a secret would be looked up, and logged, as a name.
+  if (!/^(\/\d*)?$/.test(pathname) || hash !== '') throw new TypeError('behind the host there is a database’s number at the most')
   if (!/^rediss?:$/.test(protocol) || hostname === '' || /\s/.test(url)) throw new TypeError('it is no redis:// with a host')
   decodeURIComponent(username + password)
 }

@@ -28,6 +28,8 @@ const allowed: Array<[path: string, text: string]> = [
   ['http/routes/new.ts', "import { Unavailable } from '../../store/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
   ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/running.ts'\nimport { openStore } from '../store/store.ts'"],
   ['schemas/new.ts', "import { statuses } from '../handoff/handoff.ts'\nimport { problem } from './problem.ts'"],
+  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../store/lanes.ts'"],
+  ['main.ts', "import { openLog } from './log.ts'"],
   ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
 ]
 
@@ -66,6 +68,14 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['main.ts', "import './http/nowhere.ts'", /isn't in src/],
   ['util/new.ts', '', /util\/new.ts has no place/],
   ['helpers.ts', '', /helpers.ts has no place/],
+
+  ['http/new.ts', "import { openLog } from '../log.ts'", /must not import log.ts/],
+  ['log.ts', "import { loadConfig } from './config.ts'", /log.ts must not import config.ts/],
+  ['main.ts', "import './tracing.ts'", /main.ts must not import tracing.ts/],
+  ['http/new.ts', "import { Requests } from '../tracing/requests.ts'", /must not import tracing\/requests.ts/],
+  ['tracing/new.ts', "import { traceparentOf } from '../http/traceparent.ts'", /must not import http\/traceparent.ts/],
+  ['http/new.ts', "import type { Span } from '@opentelemetry/api'", /imports OpenTelemetry/],
+  ['main.ts', "await import('@opentelemetry/sdk-trace-node')", /imports OpenTelemetry/],
 
   ['embedded/new.ts', 'const { PATH } = process.env', /reads the environment/],
   ['http/new.ts', "const env = process['env']", /reads the environment/],

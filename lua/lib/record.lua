@@ -1,7 +1,8 @@
 -- A handoff is a hash of few fields, since each costs memory (bench/README.md, "Layout"):
 --   s  the record, words parted by one space, each transition appending its own:
 --        status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
---      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -
+--      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -; behind
+--      pass_token and a slash the traceparent that was passed along, where there was one: no field of its own, and no word
 --   p  the payload, JSON members as catch answers them; empty once it has expired. Once it is done, in its place the result given to
 --      done, JSON text, empty for none: one field written, where freeing one and making another is three. Opaque here.
 --   t  the task alone, JSON text, for the list of what waits for a person; there while it waits
@@ -14,6 +15,8 @@
 local RECORD = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Less of it, for the sweep, which may have a million to look at: status approval expires deadline.
 local DEADLINES = '^(%S+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
+-- The two parts of pass_token's word.
+local OPERATION, TRACE = '^[^/]+', '/(.+)$'
 local DONE = '^(%d+) (%S+)$'
 local DECIDED = '^(%d+) (%S+) (%S+) (.*)$'
 -- A time as it is written everywhere: by Lua's own way, which looks for a fraction and an exponent, it takes three times as long.

@@ -16,8 +16,14 @@ export interface ServiceOptions {
   defaultExpiresIn: number
 }
 
-/** The bytes of a pass: what is kept, how long the task in it is, and the request's own, which with its key say whether it is the same. */
-export interface Passed { payload: Buffer, taskLength: number, raw: Buffer }
+/**
+ * The bytes of a pass: what is kept, how long the task in it is, and the request's own, which with its key say whether it is the
+ * same. And the trace that it came in, which is handed to whoever catches it.
+ */
+export interface Passed { payload: Buffer, taskLength: number, raw: Buffer, traceparent: string | undefined }
+
+/** What a catch answers, and the trace that it was passed in. */
+export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
 
 /** What a status request may wait for: that it is caught at least, or that it has ended. */
 export type Until = 'caught' | 'done'
@@ -39,7 +45,7 @@ export class HandoffService {
     this.#options = options
   }
 
-  async pass (caller: Caller, body: PassBody, { payload, taskLength, raw }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
+  async pass (caller: Caller, body: PassBody, { payload, taskLength, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
     const id = key !== undefined
@@ -47,7 +53,8 @@ export class HandoffService {
       : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const reply = await this.#handoffs.pass({ tenant, id, tag: tagOf(id), token, passedBy: agent, requireHuman, expiresIn, payload, taskLength })
+    const tag = tagOf(id)
+    const reply = await this.#handoffs.pass({ tenant, id, tag, token, traceparent, passedBy: agent, requireHuman, expiresIn, payload, taskLength })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
     const answer: PassAnswer = {
       handoff_id: id,
@@ -61,7 +68,7 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
-  async catch (caller: Caller, id: string, key: string | undefined, patience: Patience | null): Promise<Answered<Buffer>> {
+  async catch (caller: Caller, id: string, key: string | undefined, patience: Patience | null): Promise<Caught> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const look = () => this.#handoffs.catch(place, token, caller.agent)
@@ -69,7 +76,7 @@ export class HandoffService {
     if (!('payload' in reply)) throw refusal(reply.outcome)
     const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
     const answer = spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}}`)
-    return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
+    return { answer, replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
   }
 
   /**

@@ -12,7 +12,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: Scope
-    /** Where a handoff is after this route has done what it does, where that moves it. */
+    /** What a handoff becomes when this route answers well and doesn't replay. */
     moves?: Status
   }
 }

@@ -4,6 +4,8 @@ import type { ErrorCode, Fault } from '../errors.ts'
 import { BodyError, pointerTo } from '../handoff/json.ts'
 import { problemType } from '../schemas/problem.ts'
 import { Unavailable } from '../store/lanes.ts'
+import { requestFields } from './logs.ts'
+import type { FaultLog } from './logs.ts'
 
 /** What the framework's own errors are here. See readStatus for those that are not listed. */
 const frameworkCodes: Record<string, ErrorCode> = {
@@ -36,17 +38,12 @@ export function problemText (problem: Problem, requestId: string): string {
   })
 }
 
-/** Where faults of ours are told. */
-export interface FaultLog {
-  error (details: object, message: string): void
-}
-
 /** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. @param refused told each code */
 export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(error)
     refused(problem.code)
-    if (problem.code === 'internal_error') log.error({ err: error, request_id: request.id }, 'a fault of ours')
+    if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
     answerProblem(problem, request, reply)
   }
 }

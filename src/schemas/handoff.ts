@@ -26,6 +26,9 @@ export const noQuery = Type.Object({}, { additionalProperties: false })
 const replayedField = { 'Idempotency-Replayed': { type: 'string', enum: ['true'], description: 'There when the Idempotency-Key was recognised.' } }
 const locationField = { Location: { type: 'string', description: 'Where its status is.', examples: [`/api/status/${exampleId}`] } }
 
+const traceExample = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+const traceField = { traceparent: { type: 'string', description: 'The trace that the handoff was passed in (W3C Trace Context); there when pass had one. Go on in it.', examples: [traceExample] } }
+
 const wait = Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'How many seconds to wait at the most.', examples: [30] }))
 
 export const waitQuery = Type.Object({ wait }, { additionalProperties: false })
@@ -43,6 +46,15 @@ export const idempotencyHeaders = Type.Object({
     description: 'Names this operation, so that asking again gets the same answer and changes nothing: 1 to 128 visible ASCII characters.',
     examples: ['report-42-pass'],
   }))
+})
+
+export const passHeaders = Type.Object({
+  ...idempotencyHeaders.properties,
+  // Of any shape: a malformed one is passed over, as the specification has it.
+  traceparent: Type.Optional(Type.String({
+    description: 'The trace that this belongs to (W3C Trace Context). It is kept with the handoff and comes back with its catch, so that two agents’ work is one trace. A malformed one is ignored.',
+    examples: [traceExample],
+  })),
 })
 
 /** @param maxExpiresIn the most seconds that expires_in may ask for */
@@ -83,7 +95,7 @@ export const catchAnswer = Type.Object({
   constraints: nullable<string>('string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }),
   created_at: createdAt,
   approval: Type.Optional(approval),
-}, { description: 'Caught: it is the asker’s.', headers: replayedField })
+}, { description: 'Caught: it is the asker’s.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
   output: Type.Optional(nullable<object>('object', { description: 'Result of the work; read back as `result` on status.', examples: [{ summary: 'All five rows agree.' }] })),

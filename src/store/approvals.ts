@@ -1,5 +1,5 @@
 import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
-import { memberOf } from './keys.ts'
+import { handoffOf, memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
@@ -87,9 +87,7 @@ function readList (reply: unknown): { items: Waiting[], more: boolean } {
   const [, more, ...parts] = tagged(reply)
   const items: Waiting[] = []
   for (let at = 0; at < parts.length; at += 3) {
-    // A member is tenant:id, and neither has a colon.
-    const id = String(parts[at]).split(':')[1] as string
-    items.push({ id, record: parseRecord(parts[at + 1]), task: parts[at + 2] as Buffer })
+    items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1]), task: parts[at + 2] as Buffer })
   }
   return { items, more: more === 1 }
 }

@@ -1,5 +1,5 @@
 import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
-import { memberOf } from './keys.ts'
+import { handoffOf, memberOf } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
@@ -13,6 +13,8 @@ export interface Place { tenant: string, id: string, tag: string }
 
 export interface NewHandoff extends Place {
   token: string
+  /** The trace that it belongs to, for whoever catches it (W3C Trace Context). */
+  traceparent?: string | undefined
   passedBy: string
   requireHuman: boolean
   /** Milliseconds from now. */
@@ -26,7 +28,7 @@ export interface NewHandoff extends Place {
 export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
 
 export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected'
-export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null } |
+export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null, traceparent: string | undefined } |
   /** A person may still decide for `left` milliseconds. */
   { outcome: 'approval_required', left: number } | { outcome: CatchRefusal }
 
@@ -35,8 +37,11 @@ export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', complet
 
 export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
 
-/** `live` are in the partition's index afterwards; the first is due in `untilDue` milliseconds, null where none is. */
-export interface SweepReply { lookedAt: number, expired: number, live: number, untilDue: number | null }
+/**
+ * `live` are in the partition's index afterwards; the first is due in `untilDue` milliseconds, null where none is. Of those that
+ * expired, whose they were and which, where they were to be named.
+ */
+export interface Swept { lookedAt: number, expired: number, live: number, untilDue: number | null, named: Array<{ tenant: string, id: string }> }
 
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
@@ -59,7 +64,8 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
-    const texts = [handoff.token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
+    const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
+    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
     return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
   }
 
@@ -86,9 +92,9 @@ export class Handoffs {
     return this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
-  /** Expires what is due in one partition, at most `limit` handoffs. */
-  sweep (tag: string, limit: number): Promise<SweepReply> {
-    const texts = [this.#keys.partition(tag), String(limit)]
+  /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
+  sweep (tag: string, limit: number, naming = false): Promise<Swept> {
+    const texts = [this.#keys.partition(tag), String(limit), naming ? '1' : '0']
     return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
 
@@ -104,10 +110,16 @@ function readPass (reply: unknown): PassReply {
 }
 
 function readCatch (reply: unknown): CatchReply {
-  const [outcome, first, payload, decision] = tagged(reply)
+  const [outcome, first, payload, decision, traceparent] = tagged(reply)
   if (outcome === 'approval_required') return { outcome, left: first as number }
   if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
-  return { outcome, createdAt: first as number, payload: payload as Buffer, decision: parseDecision(decision) }
+  return {
+    outcome,
+    createdAt: first as number,
+    payload: payload as Buffer,
+    decision: parseDecision(decision),
+    traceparent: traceparent === undefined ? undefined : String(traceparent),
+  }
 }
 
 function readDone (reply: unknown): DoneReply {
@@ -128,7 +140,13 @@ function readStatus (reply: unknown): StatusReply {
   }
 }
 
-function readSweep (reply: unknown): SweepReply {
-  const [, lookedAt, expired, live, untilDue] = tagged(reply)
-  return { lookedAt: lookedAt as number, expired: expired as number, live: live as number, untilDue: untilDue as number | null }
+function readSweep (reply: unknown): Swept {
+  const [, lookedAt, expired, live, untilDue, ...members] = tagged(reply)
+  return {
+    lookedAt: lookedAt as number,
+    expired: expired as number,
+    live: live as number,
+    untilDue: untilDue as number | null,
+    named: members.map(handoffOf),
+  }
 }

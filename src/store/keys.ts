@@ -83,3 +83,9 @@ export function tagIn (key: string): string {
 export function memberOf (tenant: string, id: string): string {
   return `${tenant}:${id}`
 }
+
+/** Whose it is and its id, read off such a member as Redis gives it: neither has a colon. */
+export function handoffOf (member: unknown): { tenant: string, id: string } {
+  const [tenant, id] = String(member).split(':') as [string, string]
+  return { tenant, id }
+}

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import { Call } from './call.ts'
 import { Lane } from './lane.ts'
 import type { Durability, LaneOwner } from './lane.ts'
@@ -12,6 +13,10 @@ export class Unavailable extends Error {
 
 /** What a master's lane holds. */
 export interface LaneSize { master: string, underWay: number, parked: number }
+/** What the channel `handoff.script` tells of each call, where anybody listens: src/tracing does, when it is loaded. */
+export interface ScriptCall { script: string, answer: Promise<unknown> }
+
+const scriptCalls = channel('handoff.script')
 
 /** How long a call is asked again before it is given up, in milliseconds. */
 export const callBudget = 2000
@@ -56,12 +61,14 @@ export class Lanes implements LaneOwner {
    * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
    */
   call<T> (script: Script, tag: string, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<T>((resolve, reject) => {
       const call = new Call(script, tag, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
       this.#open.add(call)
       this.#lookout ??= setInterval(() => this.#giveUpLate(), lookAround)
       this.#ask(call)
     })
+    if (scriptCalls.hasSubscribers) scriptCalls.publish({ script: script.name, answer } satisfies ScriptCall)
+    return answer
   }
 
   /** Is there a connection to the master of this partition? */

@@ -29,6 +29,8 @@ export interface StoreOptions extends Lifetimes {
   /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
   replicas: number
   log: ConnectionLog & { error (details: object, message: string): void }
+  /** Told each handoff that this replica's sweep expires; where it is left out, Redis needn't name them. */
+  onExpired?: ((tenant: string, id: string) => void) | undefined
   /** Tests give scripts whose clock they move. */
   scripts?: Scripts
 }
@@ -70,6 +72,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     leaseKey: tag => keys.sweeper(tag),
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
+    onExpired: options.onExpired,
   })
   let ready: boolean | undefined
   const look = told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log)

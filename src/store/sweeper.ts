@@ -34,6 +34,8 @@ export interface SweeperOptions {
   /** Is there a connection to the partition's master? */
   reaches (tag: string): boolean
   onFault (error: unknown): void
+  /** Told each handoff that expires, where that is given; else Redis doesn't name them. */
+  onExpired?: ((tenant: string, id: string) => void) | undefined
 }
 
 /**
@@ -121,9 +123,11 @@ export class Sweeper {
   async #sweepPartition (tag: string, limit: number): Promise<void> {
     this.#underWay.add(tag)
     try {
-      const { lookedAt, expired, live, untilDue } = await this.#handoffs.sweep(tag, limit)
+      const { onExpired } = this.#options
+      const { lookedAt, expired, live, untilDue, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
       this.expired += expired
       this.#census.saw(tag, live, untilDue)
+      for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
       // The others needn't be given up for it.

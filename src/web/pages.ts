@@ -12,7 +12,7 @@ import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
 import type { Credentials } from '../http/credentials.ts'
 import { keepFilesInMemory } from '../http/files.ts'
-import type { FaultLog } from '../http/problem.ts'
+import type { DecisionLog, FaultLog } from '../http/logs.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { requireSession } from './guard.ts'
@@ -32,7 +32,7 @@ export interface Pages {
   baseUrl: () => string
   /** Refuses what is too much. */
   shed: onRequestHookHandler
-  log: FaultLog
+  log: FaultLog & DecisionLog
   /** Told the code of each problem that somebody is shown. */
   refused: (code: ErrorCode) => void
 }
@@ -75,7 +75,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     own.addHook('onRequest', requireSession(signIn))
     listRoutes(own, approvals)
     handoffRoutes(own, approvals)
-    decisionRoutes(own, approvals, refused)
+    decisionRoutes(own, approvals, log, refused)
   })
 }
 

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { FaultLog } from '../http/problem.ts'
+import { requestFields } from '../http/logs.ts'
+import type { FaultLog } from '../http/logs.ts'
 import { Unavailable } from '../store/lanes.ts'
 import { handoffOf, show } from './guard.ts'
 import { problemPage } from './views/problem.ts'
@@ -25,7 +26,7 @@ export function showErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     if (error instanceof Problem) refused(error.code)
     const status = statusOf(error)
-    if (status === 500) log.error({ err: error, request_id: request.id }, 'a fault of ours')
+    if (status === 500) log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
     if (status === 429) reply.headers((error as Problem).more.headers ?? {})
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.

@@ -2,9 +2,11 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
+import type { ApiKey } from '../../src/handoff/handoff.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
 import { StoredKeys } from '../../src/store/stored-keys.ts'
-import { quiet, testStore } from './redis.ts'
+import { keepSecret } from './log-sink.ts'
+import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
 /** Secrets by who has them. */
@@ -21,6 +23,7 @@ export const secrets = {
   /** Of another tenant; an approver of the same name as ours. */
   foreignApprover: 'foreign-approver-secret-0123456789',
 } as const
+keepSecret(...Object.values(secrets))
 export type Who = keyof typeof secrets
 
 export const testKeys = {
@@ -35,12 +38,14 @@ export interface TestApp extends TestStore {
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
-/** The whole service on the Redis of this run, under a prefix of its own. */
-export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
+/** The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. @param more keys beside those of every test */
+export async function testApp (
+  t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = []
+): Promise<TestApp> {
   const config = loadConfig({ ...testKeys, ...env })
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const keys = new ApiKeys(config.apiKeys, new StoredKeys(store.store.keyRecords, store.store.notices, quiet))
-  const app = await buildApp(config, { store: store.store, keys, log: quiet })
+  const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.notices, store.log))
+  const app = await buildApp(config, { store: store.store, keys, log: store.log })
   t.teardown(() => app.close())
   return {
     ...store,

@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import { tags } from '../../src/handoff/id.ts'
+import { expiryLog } from '../../src/http/logs.ts'
 import { loadScripts } from '../../src/store/scripts.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store } from '../../src/store/store.ts'
+import { logSink } from './log-sink.ts'
+import type { LogSink } from './log-sink.ts'
 
 const url = process.env.REDIS_URL
 if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up: npm test -- FILE')
 
-export interface TestStore {
+export interface TestStore extends LogSink {
   store: Store
   /** A plain connection to the same Redis, for looking and for breaking things. */
   redis: Redis
@@ -23,10 +26,12 @@ export interface TestStore {
 
 export interface TestStoreOptions { workTtl?: number, retention?: number, prefix?: string, url?: string, replicas?: number }
 
+/** For what has no secrets to tell: Redis as a child. */
 export const quiet = { info () {}, warn () {}, error () {} }
 
 /** A store under a prefix of its own on the Redis of this run; all of it is gone when the test ends. */
 export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
+  const { log, lines } = logSink(t)
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
   const address = options.url ?? url!
   const redis = new Redis(address)
@@ -38,7 +43,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
     replicas: options.replicas ?? 0,
-    log: quiet,
+    log,
+    onExpired: expiryLog(log),
     scripts: loadScripts(movableClock(prefix)),
   })
   t.teardown(async () => {
@@ -48,6 +54,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
   })
   return {
     store,
+    log,
+    lines,
     redis,
     prefix,
     url: address,
@@ -59,7 +67,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 /** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
   const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0 } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log: quiet })
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log: logSink(t).log })
   t.teardown(() => store.close())
   return store
 }

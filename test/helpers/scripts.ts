@@ -75,8 +75,8 @@ export function status (on: Raw, now: number) {
   return run(on, 'status', now, [on.keys.handoff(tag, member)], [])
 }
 
-export function sweep (on: Raw, now: number, limit = 10, deadline = now) {
-  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit])
+export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
+  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming])
 }
 
 export function lease (on: Raw, now: number, holder: string, duration: number, deadline = now) {

@@ -11,6 +11,8 @@ export interface Source {
   path: string
   lines: number
   imports: Import[]
+  /** What is imported of packages. */
+  packages: string[]
   readsEnvironment: boolean
   /** Every text in it: strings, and templates with their holes as ${}. */
   texts: string[]
@@ -28,10 +30,13 @@ export function readSources (): Source[] {
 }
 
 export function parseSource (path: string, text: string): Source {
-  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], readsEnvironment: false, texts: [] }
+  const source: Source = { path, lines: text.trimEnd().split('\n').length, imports: [], packages: [], readsEnvironment: false, texts: [] }
   const see = (node: ts.Node): void => {
     const imported = importOf(node)
-    if (imported !== undefined && /^[./#(]|^file:/.test(imported.of)) source.imports.push({ ...imported, of: resolve(path, imported.of) })
+    if (imported !== undefined) {
+      if (/^[./#(]|^file:/.test(imported.of)) source.imports.push({ ...imported, of: resolve(path, imported.of) })
+      else source.packages.push(imported.of)
+    }
     if (isEnvironment(node) || /^(node:)?process$/.test(imported?.of ?? '')) source.readsEnvironment = true
     if (ts.isStringLiteralLike(node)) source.texts.push(node.text)
     if (ts.isTemplateExpression(node)) source.texts.push([node.head, ...node.templateSpans.map(span => span.literal)].map(piece => piece.text).join('${}'))

@@ -6,6 +6,9 @@ import type { Source } from './sources.ts'
  */
 const floors = ['store', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts', 'cli']
 
+/** OpenTelemetry is there where somebody wants it: nobody needs it but who is loaded for it. */
+const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
+
 /** What anyone may import, and what imports nothing but its like. */
 const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'durations.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
 
@@ -24,6 +27,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.lines > 200) faults.push(`${path} has ${source.lines} lines: 200 at the most`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (path !== 'store/keys.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/keys.ts's alone`)
+    if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
       if (!mayImport(path, of, typeOnly)) faults.push(`${path} must not import ${of}`)
       if (!sources.some(other => other.path === of)) faults.push(`${path} imports ${of}, which isn't in src/`)
@@ -36,7 +40,10 @@ export function structureFaults (sources: readonly Source[]): string[] {
 function placeOf (path: string): string | undefined {
   if (leaves(path)) return 'leaf'
   const [top, inside] = path.split('/')
-  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
+  const places = inside === undefined
+    ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
+    : ['store', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
+  if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
 
@@ -45,6 +52,12 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === undefined || there === undefined) return false
   // Before there is anything installed or built it has only itself, and nobody has it.
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
+  // A preload: nobody of the service knows of it. It looks at what passes by, by the types of what it sees.
+  if (there === 'tracing') return here === 'tracing'
+  if (here === 'tracing') return typeOnly
+  // pino, as it is set up here: for who runs the process.
+  if (there === 'log.ts') return here === 'main.ts'
+  if (here === 'log.ts') return false
   // The schemas stand on the two others, and those on nothing.
   if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
   // A house of its own: it knows nothing of the service, leaves included, and only main brings it up, and the command finds it.

@@ -1,14 +1,13 @@
 import t from 'tap'
 import { callerOf } from '../../src/handoff/handoff.ts'
-import { secrets } from '../helpers/app.ts'
-import { loggedApp } from '../helpers/logged-app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
 const canaryKey = 'canary-key-0123456789'
 const canary = (where: string) => `canary-${where}`
 
 t.test('no log line at any level holds a key, a payload, a query or an idempotency key', async t => {
-  const { app, lines, redis, prefix } = await loggedApp(t, [{ secret: canaryKey, caller: callerOf('default', 'mallory', ['pass', 'catch', 'status']) }])
+  const { app, lines, redis, prefix } = await testApp(t, {}, {}, [{ secret: canaryKey, caller: callerOf('default', 'mallory', ['pass', 'catch', 'status']) }])
   const port = await listen(app)
   const headers = { authorization: `Bearer ${canaryKey}`, 'idempotency-key': canary('idempotency'), 'x-request-id': 'request-1' }
   const json = { ...headers, 'content-type': 'application/json' }
@@ -60,7 +59,7 @@ t.test('no log line at any level holds a key, a payload, a query or an idempoten
 })
 
 t.test('a request that goes well logs nothing at the usual level', async t => {
-  const { app, lines } = await loggedApp(t)
+  const { app, lines } = await testApp(t)
   await app.ready()
   const authorization = `Bearer ${secrets.alice}`
   await app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't' }, headers: { authorization } })

@@ -36,6 +36,7 @@ t.test('every route is in the document or hidden on purpose', async t => {
 })
 
 /** What the operations take in their query: each one's name, is it required, from what number to what. */
+const fields: Json = { pass: ['idempotency-key', 'traceparent'], catch: ['idempotency-key'], done: ['idempotency-key'] }
 const queries: Json = {
   catch: [['wait', false, 0, 60]],
   status: [['wait', false, 0, 60], ['until', false, null, null]],
@@ -58,7 +59,7 @@ t.test('it is OpenAPI 3.1 from top to bottom', async t => {
     const query = (operation.parameters ?? []).filter((parameter: Json) => parameter.in === 'query')
       .map(({ name, required, schema }: Json) => [name, required ?? false, schema.minimum ?? null, schema.maximum ?? null])
     t.strictSame(query, queries[operation.operationId] ?? [], `${name}: query parameters`)
-    t.strictSame(headers, ['pass', 'catch', 'done'].includes(operation.operationId) ? ['idempotency-key'] : [], `${name}: header fields`)
+    t.strictSame(headers, fields[operation.operationId] ?? [], `${name}: header fields`)
     for (const [status, { description, content }] of Object.entries(operation.responses as Json)) {
       t.match(description, /./, `${name} ${status}`)
       t.match(status, /^[1-5]\d\d$/)
@@ -69,6 +70,7 @@ t.test('it is OpenAPI 3.1 from top to bottom', async t => {
     t.ok(reference!.startsWith('#/') && reference!.slice(2).split('/').reduce((at, step) => at?.[step], document), String(reference))
   }
   t.notMatch(JSON.stringify(document), /"nullable":/, 'no words of 3.0')
+  t.match(document.paths['/api/catch/{id}'].get.responses['200'].headers, { traceparent: { description: String } }, 'a catch’s answer has the trace')
 })
 
 t.test('each operation lists every error that it can answer', async t => {

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
-import { loggedApp } from '../helpers/logged-app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
@@ -78,7 +77,7 @@ t.test('who still sends when the refusal comes has time to read it before the co
 })
 
 t.test('a fault of ours is a 500 that tells nothing, and is logged with the request’s id', async t => {
-  const { app, lines, redis, prefix } = await loggedApp(t)
+  const { app, lines, redis, prefix } = await testApp(t)
   const { handoff_id: id } = (await app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't' }, headers: { authorization } })).json()
   const key = `${prefix}:{${id.slice(0, 3)}}:h:default:${id}`
   await redis.set(key, 'not a hash') // the scripts then fail as no refusal does
@@ -93,7 +92,7 @@ t.test('a fault of ours is a 500 that tells nothing, and is logged with the requ
 })
 
 t.test('an upload that breaks off leaves nothing, and is no fault of ours', async t => {
-  const { app, lines, dump } = await loggedApp(t)
+  const { app, lines, dump } = await testApp(t)
   const port = await listen(app)
   const gone = new Promise<void>(resolve => app.server.once('connection', socket => socket.once('close', () => resolve())))
   const { send, socket } = await wire(t, port)

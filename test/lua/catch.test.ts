@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
-import { catchIt, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
+import { catchIt, done, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
 import { at, decision, payload, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
@@ -88,4 +88,18 @@ t.test('one of two wins, and only it is answered again', async t => {
   t.strictSame(await catchIt(on, at.caught, A!), caught)
   t.strictSame(await catchIt(on, at.caught, B!), ['already_caught'])
   t.strictSame(await catchIt(on, at.caught, A!), replayed)
+})
+
+t.test('a trace that was passed is given back, at each asking, whatever else there is', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const [A, , , B] = callers.map(caller => ({ ...caller, deadline: at.caught }))
+  const expected: Array<[state: State, decision: string | null]> = [[states.pending, null], [states['pending, approved'], decision]]
+  for (const [state, decided] of expected) {
+    await put(on, { ...state, hash: { ...state.hash!, s: `${state.hash!.s}/00-trace` } })
+    t.strictSame(await catchIt(on, at.caught, A!), ['caught', at.passed, payload, decided, '00-trace'])
+    t.strictSame(await catchIt(on, at.caught, A!), ['replayed', at.passed, payload, decided, '00-trace'])
+    t.strictSame(await catchIt(on, at.caught, B!), ['already_caught'])
+    t.match(await done(on, at.caught, A!), ['done', at.caught], 'and done finds its words')
+  }
 })

@@ -63,3 +63,19 @@ t.test('the payload is bytes, kept and given back as they are', async t => {
     T, 'ctok', 'A', lifetimes.workTtl, lifetimes.retention, member) as unknown[]
   t.strictSame(given[2], bytes)
 })
+
+t.test('a trace stands behind the token, and the token alone says whether it is the same operation', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const asking = (token: string) => pass(on, T, { agent: 'passer', token, deadline: T })
+  for (const first of ['ptok', 'ptok/00-t1', '-', '-/00-t1']) {
+    await put(on, states.absent)
+    t.strictSame(await asking(first), ['passed', T, T + 1000])
+    t.match(await test.redis.hget(on.keys.handoff(tag, member), 's'), new RegExp(` passer ${first}$`))
+    const before = await test.dump()
+    const [operation] = first.split('/')
+    for (const trace of ['', '/00-t1', '/00-t2']) t.strictSame(await asking(operation + trace), ['replayed', T, T + 1000], `${first}, then ${operation}${trace}`)
+    for (const other of ['other', 'other/00-t1', 'ptok1', 'pto']) t.strictSame(await asking(other), ['reused'], `${first}, then ${other}`)
+    t.strictSame(await test.dump(), before, 'the first trace stays')
+  }
+})

@@ -142,3 +142,18 @@ t.test('names with every character that a name may have, each in its own list', 
   }
   t.strictSame((await members(on, on.keys.due(tag))).sort(), tenants.map(tenant => `${tenant}:later`).sort())
 })
+
+t.test('those that expire are named where that is asked, and no others', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const now = states['caught, overdue'].now
+  const expires = ['acme:one', 'acme:two', 'other:three']
+  await place(on, expires[0]!, states['pending, overdue'])
+  await place(on, expires[1]!, states['caught, overdue'])
+  await place(on, expires[2]!, states['pending, waiting, overdue'])
+  await place(on, 'acme:later', { now, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, expires: now + 5000, due: now })
+  await place(on, 'acme:gone', { now, due: at.expires })
+  const [tag, lookedAt, expired, ...named] = await sweep(on, now, 10, now, 1) as [string, number, number, ...string[]]
+  t.strictSame([tag, lookedAt, expired], ['swept', 5, 3])
+  t.strictSame(named.sort(), expires)
+})

@@ -4,7 +4,6 @@ import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { form, own, signedIn } from '../helpers/forms.ts'
-import { quiet } from '../helpers/redis.ts'
 
 t.test('a session is a cookie that no script reads, no other site sends, and that ends', async t => {
   const service = await testApp(t)
@@ -71,7 +70,7 @@ t.test('a session ends with its key', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const config = loadConfig({ ...testKeys, APPROVER_KEYS: 'dora:another-approver-secret-01' })
-  const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: quiet })
+  const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: service.log })
   t.teardown(() => later.close())
   t.equal((await later.inject({ url: '/approvals', headers: { cookie } })).statusCode, 303)
 })

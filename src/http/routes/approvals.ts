@@ -5,6 +5,8 @@ import { approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, reje
 import type { ListQuery } from '../../schemas/approvals.ts'
 import { handoffParams, noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
+import { logDecision } from '../logs.ts'
+import type { DecisionLog } from '../logs.ts'
 import { jsonType } from '../media.ts'
 
 interface OneHandoff { Params: { id: string } }
@@ -19,7 +21,7 @@ function noteOf (request: FastifyRequest): Buffer {
 }
 
 /** What people see and decide, for programs; the page is web/. */
-export function approvalRoutes (app: FastifyInstance, service: ApprovalService): void {
+export function approvalRoutes (app: FastifyInstance, service: ApprovalService, log: DecisionLog): void {
   app.get<{ Querystring: ListQuery }>('/api/approvals', {
     config,
     schema: {
@@ -65,8 +67,10 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService):
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
+    const answer = await service.decide(request.caller, 'approved', request.params.id, noteOf(request))
+    logDecision(log, request as FastifyRequest, request.params.id, 'approved')
     reply.header('content-type', jsonType)
-    return service.decide(request.caller, 'approved', request.params.id, noteOf(request))
+    return answer
   })
 
   app.post<OneHandoff>('/api/reject/:id', {
@@ -82,7 +86,9 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService):
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
+    const answer = await service.decide(request.caller, 'rejected', request.params.id, noteOf(request))
+    logDecision(log, request as FastifyRequest, request.params.id, 'rejected')
     reply.header('content-type', jsonType)
-    return service.decide(request.caller, 'rejected', request.params.id, noteOf(request))
+    return answer
   })
 }

@@ -24,8 +24,9 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
       },
     },
   }, async (request, reply) => {
-    const { answer, replayed } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
+    const { answer, replayed, traceparent } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
     markReplayed(reply, replayed)
+    if (traceparent !== undefined) reply.header('traceparent', traceparent)
     reply.header('content-type', jsonType)
     return answer
   })

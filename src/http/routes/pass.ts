@@ -1,10 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import type { HandoffService } from '../../handoff/service.ts'
 import { joinPayload } from '../../handoff/payload.ts'
-import { idempotencyHeaders, noQuery, passAnswer, passBody } from '../../schemas/handoff.ts'
+import { noQuery, passAnswer, passBody, passHeaders } from '../../schemas/handoff.ts'
 import type { PassBody } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
+import { traceparentOf } from '../traceparent.ts'
 
 /** @param maxExpiresIn milliseconds */
 export function passRoute (app: FastifyInstance, service: HandoffService, maxExpiresIn: number): void {
@@ -15,13 +16,13 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
       summary: 'Pass a task to whoever catches it',
       tags: ['handoffs'],
       querystring: noQuery,
-      headers: idempotencyHeaders,
+      headers: passHeaders,
       body: passBody(maxExpiresIn / 1000),
       response: { 201: passAnswer, ...problems({ body: true }, 'idempotency_key_reused') },
     },
   }, async (request, reply) => {
     const { caller, body, bytes, members } = request
-    const passed = { payload: joinPayload(members), taskLength: members.raw('task')!.length, raw: bytes }
+    const passed = { payload: joinPayload(members), taskLength: members.raw('task')!.length, raw: bytes, traceparent: traceparentOf(request) }
     const { answer, replayed } = await service.pass(caller, body, passed, idempotencyKey(request))
     markReplayed(reply, replayed)
     reply.code(201).header('location', `/api/status/${answer.handoff_id}`)

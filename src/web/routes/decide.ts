@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../../errors.ts'
 import type { ErrorCode } from '../../errors.ts'
 import type { ApprovalService } from '../../handoff/approvals.ts'
+import { logDecision } from '../../http/logs.ts'
+import type { DecisionLog } from '../../http/logs.ts'
 import { longestNote, rejectBody } from '../../schemas/approvals.ts'
 import type { Verdict } from '../../store/approvals.ts'
 import { show } from '../guard.ts'
@@ -13,17 +15,20 @@ const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
 /** @param refused told why a decision wasn't taken, where the handoff's page says it and no error does */
-export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService, refused: (code: ErrorCode) => void): void {
-  app.post<Decide>('/:id/approve', { schema }, (request, reply) => decide(approvals, 'approved', request, reply, refused))
-  app.post<Decide>('/:id/reject', { schema, config: { moves: 'rejected' } }, (request, reply) => decide(approvals, 'rejected', request, reply, refused))
+export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
+  const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ approvals, log, refused }, verdict, request, reply)
+  app.post<Decide>('/:id/approve', { schema }, decideAs('approved'))
+  app.post<Decide>('/:id/reject', { schema, config: { moves: 'rejected' } }, decideAs('rejected'))
 }
 
 /**
  * After a decision comes the list, with the keyboard on what waits next: one key away, and no sooner, since a second press of
  * the same key would decide what nobody has read.
  */
-async function decide (approvals: ApprovalService, verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply,
-  refused: (code: ErrorCode) => void): Promise<FastifyReply> {
+async function decide (
+  { approvals, log, refused }: { approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void },
+  verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply
+): Promise<FastifyReply> {
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
@@ -38,6 +43,7 @@ async function decide (approvals: ApprovalService, verdict: Verdict, request: Fa
     // The handoff says for itself what stands: who decided, or that its time is over.
     return show(reply, errorTable[error.code].status, handoffPage(caller, await approvals.inspect(caller, id)))
   }
+  logDecision(log, request as FastifyRequest, id, verdict)
   return reply.redirect(`/approvals?decided=${id}`, 303)
 }
 

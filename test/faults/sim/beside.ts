@@ -46,7 +46,7 @@ function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
     case 'pass': {
       const task = random.between(0, 9)
       const payload = Buffer.concat([Buffer.from('"task":'), text(task + random.between(0, 5))])
-      const args = [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member, String(task), payload]
+      const args = [deadline, token + random.pick(['', '', '/t1', '/t2']), agent, random.pick(['1', '5000', '5000']), retention, member, String(task), payload]
       return { name, keys: random.chance(0.5) ? [handoff, due, waiting] : [handoff, due], args }
     }
     case 'catch': return { name, keys: [handoff, due], args: [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member] }
@@ -54,7 +54,7 @@ function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
     case 'status': return { name, keys: [handoff], args: [] }
     case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, random.pick(['null', '"so  be it"'])] }
     case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, random.pick(['null', '"no"'])] }
-    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10'])] }
+    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1'])] }
   }
 }
 

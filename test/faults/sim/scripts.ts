@@ -31,7 +31,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const before = db.hash(key)
     if (before !== undefined) {
       const [, , created, expires, , madeBy] = before.s.split(' ')
-      return madeBy === token ? tagged('replayed', Number(created), Number(expires)) : tagged('reused')
+      return operationOf(madeBy) === operationOf(token) ? tagged('replayed', Number(created), Number(expires)) : tagged('reused')
     }
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
@@ -52,7 +52,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     if (status === 'caught') {
       if (now >= Number(workDeadline)) return tagged('expired')
       if (by !== agent || madeBy !== token) return tagged('already_caught')
-      return tagged('replayed', Number(created), hash.p ?? null, hash.d ?? null)
+      return tagged('replayed', Number(created), hash.p ?? null, hash.d ?? null, ...traceOf(passToken))
     }
     if (status === 'done') return tagged('already_done')
     if (status !== 'pending') return tagged(status)
@@ -62,7 +62,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const s = `caught ${approval} ${created} ${expires} ${passedBy} ${passToken} ${now} ${until} ${agent} ${token}`
     db.set(key, { ...hash, s, expires: until + Number(retention) })
     if (until < Number(expires)) db.add(due, until, member)
-    return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null)
+    return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null, ...traceOf(passToken))
   },
 
   done (db, now, keys, args) {
@@ -118,14 +118,25 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   sweep (db, now, keys, args) {
     const due = keys[0] as string
-    const [deadline, prefix, limit] = args as [string, string, string]
+    const [deadline, prefix, limit, naming] = args as [string, string, string, string]
     if (now > Number(deadline)) return tagged('late')
     const over = [...db.sorted(due)].filter(([, score]) => score <= now)
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
-    const expired = over.filter(([member]) => sweepOne(db, now, due, prefix, member)).length
+    const expired = over.map(([member]) => member).filter(member => sweepOne(db, now, due, prefix, member))
     const left = db.sorted(due)
-    return tagged('swept', over.length, expired, left.size, left.size === 0 ? null : Math.min(...left.values()) - now)
+    const untilDue = left.size === 0 ? null : Math.min(...left.values()) - now
+    return tagged('swept', over.length, expired.length, left.size, untilDue, ...naming === '1' ? expired : [])
   },
+}
+
+/** A pass's token without the traceparent that may stand behind it. */
+function operationOf (token: string | undefined): string | undefined {
+  return token?.split('/')[0]
+}
+
+/** That traceparent; none where nothing stands behind it. */
+function traceOf (token: string | undefined): string[] {
+  return token?.split('/').slice(1) ?? []
 }
 
 /** Why it can't be decided; null where it can. */

@@ -1,0 +1,11 @@
+/**
+ * OpenTelemetry, as a preload: `node --import ./dist/tracing.js dist/main.js`. The service knows nothing of it, and without it pays
+ * nothing. Settings are OpenTelemetry's own, OTEL_*, which its SDK reads.
+ */
+try {
+  const { startTracing } = await import('./tracing/start.ts')
+  startTracing()
+} catch (error) {
+  if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+  process.stderr.write('tracing is off: OpenTelemetry is not installed here; npm install --include=optional installs it\n')
+}

@@ -1,0 +1,77 @@
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, propagation, trace } from '@opentelemetry/api'
+import type { Context, Span } from '@opentelemetry/api'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { RequestTrace, noteRequest, traceOf } from './request-trace.ts'
+
+const tracer = trace.getTracer('handoff')
+
+/** Nobody wants to see these: balancers and Prometheus ask for them all the time. */
+const unseen = new Set(['/healthz', '/readyz', '/metrics'])
+
+/**
+ * A span for each request (semantic conventions: HTTP server). What a pass keeps with its handoff is its span's context, in
+ * place of its client's; and a catch is a step of the trace that it was passed in, so that both agents' work is one. That is
+ * the creation context of messaging's conventions, which a consumer of a single message may have for a parent; the trace that
+ * its client asked in is linked.
+ */
+export function traceRequests (app: FastifyInstance): void {
+  // First of all hooks, at the first and at the last.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (unseen.has(request.routeOptions.url ?? '')) return done()
+    const own = new RequestTrace(propagation.extract(ROOT_CONTEXT, request.headers))
+    noteRequest(request, own)
+    // Of which trace a catch is, its handoff knows.
+    if (request.routeOptions.config.moves !== 'caught') {
+      own.begin(startSpan(request, own, own.asked))
+      carry(own, request.headers)
+    }
+    done()
+  })
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const own = traceOf(request)
+    const traceparent = reply.getHeader('traceparent')
+    if (own !== undefined && own.span === undefined && traceparent !== undefined) {
+      own.begin(startSpan(request, own, propagation.extract(ROOT_CONTEXT, { traceparent }), own.asked))
+      const headers: Record<string, string> = {}
+      carry(own, headers)
+      reply.header('traceparent', headers.traceparent)
+    }
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    const own = traceOf(request)
+    if (own !== undefined) end(request, reply, own)
+    done()
+  })
+}
+
+/** @param linked where else it belongs */
+function startSpan (request: FastifyRequest, { startTime }: RequestTrace, parent: Context, linked?: Context): Span {
+  const { method, url, protocol, routeOptions } = request
+  const context = linked === undefined ? undefined : trace.getSpanContext(linked)
+  const span = tracer.startSpan(routeOptions.url === undefined ? method : `${method} ${routeOptions.url}`, {
+    kind: SpanKind.SERVER,
+    startTime,
+    // Never the query.
+    attributes: { 'http.request.method': method, 'url.path': url.replace(/[?#].*$/, ''), 'url.scheme': protocol },
+    ...context !== undefined && { links: [{ context }] },
+  }, parent)
+  if (routeOptions.url !== undefined) span.setAttribute('http.route', routeOptions.url)
+  return span
+}
+
+/** Writes whose step comes next into header fields, in place of what they say. */
+function carry ({ span }: RequestTrace, headers: Record<string, unknown>): void {
+  // A malformed one must not stay.
+  delete headers.traceparent
+  propagation.inject(trace.setSpan(ROOT_CONTEXT, span!), headers)
+}
+
+function end (request: FastifyRequest, reply: FastifyReply, own: RequestTrace): void {
+  // A catch that got nothing: it is of its client's trace alone.
+  if (own.span === undefined) own.begin(startSpan(request, own, own.asked))
+  const { statusCode } = reply
+  own.span!.setAttribute('http.response.status_code', statusCode)
+  if (statusCode >= 500) own.span!.setAttribute('error.type', String(statusCode)).setStatus({ code: SpanStatusCode.ERROR })
+  own.span!.end()
+}
