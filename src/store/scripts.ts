@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 /** lua/ lies beside src/ and beside dist/ alike. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease',
+const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights',
   'sign-in', 'session', 'sign-out'] as const
 export type ScriptName = typeof names[number]
 

@@ -15,6 +15,7 @@ import type { Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { told, whyNotReady } from './readiness.ts'
+import { Rights } from './rights.ts'
 
 export interface StoreOptions extends Lifetimes {
   /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
@@ -50,6 +51,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
   const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) })
   const replica = randomUUID()
   const leases = new Leases(lanes, scripts, replica)
+  const rights = new Rights(lanes, scripts, keys, { cluster: address.kind === 'cluster', replicas })
   const handoffs = new Handoffs(lanes, scripts, keys, options)
   const notices = new Notices(masters)
   const sweeper = new Sweeper(handoffs, leases, {
@@ -64,7 +66,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
     sweeper,
-    whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
+    whyNotReady: told(() => whyNotReady({ masters, leases, rights, keys, replica, replicas }), log),
     async close () {
       await sweeper.stop()
       lanes.close()

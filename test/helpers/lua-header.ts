@@ -10,11 +10,12 @@ const reads = new Set(['GET', 'HGET', 'HMGET', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'ms', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
+const functions = new Set(['clock', 'ipairs', 'late', 'ms', 'redis.acl_check_cmd', 'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'unpack'])
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
+  shapes.ready('tag', 'replica'),
 ])
 
 /** Where a script breaks the rules of its house: a sentence for each. */

@@ -4,16 +4,19 @@ import type { Test } from 'tap'
 import { tags } from '../../src/handoff/id.ts'
 import { loadScripts } from '../../src/store/scripts.ts'
 import { openStore } from '../../src/store/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store, StoreOptions } from '../../src/store/store.ts'
 
 const url = process.env.REDIS_URL
 if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up: npm test -- FILE')
+/** The same Redis as a user with the rights that an operator gives the service, where test/run.ts could make one. */
+const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 
 export interface TestStore {
   store: Store
-  /** A plain connection to the same Redis, for looking and for breaking things. */
+  /** A plain connection to the same Redis, for looking and for breaking things, with all rights. */
   redis: Redis
   prefix: string
+  /** Where the service connects to. */
   url: string
   /** Everything under the prefix: each key's type, content and whether it has a TTL. */
   dump (): Promise<Record<string, unknown>>
@@ -21,15 +24,24 @@ export interface TestStore {
   setClock (milliseconds: number): Promise<void>
 }
 
-export interface TestStoreOptions { workTtl?: number, retention?: number, prefix?: string, url?: string, replicas?: number }
+export interface TestStoreOptions {
+  workTtl?: number
+  retention?: number
+  prefix?: string
+  url?: string
+  /** The same Redis as the service is to sign in to it. */
+  limitedUrl?: string
+  replicas?: number
+  log?: StoreOptions['log']
+}
 
 export const quiet = { info () {}, warn () {}, error () {} }
 
 /** A store under a prefix of its own on the Redis of this run; all of it is gone when the test ends. */
 export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
-  const address = options.url ?? url!
-  const redis = new Redis(address)
+  const address = options.limitedUrl ?? options.url ?? limitedUrl
+  const redis = new Redis(options.url ?? url!)
   redis.on('error', () => {}) // some tests take Redis away
   const store = openStore({
     url: address,
@@ -38,7 +50,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
     replicas: options.replicas ?? 0,
-    log: quiet,
+    log: options.log ?? quiet,
     scripts: loadScripts(movableClock(prefix)),
   })
   t.teardown(async () => {
@@ -58,8 +70,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 
 /** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
-  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0 } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log: quiet })
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = quiet } = options
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log })
   t.teardown(() => store.close())
   return store
 }
