@@ -32,6 +32,14 @@ async function testImage (docker: Dockerode): Promise<void> {
     await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
   })
 
+  t.test('on a file system that nobody can write, with no capability', async t => {
+    const service = await startBesideRedis(t, new Hardened(image))
+    await t.test('nothing is left to take hold of', t => isHardened(t, service))
+    await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
+    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
+    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+  })
+
   // A service that finds a Redis after all would go on for ever.
   t.test('without REDIS_URL one line says so', { timeout: minute }, async t => {
     const container = await docker.createContainer({ Image: image })
@@ -51,13 +59,22 @@ async function build (docker: Dockerode): Promise<void> {
   if (steps.some(step => step.error !== undefined)) throw new Error(steps.map(step => step.stream ?? step.error).join(''))
 }
 
-async function startBesideRedis (t: Test): Promise<StartedTestContainer> {
+/** As the README has it: `--read-only --cap-drop ALL --security-opt no-new-privileges`. */
+class Hardened extends GenericContainer {
+  constructor (image: string) {
+    super(image)
+    this.hostConfig.ReadonlyRootfs = true
+    this.withDroppedCapabilities('ALL').withSecurityOpt('no-new-privileges')
+  }
+}
+
+async function startBesideRedis (t: Test, container = new GenericContainer(image)): Promise<StartedTestContainer> {
   const network = await new Network().start()
   t.teardown(() => network.stop())
   // Only the service asks for it, but Podman takes a port that is not to be published for one that is yet to be.
   const redis = await new GenericContainer('redis:7').withNetwork(network).withNetworkAliases('redis').withExposedPorts(6379).start()
   t.teardown(() => redis.stop())
-  const service = await new GenericContainer(image)
+  const service = await container
     .withNetwork(network)
     .withExposedPorts(8080)
     .withEnvironment({ REDIS_URL: 'redis://redis:6379', API_KEYS: Object.entries(secrets).map(entry => entry.join(':')).join() })
@@ -80,6 +97,17 @@ async function holdsNothingElse (t: Test, service: StartedTestContainer): Promis
   const installed = (await sh('ls -d node_modules/* node_modules/@*/*', 'root')).split('\n')
   t.ok(installed.includes('node_modules/fastify'))
   t.strictSame(installed.filter(path => packages[path]?.dev), [])
+}
+
+async function isHardened (t: Test, service: StartedTestContainer): Promise<void> {
+  const sh = async (script: string) => (await service.exec(['sh', '-c', script])).output.trim()
+  const status = await sh('cat /proc/1/status')
+  t.match(status, /^Uid:\t([1-9]\d*)\t\1\t\1\t\1$/m, 'not root')
+  t.match(status, /^CapEff:\t0+$/m)
+  t.match(status, /^CapBnd:\t0+$/m, 'nor is there a capability to be had')
+  t.match(status, /^NoNewPrivs:\t1$/m)
+  // Podman puts a scratch file system of its own on /tmp.
+  for (const place of ['/app', '/home/node', '/usr/local/bin']) t.match(await sh(`touch ${place}/x`), /Read-only file system/, place)
 }
 
 async function carriesHandoff (t: Test, service: StartedTestContainer): Promise<void> {

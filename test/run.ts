@@ -1,6 +1,8 @@
 /**
  * `npm test`: finds a Redis for the tests (REDIS_URL, else a container where an engine answers, else the ladder of `npm start`),
- * runs tap with it, and takes it down again. Arguments go to tap: `npm test -- test/store/lane.test.ts`.
+ * runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
+ * bench/fleet/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
+ * `npm test -- test/store/lane.test.ts`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,6 +12,7 @@ import { join } from 'node:path'
 import { GenericContainer } from 'testcontainers'
 import { defaultCacheDir, findRedisServer } from '../src/embedded/binary.ts'
 import { startRedis } from '../src/embedded/server.ts'
+import { limitedUser } from './helpers/limited-user.ts'
 
 interface TestRedis { url: string, from: string, stop: () => Promise<unknown> }
 
@@ -45,11 +48,15 @@ async function findRedis (): Promise<TestRedis> {
 }
 
 const redis = await findRedis()
+const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))
 say(`Redis from ${redis.from}`)
-const tap = spawn('tap', ['run', ...process.argv.slice(2)], { stdio: 'inherit', env: { ...process.env, REDIS_URL: redis.url } })
+const env = { ...process.env, REDIS_URL: redis.url, ...limited && { REDIS_LIMITED_URL: limited.url } }
+const tap = spawn('tap', ['run', ...process.argv.slice(2)], { stdio: 'inherit', env })
 // Ctrl-C reaches tap as well; this process stays to take Redis down.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => tap.kill('SIGTERM'))
-const [code] = await once(tap, 'exit')
+const [code] = await once(tap, 'exit') as [number | null]
+const refused = await limited?.end() ?? []
+for (const line of refused) say(`bench/fleet/users.acl does not let the service: ${line}`)
 await redis.stop()
-process.exit(code ?? 1)
+process.exit(code === 0 && refused.length > 0 ? 1 : code ?? 1)

@@ -3,6 +3,7 @@ import { Unavailable } from './lanes.ts'
 import type { Leases } from './leases.ts'
 import type { Master, Masters } from './masters.ts'
 import type { ConnectionLog } from './redis.ts'
+import type { Rights } from './rights.ts'
 
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
@@ -35,6 +36,7 @@ export function whyUnreached (trouble: Error | undefined): string {
 export interface Readiness {
   masters: Masters
   leases: Leases
+  rights: Rights
   keys: Keys
   /** Who this replica is. */
   replica: string
@@ -67,19 +69,22 @@ export function told (look: () => Promise<string | null>, log: ConnectionLog): (
 
 interface Look { complaint: string | null, safe: boolean }
 
-async function look (master: Master, { leases, keys, replica, replicas }: Readiness): Promise<Look> {
+async function look (master: Master, { leases, rights, keys, replica, replicas }: Readiness): Promise<Look> {
   const [tag] = master.tags
   // One that only takes slots over has nothing of ours yet.
   if (master.calls.status !== 'ready' || tag === undefined) return { complaint: whyUnreached(master.trouble), safe: true }
-  // A true write, by a script like those that serve: a replica, a stopped disk and missing rights all show.
-  const write = leases.take(keys.ready(tag, replica), signDuration).then(() => null, (error: Error) => error)
+  // A true write, by a script like those that serve: a replica and a stopped disk show. What other scripts may not do shows before.
+  const write = rights.lacking(tag, replica).then(async lacking => {
+    if (lacking.length > 0) return `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.`
+    await leases.take(keys.ready(tag, replica), signDuration)
+    return null
+  }).catch(meaningOf)
   const info = await master.calls.info('server', 'memory', 'replication').catch(() => null)
   const unsafe = info === null ? null : unsafeSetting(info)
   if (unsafe !== null) return { complaint: unsafe, safe: false }
   const online = info?.match(/^slave\d+:.*state=online/gm)?.length ?? 0
   if (info !== null && online < replicas) return { complaint: `Redis has ${online} replicas online; DURABILITY needs ${replicas}.`, safe: true }
-  const refused = await write
-  return { complaint: refused === null ? null : meaningOf(refused), safe: true }
+  return { complaint: await write, safe: true }
 }
 
 function meaningOf (error: Error): string {

@@ -17,6 +17,8 @@ const retryStrategy = (attempts: number) => Math.min(25 * attempts, 100)
 const options = {
   // What `CLIENT LIST` shows an operator, and how a second service knows that an embedded Redis is taken.
   connectionName: 'handoff',
+  // CLIENT SETINFO, twice a connection: a right more that a limited user would need, and that a Redis before 7.2 doesn't know.
+  disableClientInfo: true,
   // Asking again is the lane's work: with the operation's token, within the call's budget. ioredis knows neither.
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,

@@ -5,8 +5,8 @@ import { Durations } from '../durations.ts'
 /** lua/ lies beside src/ and beside dist/ alike. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease',
-  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes', 'rate'] as const
+const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
+  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (store/lanes.ts). */

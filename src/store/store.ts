@@ -19,6 +19,7 @@ import type { Script, Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { told, whyNotReady } from './readiness.ts'
+import { Rights } from './rights.ts'
 
 export interface StoreOptions extends Lifetimes {
   /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
@@ -65,6 +66,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
   const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) })
   const replica = randomUUID()
   const leases = new Leases(lanes, scripts, replica)
+  const rights = new Rights(lanes, scripts, keys, { cluster: address.kind === 'cluster', replicas })
   const handoffs = new Handoffs(lanes, scripts, keys, options)
   const notices = new Notices(masters)
   const sweeper = new Sweeper(handoffs, leases, {
@@ -75,7 +77,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     onExpired: options.onExpired,
   })
   let ready: boolean | undefined
-  const look = told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log)
+  const look = told(() => whyNotReady({ masters, leases, rights, keys, replica, replicas }), log)
   return {
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),

@@ -10,13 +10,14 @@ const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'XRANGE', 'XREVRANGE',
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
+const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
+  'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'unpack'])
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
-  shapes.rate('tag', 'tenant', 'agent'),
+  shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
 ])
 
 /** Where a script breaks the rules of its house: a sentence for each. */

@@ -5,18 +5,21 @@ import { tags } from '../../src/handoff/id.ts'
 import { expiryLog } from '../../src/http/logs.ts'
 import { loadScripts } from '../../src/store/scripts.ts'
 import { openStore } from '../../src/store/store.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Store, StoreOptions } from '../../src/store/store.ts'
 import { logSink } from './log-sink.ts'
 import type { LogSink } from './log-sink.ts'
 
 const url = process.env.REDIS_URL
 if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up: npm test -- FILE')
+/** The same Redis as a user with the rights that an operator gives the service, where test/run.ts could make one. */
+const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 
 export interface TestStore extends LogSink {
   store: Store
-  /** A plain connection to the same Redis, for looking and for breaking things. */
+  /** A plain connection to the same Redis, for looking and for breaking things, with all rights. */
   redis: Redis
   prefix: string
+  /** Where the service connects to. */
   url: string
   /** Everything under the prefix: each key's type, content and whether it has a TTL. */
   dump (): Promise<Record<string, unknown>>
@@ -24,7 +27,16 @@ export interface TestStore extends LogSink {
   setClock (milliseconds: number): Promise<void>
 }
 
-export interface TestStoreOptions { workTtl?: number, retention?: number, prefix?: string, url?: string, replicas?: number }
+export interface TestStoreOptions {
+  workTtl?: number
+  retention?: number
+  prefix?: string
+  url?: string
+  /** The same Redis as the service is to sign in to it. */
+  limitedUrl?: string
+  replicas?: number
+  log?: StoreOptions['log']
+}
 
 /** For what has no secrets to tell: Redis as a child. */
 export const quiet = { info () {}, warn () {}, error () {} }
@@ -33,8 +45,8 @@ export const quiet = { info () {}, warn () {}, error () {} }
 export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const { log, lines } = logSink(t)
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
-  const address = options.url ?? url!
-  const redis = new Redis(address)
+  const address = options.limitedUrl ?? options.url ?? limitedUrl
+  const redis = new Redis(options.url ?? url!)
   redis.on('error', () => {}) // some tests take Redis away
   const store = openStore({
     url: address,
@@ -43,7 +55,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
     replicas: options.replicas ?? 0,
-    log,
+    log: options.log ?? log,
     onExpired: expiryLog(log),
     scripts: loadScripts(movableClock(prefix)),
   })
@@ -66,8 +78,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 
 /** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
-  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0 } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log: logSink(t).log })
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = logSink(t).log } = options
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log })
   t.teardown(() => store.close())
   return store
 }

@@ -1,4 +1,3 @@
-import { Redis } from 'ioredis'
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { approve, catchIt, done, lifetimes, member, pass, put, raw, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
@@ -11,7 +10,7 @@ const asking = { agent: 'A', token: 'other', deadline: at.workDeadline + lifetim
 t.test('each transition tells once, those who wait for the handoff and those who look at the list; a refusal tells nobody', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  const listener = new Redis(test.url)
+  const listener = test.redis.duplicate()
   t.teardown(() => listener.disconnect())
   const [handoff, waiting] = [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)]
   await listener.ssubscribe(handoff)

@@ -34,6 +34,8 @@ export interface SentinelOptions {
   replicas?: number
   /** For every server, as of startRedisServer: `['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']`. */
   options?: readonly string[]
+  /** For every sentinel, likewise: `['--sentinel', 'auth-user handoffs someone']`. */
+  sentinelOptions?: readonly string[]
   /** For the servers, then for the three sentinels; the loopback address for those left out. */
   hosts?: readonly Host[]
   /**
@@ -46,7 +48,7 @@ export interface SentinelOptions {
 
 /** Starts a master, its replicas and three sentinels; resolves when they are whole. */
 export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}): Promise<SentinelFleet> {
-  const { replicas = 2, options = [], hosts = [], downAfterMs = 1100, failoverTimeoutMs = 5000 } = opts
+  const { replicas = 2, options = [], sentinelOptions = [], hosts = [], downAfterMs = 1100, failoverTimeoutMs = 5000 } = opts
   const host = (index: number) => hosts[index] ?? loopback
   const first = await startRedisServer(t, { host: host(0), options })
   const following = [...options, '--replicaof', `${first.host.address} ${first.port}`]
@@ -61,7 +63,7 @@ export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}):
     // Also how long an attempt that failed holds up the next one: twice this.
     `failover-timeout ${name} ${failoverTimeoutMs}`,
     `parallel-syncs ${name} ${Math.max(replicas, 1)}`,
-  ].flatMap(setting => ['--sentinel', setting])
+  ].flatMap(setting => ['--sentinel', setting]).concat(sentinelOptions)
   const sentinels = await Promise.all([0, 1, 2].map(index => startRedisServer(t, { host: host(servers.length + index), options: settings, sentinel: true })))
   const fleet = new Sentinels(name, servers, sentinels)
   t.teardown(() => fleet.stopListening())

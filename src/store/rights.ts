@@ -1,0 +1,50 @@
+import type { Keys } from './keys.ts'
+import type { Lanes } from './lanes.ts'
+import { tagged } from './replies.ts'
+import type { Script, Scripts } from './scripts.ts'
+
+/** Commands that the service asks itself, with those of ioredis; what is in `scripts` counts for their caller as well. */
+const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
+/** Without these it serves all the same: store/former-connections.ts says what is lost. AUTH needs no right. */
+export const welcome = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
+const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
+const ofDurability = ['WAIT'] as const
+
+/** What a service is set up for, as far as it takes rights of its own. */
+export interface Setup { cluster: boolean, replicas: number }
+
+/** The commands that a user must be allowed for a service that is set up like this, in Redis's own form for rights. */
+export function neededCommands (scripts: Scripts, { cluster, replicas }: Setup): string[] {
+  const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...Object.values(scripts).flatMap(commandsIn)]
+  return [...new Set(all)].sort()
+}
+
+/** What a script calls: each by its name, which test/lua/headers holds it to. */
+function commandsIn ({ source }: Script): string[] {
+  return [...source.matchAll(/redis\.call\('([A-Z]+)'/g)].map(([, name]) => name as string)
+}
+
+/** Whether a master's user (ACL) may do what the service does there. */
+export class Rights {
+  readonly #lanes: Lanes
+  readonly #script: Script
+  readonly #keys: Keys
+  readonly #needed: string
+
+  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, setup: Setup) {
+    this.#lanes = lanes
+    this.#script = scripts.rights
+    this.#keys = keys
+    // By EVALSHA it is asked.
+    this.#needed = neededCommands(scripts, setup).filter(name => name !== 'EVALSHA').join(' ')
+  }
+
+  /** @returns the commands that it may not run on the master of this partition @throws {Unavailable} */
+  lacking (tag: string, replica: string): Promise<string[]> {
+    return this.#lanes.call(this.#script, tag, [this.#keys.ready(tag, replica)], [this.#needed], readLacking)
+  }
+}
+
+function readLacking (reply: unknown): string[] {
+  return String(tagged(reply)[1]).split(' ').filter(name => name !== '')
+}

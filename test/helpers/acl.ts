@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+
+/** The users that an operator is given for Redis, and for Sentinels. */
+export type AclFile = 'users.acl' | 'sentinel-users.acl'
+
+/** A file's lines: who, and Redis's rules for them. */
+export function usersOf (file: AclFile): Map<string, string[]> {
+  const lines = readFileSync(new URL(`../../bench/fleet/${file}`, import.meta.url), 'utf8').trimEnd().split('\n')
+  return new Map(lines.map(line => {
+    const [keyword, name, ...rules] = line.split(' ')
+    if (keyword !== 'user' || name === undefined) throw new Error(`${file}: ${line}`)
+    return [name, rules]
+  }))
+}
+
+/** The commands that a user is allowed, in capitals, as `CLIENT|KILL`. */
+export function commandsOf (user: string, file: AclFile = 'users.acl'): string[] {
+  return usersOf(file).get(user)!.filter(rule => rule.startsWith('+')).map(rule => rule.slice(1).toUpperCase()).sort()
+}
+
+export interface AclUser {
+  /** Of users.acl. */
+  user: string
+  password: string
+  /** What it is called here, where that is another name. */
+  name?: string
+  /** What its keys and channels begin with. */
+  prefix?: string
+  file?: AclFile
+  /** More rules, after the file's: `-hset`. */
+  more?: readonly string[]
+}
+
+/** Makes a user of the file on a server, or makes it anew: what was granted before is gone, who is signed in stays so. */
+export async function setUser (admin: Redis, { user, password, name = user, prefix = 'handoff:', file = 'users.acl', more = [] }: AclUser): Promise<void> {
+  const rules = withPassword(usersOf(file).get(user)!, password).map(rule => rule.replace(/^([~&])handoff:/, `$1${prefix}`))
+  await admin.call('ACL', 'SETUSER', name, 'reset', ...rules, ...more)
+}
+
+/** All users of a file but the default one, as options of a redis-server. */
+export function asOptions (file: AclFile, password: string): string[] {
+  return [...usersOf(file)].filter(([name]) => name !== 'default').flatMap(([name, rules]) => ['--user', [name, ...withPassword(rules, password)].join(' ')])
+}
+
+function withPassword (rules: readonly string[], password: string): string[] {
+  return rules.map(rule => rule.replace(/^#.*/, `>${password}`))
+}
+
+/** What a user was refused since the log began, a line each: `command hset (toplevel)`. Who signs in wrongly isn't told here. */
+export async function denials (admin: Redis, name: string): Promise<string[]> {
+  const log = await admin.call('ACL', 'LOG', '128') as Array<Array<string | number>>
+  const field = (entry: Array<string | number>, name: string) => String(entry[entry.indexOf(name) + 1])
+  return log.filter(entry => field(entry, 'username') === name)
+    .map(entry => `${field(entry, 'reason')} ${field(entry, 'object')} (${field(entry, 'context')}), ${field(entry, 'count')} times`)
+}

@@ -1,0 +1,49 @@
+import type { LightMyRequestResponse } from 'fastify'
+import type { TestApp, Who } from './app.ts'
+import { form } from './forms.ts'
+import { secrets } from './app.ts'
+
+/** Handoffs for all that can be done to one, and an expired one for the sweep. */
+export interface Prepared { toCatch: string, toDo: string, toAwait: string, toApprove: string, toReject: string }
+
+export async function prepared ({ call }: TestApp): Promise<Prepared> {
+  const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
+  const [toCatch, toDo, toAwait, toApprove, toReject] = await Promise.all([
+    pass(), pass(), pass(), pass({ require_human: true }), pass({ require_human: true }), pass({ require_human: true, expires_in: 1 }),
+  ])
+  await call('bob', 'GET', `/api/catch/${toDo}`)
+  return { toCatch, toDo, toAwait, toApprove, toReject } as Prepared
+}
+
+export interface Done { path: string, /** The one that goes well. */ status: number, answer: LightMyRequestResponse }
+
+/** Everything that can be asked of the service, at once. */
+export async function allOperations ({ app, call }: TestApp, { toCatch, toDo, toAwait, toApprove, toReject }: Prepared): Promise<Done[]> {
+  const asked: Array<[status: number, who: Who, method: 'GET' | 'POST', path: string, body?: object]> = [
+    [201, 'alice', 'POST', '/api/pass', { task: 't' }],
+    [201, 'alice', 'POST', '/api/pass', { task: 't', require_human: true }],
+    [200, 'bob', 'GET', `/api/catch/${toCatch}`],
+    [200, 'bob', 'POST', `/api/done/${toDo}`, { output: { a: 1 } }],
+    [200, 'alice', 'GET', `/api/status/${toCatch}`],
+    [200, 'alice', 'GET', `/api/status/${toAwait}?wait=1&until=caught`],
+    [200, 'approver', 'GET', '/api/approvals'],
+    [200, 'approver', 'GET', `/api/approvals/${toReject}`],
+    [200, 'approver', 'POST', `/api/approve/${toApprove}`],
+    [200, 'approver', 'POST', `/api/reject/${toReject}`, { note: 'n' }],
+  ]
+  const page = async (): Promise<Done[]> => {
+    const signIn = await app.inject(form('/approvals/sign-in', { key: secrets.approver }))
+    const cookie = signIn.cookies.map(({ name, value }) => `${name}=${value}`).join('; ')
+    const list = await app.inject({ url: '/approvals', headers: { cookie } })
+    const signOut = await app.inject(form('/approvals/sign-out', {}, { 'sec-fetch-site': 'same-origin', cookie }))
+    return [
+      { path: '/approvals/sign-in', status: 303, answer: signIn },
+      { path: '/approvals', status: cookie === '' ? 303 : 200, answer: list },
+      { path: '/approvals/sign-out', status: 303, answer: signOut },
+    ]
+  }
+  const [api, pages] = await Promise.all([
+    Promise.all(asked.map(async ([status, who, method, path, body]) => ({ path, status, answer: await call(who, method, path, body) }))), page(),
+  ])
+  return [...api, ...pages]
+}

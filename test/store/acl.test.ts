@@ -1,0 +1,132 @@
+import { execFileSync } from 'node:child_process'
+import { readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import { neededCommands, welcome } from '../../src/store/rights.ts'
+import { loadScripts } from '../../src/store/scripts.ts'
+import { isReplicated } from '../faults/fleet/ask.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
+import { commandsOf, denials, setUser, usersOf } from '../helpers/acl.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { asUser } from '../helpers/limited-user.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { allOperations, prepared } from '../helpers/rights.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+
+const everything = [...neededCommands(loadScripts(), { cluster: true, replicas: 1 }), ...welcome].sort()
+const file = new URL('../../bench/fleet/users.acl', import.meta.url)
+
+t.test('the service’s user may do what the service does, and nothing else', async t => {
+  t.strictSame(commandsOf('handoff'), everything)
+  t.strictSame(usersOf('users.acl').get('handoff')!.filter(rule => !rule.startsWith('+')),
+    ['on', '#SHA256_OF_SERVICE_PASSWORD', '~handoff:*', '&handoff:*', '-@all'])
+  t.strictSame(commandsOf('handoff-operator').filter(name => everything.includes(name)), everything, 'the operator’s may do that as well')
+  t.strictSame(usersOf('users.acl').get('default'), ['off'])
+})
+
+t.test('Redis takes the file once each password is in it, and not before', async t => {
+  await t.rejects(startRedisServer(t, { options: ['--aclfile', file.pathname] }), /password hash must be exactly 64/)
+  const dir = await scratchDir(t)
+  await symlink(join(projectRoot, 'bench'), join(dir, 'bench'))
+  const readme = await readFile(join(projectRoot, 'README.md'), 'utf8')
+  const [, command = ''] = /^```\n(cp bench\/fleet\/users\.acl [^]*?)```$/m.exec(readme) ?? []
+  execFileSync('bash', ['-euc', command], { cwd: dir })
+  for (const made of ['users.acl', 'sentinel-users.acl'] as const) {
+    const lines = await readFile(join(dir, made), 'utf8')
+    t.notMatch(lines, 'SHA256_OF')
+    // The test's own connections are the default user's.
+    await writeFile(join(dir, made), lines.replace(/^user default off$/m, 'user default on nopass ~* &* +@all'))
+  }
+  const redis = await startRedisServer(t, { options: ['--aclfile', join(dir, 'users.acl')] })
+  const sentinel = await startRedisServer(t, { sentinel: true, options: ['--aclfile', join(dir, 'sentinel-users.acl')] })
+  t.equal((await redis.admin.call('ACL', 'USERS') as string[]).length, usersOf('users.acl').size)
+  t.equal((await sentinel.admin.call('ACL', 'USERS') as string[]).length, usersOf('sentinel-users.acl').size)
+  const passwords = await readFile(join(dir, 'passwords'), 'utf8')
+  const [, password = ''] = /^SERVICE=(.*)$/m.exec(passwords) ?? []
+  t.equal(await redis.admin.call('AUTH', 'handoff', password), 'OK')
+})
+
+/** A master with a replica, so that WAIT is called too, and the service as its limited user. */
+async function limitedService (t: Parameters<typeof startRedisServer>[0] & Parameters<typeof testApp>[0]) {
+  const redis = await startRedisServer(t)
+  await startRedisServer(t, { options: ['--replicaof', `${redis.host.address} ${redis.port}`] })
+  await until(() => isReplicated(redis, 1), 20_000)
+  const grant = (...more: string[]) => setUser(redis.admin, { user: 'handoff', password: 'secret', prefix: 't-', more: ['~clock-t-*', ...more] })
+  await grant()
+  const told: string[] = []
+  const service = await testApp(t, {}, {
+    url: redis.url,
+    limitedUrl: asUser(redis.url, 'handoff', 'secret'),
+    replicas: 1,
+    log: { info () {}, error () {}, warn: (details, message) => { told.push(`${message}: ${(details as { reason: string }).reason}`) } },
+  })
+  return { redis, grant, told, service }
+}
+
+const isReady = async ({ app }: TestApp) => (await app.inject('/readyz')).statusCode === 200
+
+t.test('all that the service does is allowed, and all that is allowed is done', { timeout: 60_000 }, async t => {
+  const { redis, service } = await limitedService(t)
+  await until(() => isReady(service))
+  await redis.admin.config('RESETSTAT')
+  service.store.sweeper.start()
+  for (const { path, status, answer } of await allOperations(service, await prepared(service))) t.equal(answer.statusCode, status, path)
+  await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
+  await until(() => isReady(service))
+  // The sweep and the subscriber's sign of life come by themselves; what only a Cluster asks for is in acl-fleet.test.ts.
+  let idle = everything
+  await until(async () => {
+    const called = await commandsCalled(redis)
+    idle = everything.filter(name => !called.has(name) && !['ASKING', 'CLUSTER|SLOTS'].includes(name))
+    return idle.length === 0
+  }, 10_000).catch(() => t.strictSame(idle, [], 'granted and never called'))
+  t.strictSame(await denials(redis.admin, 'handoff'), [])
+})
+
+async function commandsCalled ({ admin }: RedisServer): Promise<Set<string>> {
+  const stats = await admin.info('commandstats')
+  return new Set([...stats.matchAll(/^cmdstat_([^:]+):/gm)].map(([, name]) => name!.toUpperCase()))
+}
+
+/** Without these nothing can be asked at all, not even what lacks: with DURABILITY each group of calls ends in a SET and a WAIT. */
+const unnamed = ['EVAL', 'EVALSHA', 'SET', 'WAIT', 'keys', 'channels']
+
+t.test('without one of its rights the service says which, and answers 503 or as ever', { timeout: 120_000 }, async t => {
+  const { redis, grant, told, service } = await limitedService(t)
+  await until(() => isReady(service))
+  const losses = [...everything.filter(name => !name.startsWith('CLUSTER') && name !== 'ASKING').map(name => [name, `-${name.toLowerCase()}`]),
+    ['keys', 'resetkeys'], ['channels', 'resetchannels']] as Array<[what: string, rule: string]>
+  for (const [what, rule] of losses) {
+    const handoffs = await prepared(service)
+    told.length = 0
+    await grant(rule)
+    // Connected anew, with no script at the server: what is asked only then counts too.
+    await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
+    await redis.admin.call('SCRIPT', 'FLUSH')
+    const began = performance.now()
+    const answers = await allOperations(service, handoffs)
+    t.ok(performance.now() - began < 3500, `${what}: answered after ${Math.round(performance.now() - began)} ms`)
+    for (const { path, status, answer } of answers) {
+      if (answer.statusCode === 503 && !path.startsWith('/approvals')) isProblem(t, answer, 503, 'unavailable', `${what}: ${path}`)
+      else t.ok([status, 503].includes(answer.statusCode), `${what}: ${path}: ${answer.statusCode}`)
+    }
+    if (welcome.includes(what as typeof welcome[number])) {
+      await until(() => isReady(service))
+      for (const { path, status, answer } of answers) t.equal(answer.statusCode, status, `${path} without ${what}`)
+    } else {
+      const detail = await until(async () => {
+        const { statusCode, body } = await service.app.inject('/readyz')
+        const { detail } = JSON.parse(body)
+        return statusCode === 503 && /right/.test(detail) ? detail as string : undefined
+      })
+      if (!unnamed.includes(what)) t.equal(detail, `Redis does not let this service run ${what}: its user needs more rights.`)
+      t.ok(told.includes(`not ready: ${detail}`), `${what}: the log has it`)
+    }
+    await grant()
+    await until(() => isReady(service))
+  }
+})
