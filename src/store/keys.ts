@@ -33,6 +33,26 @@ export class Keys {
     return `${this.partition(tag)}s:${digest}`
   }
 
+  /** An API key, by its id. */
+  apiKey (tag: string, id: string): string {
+    return `${this.partition(tag)}k:${id}`
+  }
+
+  /** All API keys by when they were made. */
+  apiKeys (tag: string): string {
+    return `${this.partition(tag)}keys`
+  }
+
+  /** Those of them that end or have ended, by when they are forgotten. */
+  apiKeysOver (tag: string): string {
+    return `${this.partition(tag)}keys:over`
+  }
+
+  /** What became of API keys; and the channel where it is told. */
+  apiKeysLog (tag: string): string {
+    return `${this.partition(tag)}keys:log`
+  }
+
   /** Who sweeps. */
   sweeper (tag: string): string {
     return `${this.partition(tag)}sweeper`

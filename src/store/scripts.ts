@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease',
-  'sign-in', 'session', 'sign-out'] as const
+  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
 /** A script as the server runs it. */

@@ -3,6 +3,7 @@ import { Approvals } from './approvals.ts'
 import { ClusterMasters } from './cluster.ts'
 import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
+import { KeyRecords } from './key-records.ts'
 import { Keys } from './keys.ts'
 import { Lanes } from './lanes.ts'
 import { Leases } from './leases.ts'
@@ -35,6 +36,7 @@ export interface Store {
   approvals: Approvals
   notices: Notices
   sessions: Sessions
+  keyRecords: KeyRecords
   sweeper: Sweeper
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
@@ -63,6 +65,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     approvals: new Approvals(lanes, scripts, keys, options.retention),
     notices,
     sessions: new Sessions(lanes, scripts, keys, tags),
+    keyRecords: new KeyRecords(lanes, scripts, keys, tags[0] as string),
     sweeper,
     whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
     async close () {

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
+import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 import { behindBalancer, through } from './through.ts'
@@ -30,35 +31,37 @@ export const testKeys = {
 
 export interface TestApp extends TestStore {
   app: FastifyInstance
+  keys: ApiKeys
   /** A request by somebody; a body that is no string or Buffer is sent as JSON. */
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
 /**
  * The whole service on the Redis of this run, under a prefix of its own. With TEST_THROUGH what is asked of it goes through a
- * balancer to one of three replicas (fleet-suite.test.ts).
+ * balancer to one of three replicas (fleet/suite.test.ts).
  */
 export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
   // Links lead to the balancer, as operators have them; its port stands for where that is.
-  const settings = { ...testKeys, ...through !== undefined && { BASE_URL: 'http://127.0.0.1:8080' }, ...env }
-  const { store, app } = await replica(t, settings, storeOptions)
+  const settings = { ...testKeys, ...through !== undefined && { BASE_URL: 'http://127.0.0.1:8080', TRUSTED_PROXIES: '127.0.0.1' }, ...env }
+  const first = await replica(t, settings, storeOptions)
+  const { app } = first
   if (through !== undefined) {
-    const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: store.prefix })))
+    const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: first.prefix })))
     app.inject = await behindBalancer(t, [app, ...others.map(other => other.app)]) as typeof app.inject
   }
   return {
-    ...store,
-    app,
+    ...first,
     call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
   }
 }
 
-async function replica (t: Test, env: Record<string, string>, storeOptions: TestStoreOptions): Promise<{ store: TestStore, app: FastifyInstance }> {
+async function replica (t: Test, env: Record<string, string>, storeOptions: TestStoreOptions): Promise<Omit<TestApp, 'call'>> {
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: quiet })
+  const keys = new ApiKeys(config.apiKeys, new StoredKeys(store.store.keyRecords, store.store.notices, quiet))
+  const app = await buildApp(config, { store: store.store, keys, log: quiet })
   t.teardown(() => app.close())
-  return { store, app }
+  return { ...store, app, keys }
 }
 
 function requestOf (who: Who | null, method: 'GET' | 'POST', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {

@@ -6,15 +6,16 @@ import type { LuaCode } from './lua-code.ts'
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['GET', 'HGET', 'HMGET', 'ZCOUNT', 'ZRANGE'])
+const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'XRANGE', 'XREVRANGE', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
 const functions = new Set(['clock', 'ipairs', 'late', 'ms', 'select', 'string.match', 'string.sub', 'tonumber', 'unpack'])
 
 const shapes = new Keys('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
+  shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
 ])
 
 /** Where a script breaks the rules of its house: a sentence for each. */

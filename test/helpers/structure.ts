@@ -10,7 +10,7 @@ const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts'
 const readers = ['config.ts', 'bootstrap.mjs']
 
 /** Of a Redis key: a part between colons, or a hash tag that is filled in. */
-const keyPart = /:(h|w|s|ready):|:(due|sweeper|barrier)\b|:\{\$\{\}\}/
+const keyPart = /:(h|w|s|k|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
 /** Where src/ breaks the rules of the house (DESIGN.md, "The house"): a sentence for each. */
 export function structureFaults (sources: readonly Source[]): string[] {

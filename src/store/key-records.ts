@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto'
+import type { Scope } from '../handoff/handoff.ts'
+import { digest, isKeyId, newKeyId, newSecret } from './key-secret.ts'
+import type { Keys } from './keys.ts'
+import type { Lanes } from './lanes.ts'
+import { tagged } from './replies.ts'
+import type { Scripts } from './scripts.ts'
+
+/** How long a key that has ended or was revoked is still listed, in milliseconds. */
+export const keyRetention = 30 * 86400_000
+/** How many keys one call lists. */
+const page = 200
+/** How many changes one call tells of (lua/key-changes.lua). */
+const changesAtOnce = 100
+/** Of who asks, in bytes: it is for the log. */
+const longestBy = 256
+
+/** A key as Redis keeps it, without what opens it. Times are milliseconds since the epoch by Redis's clock. */
+export interface KeyRecord {
+  id: string
+  tenant: string
+  agent: string
+  scopes: Scope[]
+  createdAt: number
+  /** From then on it opens nothing. */
+  endsAt: number | null
+  rotatedAt: number | null
+  /** From then on the secret that it had before its last rotation opens nothing. */
+  previousEndsAt: number | null
+  revokedAt: number | null
+  /** Its own limit of requests; null where the service's stands. */
+  ratePerMinute: number | null
+}
+
+export interface NewKey {
+  /** Names of 1 to 64 of A-Z a-z 0-9 . _ - */
+  tenant: string
+  agent: string
+  scopes: readonly Scope[]
+  /** Milliseconds from now; null for no end. */
+  expiresIn: number | null
+  ratePerMinute: number | null
+  /** Who makes it, for the log: user@host. */
+  by: string
+}
+
+export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | { outcome: 'not_found' | 'revoked' | 'ended' }
+export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
+
+/** A key together with the digests of what opens it; they stay in the store. `now` is Redis's clock when it was so. */
+export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
+
+/** What became of a key. */
+export interface KeyChange { id: string, tenant: string, agent: string, action: 'created' | 'rotated' | 'revoked', by: string }
+/** @see KeyRecords.changes */
+export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
+
+/**
+ * The API keys in Redis: one method a script. All lie in one partition: they are few and found in a replica's own memory, and so
+ * one call tells of all that has changed. Secrets leave here once, where they are made; Redis has their SHA-256 digests alone.
+ */
+export class KeyRecords {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keys: Keys
+  readonly #tag: string
+
+  /** @param tag of the partition that has them */
+  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tag: string) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keys = keys
+    this.#tag = tag
+  }
+
+  /** @returns the key's secret: here alone it is to be had @throws {Unavailable} */
+  async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
+    const id = newKeyId()
+    const key = newSecret(id)
+    const keys = [this.#keyOf(id), this.#keys.apiKeys(this.#tag), this.#keys.apiKeysOver(this.#tag), this.#log]
+    const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), String(keyRetention)]
+    const [outcome, fields] = await this.#lanes.call(this.#scripts['key-create'], this.#tag, keys, texts, tagged, author(by))
+    if (outcome !== 'created') throw new Error('a new key’s id is another’s: its randomness is none')
+    return { id, key, record: parseFields(id, fields).record }
+  }
+
+  /** All keys, oldest first, those that ended or were revoked in the last 30 days included. @throws {Unavailable} */
+  async list (): Promise<KeyRecord[]> {
+    const records: KeyRecord[] = []
+    for (let more: unknown = 1; more === 1;) {
+      const last = records.at(-1)
+      const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keys.partition(this.#tag)]
+      const [, hasMore, ...parts] = await this.#lanes.call(this.#scripts['key-list'], this.#tag, [this.#keys.apiKeys(this.#tag)], texts, tagged)
+      for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
+      more = hasMore
+    }
+    return records
+  }
+
+  /** @returns null where there is no such key, or none any more @throws {Unavailable} */
+  async find (id: string): Promise<KeyRecord | null> {
+    return (await this.lookUp(id))?.record ?? null
+  }
+
+  /** As `find`, with the digests of what opens it. */
+  async lookUp (id: string): Promise<Lookup | null> {
+    if (!isKeyId(id)) return null
+    const [outcome, now, fields] = await this.#lanes.call(this.#scripts['key-find'], this.#tag, [this.#keyOf(id)], [], tagged)
+    return outcome === 'not_found' ? null : { now: now as number, ...parseFields(id, fields) }
+  }
+
+  /**
+   * Gives a key another secret.
+   * @param grace how long the one that it has opens it yet, in milliseconds; 0: no more. One before that ends at once.
+   * @throws {Unavailable}
+   */
+  async rotate (id: string, grace: number, by: string): Promise<RotateReply> {
+    if (!isKeyId(id)) return { outcome: 'not_found' }
+    const key = newSecret(id)
+    const texts = [id, digest(key), String(grace)]
+    const [outcome, fields] = await this.#lanes.call(this.#scripts['key-rotate'], this.#tag, [this.#keyOf(id), this.#log], texts, tagged, author(by))
+    if (outcome !== 'rotated') return { outcome: outcome as 'not_found' }
+    return { outcome, key, record: parseFields(id, fields).record }
+  }
+
+  /** From now on a key opens nothing. @throws {Unavailable} */
+  async revoke (id: string, by: string): Promise<RevokeReply> {
+    if (!isKeyId(id)) return { outcome: 'not_found' }
+    const keys = [this.#keyOf(id), this.#keys.apiKeysOver(this.#tag), this.#log]
+    const texts = [id, randomUUID(), String(keyRetention)]
+    const [outcome, at] = await this.#lanes.call(this.#scripts['key-revoke'], this.#tag, keys, texts, tagged, author(by))
+    return at === undefined ? { outcome: 'not_found' } : { outcome: outcome as 'revoked', at: at as number }
+  }
+
+  /**
+   * What became of keys since somebody last asked, at most 100 changes at once.
+   * @param after the `last` of the answer before; empty at first
+   * @returns `lost` where nobody knows what has changed since: then forget all that you know of keys, and go on from `last`.
+   *   `more` where there may be more.
+   * @throws {Unavailable}
+   */
+  async changes (after: string): Promise<KeyChanges> {
+    const [outcome, now, given] = await this.#lanes.call(this.#scripts['key-changes'], this.#tag, [this.#log], [after], tagged)
+    if (outcome === 'lost') return { now: now as number, lost: true, last: String(given), entries: [], more: false }
+    const entries = given as Array<[id: Buffer, fields: Buffer[]]>
+    return {
+      now: now as number,
+      lost: false,
+      last: String(entries.at(-1)?.[0] ?? after),
+      entries: entries.map(([, fields]) => readFields(fields) as unknown as KeyChange),
+      more: entries.length === changesAtOnce,
+    }
+  }
+
+  /** Where it is told that there are changes. */
+  get channel (): string {
+    return this.#log
+  }
+
+  get #log (): string {
+    return this.#keys.apiKeysLog(this.#tag)
+  }
+
+  #keyOf (id: string): string {
+    return this.#keys.apiKey(this.#tag, id)
+  }
+}
+
+/** Bytes, since a name needn't be ASCII. */
+function author (by: string): Buffer {
+  return Buffer.from(by).subarray(0, longestBy)
+}
+
+/** Names and values, turn about. */
+function readFields (parts: readonly Buffer[]): Record<string, string> {
+  const fields: Record<string, string> = {}
+  for (let at = 0; at < parts.length; at += 2) fields[String(parts[at])] = String(parts[at + 1])
+  return fields
+}
+
+/** What lua/key-create.lua says of a key's fields. */
+function parseFields (id: string, parts: unknown): Omit<Lookup, 'now'> {
+  const fields = readFields(parts as Buffer[])
+  const time = (name: string) => fields[name] === undefined ? null : Number(fields[name])
+  const record: KeyRecord = {
+    id,
+    tenant: fields.tenant as string,
+    agent: fields.agent as string,
+    scopes: (fields.scopes as string).split(',') as Scope[],
+    createdAt: Number(fields.created),
+    endsAt: time('ends'),
+    rotatedAt: time('rotated'),
+    previousEndsAt: time('previous_ends'),
+    revokedAt: time('revoked'),
+    ratePerMinute: time('rate'),
+  }
+  return { record, digest: fields.digest as string, previous: fields.previous ?? null }
+}
