@@ -28,10 +28,10 @@ COPY --from=build /app/dist ./dist
 COPY lua ./lua
 COPY src/web/assets ./src/web/assets
 COPY package.json LICENSE ./
+RUN ln -s /app/dist/cli/main.js /usr/local/bin/handoff
 # All of it stays root's: the service writes no file.
 USER node
 EXPOSE 8080
 # Whether the process answers, not whether Redis does (that is /readyz): starting it anew brings no Redis back.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 8080}/healthz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "dist/main.js"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["handoff", "healthcheck"]
+CMD ["handoff", "serve"]

@@ -2,7 +2,7 @@
 // before start, test and bench. Only what Node itself has is used here: there may be nothing else yet.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -93,8 +93,15 @@ function build (root) {
   rmSync(made, { recursive: true, force: true })
   step(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--outDir', made], { cwd: root })
   writeFileSync(join(made, '.sources'), sources)
+  makeExecutable(root, made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
+}
+
+/** What package.json names as commands: the compiler makes plain files, and npx runs them as they are. */
+function makeExecutable (root, made) {
+  const { bin = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const file of Object.values(bin)) chmodSync(join(made, relative('dist', file)), 0o755)
 }
 
 function step (command, args, options) {

@@ -25,7 +25,7 @@ const meanings: Array<[start: string, meaning: string]> = [
 const untrusted = /CERT|VERIFY_LEAF/
 
 /** Why there is no connection. */
-function whyUnreached (trouble: Error | undefined): string {
+export function whyUnreached (trouble: Error | undefined): string {
   const { message = '', code = '' }: Partial<NodeJS.ErrnoException> = trouble ?? {}
   if (untrusted.test(code)) return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
   return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'

@@ -8,6 +8,7 @@ import { Keys } from './keys.ts'
 import { Lanes } from './lanes.ts'
 import { Leases } from './leases.ts'
 import { OneMaster } from './masters.ts'
+import type { Masters } from './masters.ts'
 import { Notices } from './notices.ts'
 import type { ConnectionLog } from './redis.ts'
 import { parseRedisUrl } from '../redis-url.ts'
@@ -38,6 +39,8 @@ export interface Store {
   sessions: Sessions
   keyRecords: KeyRecords
   sweeper: Sweeper
+  /** The servers themselves, for who looks after them. */
+  masters: Masters
   /** Why Redis can't serve now, or null. */
   whyNotReady (): Promise<string | null>
   close (): Promise<void>
@@ -67,6 +70,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     sessions: new Sessions(lanes, scripts, keys, tags),
     keyRecords: new KeyRecords(lanes, scripts, keys, tags[0] as string),
     sweeper,
+    masters,
     whyNotReady: told(() => whyNotReady({ masters, leases, keys, replica, replicas }), log),
     async close () {
       await sweeper.stop()

@@ -1,7 +1,7 @@
 import type { Source } from './sources.ts'
 
 /** From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. */
-const floors = ['store', 'handoff', 'http', 'web', 'app.ts', 'main.ts']
+const floors = ['store', 'handoff', 'http', 'web', 'app.ts', 'main.ts', 'cli']
 
 /** What anyone may import, and what imports nothing but its like. */
 const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
@@ -33,7 +33,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
 function placeOf (path: string): string | undefined {
   if (leaves(path)) return 'leaf'
   const [top, inside] = path.split('/')
-  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'embedded']
+  const places = inside === undefined ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs'] : ['store', 'handoff', 'http', 'web', 'embedded', 'cli']
   return places.includes(top!) ? top : undefined
 }
 
@@ -44,10 +44,12 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
   // The schemas stand on the two others, and those on nothing.
   if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
-  // A house of its own: it knows nothing of the service, leaves included, and only main brings it up.
-  if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts'
+  // A house of its own: it knows nothing of the service, leaves included, and only main brings it up, and the command finds it.
+  if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
   if (there === 'leaf') return true
   if (here === 'config.ts') return false
+  // Beside the service, and not of it: it speaks to Redis and to its own service from without.
+  if (here === 'cli') return !['http', 'web', 'app.ts'].includes(there)
   if (there === 'config.ts') return here === 'main.ts' || here === 'app.ts' || typeOnly
   return floors.indexOf(there) <= floors.indexOf(here)
 }

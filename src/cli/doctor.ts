@@ -1,0 +1,94 @@
+import { loadConfig } from '../config.ts'
+import type { Config } from '../config.ts'
+import { parseRedisUrl } from '../redis-url.ts'
+import type { RedisAddress } from '../redis-url.ts'
+import { Keys } from '../store/keys.ts'
+import { Unavailable } from '../store/lanes.ts'
+import type { Master } from '../store/masters.ts'
+import { whyUnreached } from '../store/readiness.ts'
+import type { Store } from '../store/store.ts'
+import { checkCluster } from './doctor/cluster.ts'
+import type { Finding, Level } from './doctor/finding.ts'
+import { askRights, checkRights } from './doctor/rights.ts'
+import { askSentinels, checkSentinels } from './doctor/sentinels.ts'
+import { serverChecks } from './doctor/server-checks.ts'
+import { askServer } from './doctor/server.ts'
+import { print, printJson } from './output.ts'
+import { addressOf } from './place.ts'
+import { withStore } from './redis.ts'
+
+/** What was found, and at which server; null where it is of all together. */
+type Placed = Finding & { server: string | null }
+
+/** How long the masters have to be reached, in milliseconds. */
+const patience = 2000
+
+/** Looks at Redis as the service would use it. The exit status is 1 where something may lose handoffs or stops the service. */
+export async function doctor ({ json = false }: { json?: boolean }): Promise<void> {
+  const config = loadConfig()
+  const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
+  const sick = findings.some(({ level }) => level === 'error')
+  if (sick) process.exitCode = 1
+  if (json) printJson({ ok: !sick, findings: findings.map(({ set = null, why = null, ...rest }) => ({ ...rest, set, why })) })
+  else print(describe(findings))
+}
+
+async function examine (store: Store, address: RedisAddress, config: Config): Promise<Placed[]> {
+  const [, sentinels] = await Promise.all([
+    untilReached(store),
+    address.kind === 'sentinel' ? askSentinels(address).then(checkSentinels) : [],
+  ])
+  const masters = [...store.masters.all()]
+  if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) throw new Unavailable('Redis did not answer in time')
+  const looks = await Promise.all(masters.map(master => examineMaster(master, config, address.kind === 'cluster')))
+  // What /readyz would say; the script that it runs writes a key of its own, which goes after ten seconds.
+  const reason = await store.whyNotReady()
+  const ready: Finding = reason === null
+    ? { level: 'ok', name: 'ready', saw: 'the service can serve' }
+    : { level: 'error', name: 'ready', saw: reason, why: '/readyz says so: the service is sent no requests' }
+  return [...[ready, ...sentinels].map(finding => ({ ...finding, server: null })), ...looks.flat()]
+}
+
+/** Until each master that is known is connected. Some may stay away: they are told of then. */
+async function untilReached (store: Store): Promise<void> {
+  for (const deadline = performance.now() + patience; performance.now() < deadline;) {
+    const masters = [...store.masters.all()]
+    if (masters.length > 0 && masters.every(({ calls }) => calls.status === 'ready')) return
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+}
+
+async function examineMaster (master: Master, config: Config, cluster: boolean): Promise<Placed[]> {
+  const redis = master.calls
+  const server = addressOf(redis)
+  if (redis.status !== 'ready') {
+    return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'what lies there is answered 503', server }]
+  }
+  const facts = await askServer(redis)
+  const key = new Keys(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
+  const findings: Finding[] = [
+    ...serverChecks.map(check => check(facts, config)).filter(finding => finding !== null),
+    checkRights(await askRights(redis, key, { replicas: config.replicas, cluster }), config.keyPrefix),
+    ...cluster ? await checkCluster(redis, facts) : [],
+  ]
+  return findings.map(finding => ({ ...finding, server }))
+}
+
+/** For a person: each server's findings below it. */
+function describe (findings: readonly Placed[]): string {
+  const lines: string[] = []
+  let server: string | null = null
+  for (const finding of findings) {
+    if (finding.server !== server) lines.push('', finding.server ?? '')
+    server = finding.server
+    const { level, name, saw, set, why } = finding
+    lines.push(`${level.padEnd(8)} ${name}: ${saw}`)
+    if (set !== undefined) lines.push(`${' '.repeat(9)}set: ${set}`)
+    if (why !== undefined) lines.push(`${' '.repeat(9)}why: ${why}`)
+  }
+  const count = (level: Level) => {
+    const number = findings.filter(finding => finding.level === level).length
+    return `${number} ${level}${number === 1 ? '' : 's'}`
+  }
+  return `${lines.join('\n')}\n\n${count('error')}, ${count('warning')}, ${count('note')}`
+}

@@ -1,0 +1,29 @@
+import type { Redis } from 'ioredis'
+import type { Finding } from './finding.ts'
+import { readInfo } from './server.ts'
+import type { ServerFacts } from './server.ts'
+import { unseen } from './server-checks.ts'
+
+const slotCount = 16384
+
+export async function checkCluster (redis: Redis, server: ServerFacts): Promise<Finding[]> {
+  const info = await redis.cluster('INFO').then(reply => readInfo(String(reply)), (error: Error) => error)
+  const slots = info instanceof Error ? unseen('the Cluster’s slots', info.message) : checkSlots(info)
+  return [slots, ...checkCoverage(server)]
+}
+
+export function checkSlots (info: Readonly<Record<string, string>>): Finding {
+  const name = 'slots'
+  const [assigned, failed] = [Number(info.cluster_slots_assigned), Number(info.cluster_slots_fail)]
+  if (assigned === slotCount && failed === 0 && info.cluster_state === 'ok') return { level: 'ok', name, saw: `all ${slotCount} served by ${info.cluster_size} masters` }
+  const saw = `${slotCount - assigned + failed} of ${slotCount} have no master that answers; the Cluster’s state is ${info.cluster_state}`
+  return { level: 'error', name, saw, set: 'bring their master or its replica back, or CLUSTER ADDSLOTS', why: 'handoffs in them are answered 503' }
+}
+
+function checkCoverage ({ config }: ServerFacts): Finding[] {
+  const name = 'cluster-require-full-coverage'
+  const saw = config?.[name]
+  if (saw === undefined) return []
+  if (saw === 'no') return [{ level: 'ok', name, saw }]
+  return [{ level: 'warning', name, saw, set: 'no', why: 'one dead master stops all handoffs, not just its own' }]
+}

@@ -1,0 +1,73 @@
+import type { Redis } from 'ioredis'
+import type { Host, Sentinels } from '../../redis-url.ts'
+import { connectNode, nodeName } from '../../store/redis.ts'
+import type { Finding } from './finding.ts'
+import { readPairs } from './server.ts'
+import { unseen } from './server-checks.ts'
+
+/** What a Sentinel says of the master, or why it says nothing. */
+export interface SentinelFacts { at: string, silent?: string, master?: Readonly<Record<string, string>>, quorum?: string }
+
+/** Milliseconds. */
+const patience = 1000
+
+export function askSentinels (address: Sentinels): Promise<SentinelFacts[]> {
+  return Promise.all(address.sentinels.map(host => askSentinel(host, address)))
+}
+
+async function askSentinel (host: Host, { name, sentinelUsername: username, sentinelPassword: password, tls }: Sentinels): Promise<SentinelFacts> {
+  const at = nodeName(host)
+  const redis = connectNode(host, { kind: 'cluster', nodes: [], username, password, tls })
+  try {
+    await reached(redis)
+    const master = readPairs(await redis.call('SENTINEL', 'MASTER', name) as string[])
+    const quorum = await redis.call('SENTINEL', 'CKQUORUM', name).then(String, (error: Error) => error.message)
+    return { at, master, quorum }
+  } catch (error) {
+    return { at, silent: (error as Error).message }
+  } finally {
+    redis.disconnect()
+  }
+}
+
+function reached (redis: Redis): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`nothing within ${patience / 1000} s`)), patience)
+    redis.once('ready', () => { clearTimeout(timer); resolve() })
+    redis.once('error', error => { clearTimeout(timer); reject(error) })
+  })
+}
+
+export function checkSentinels (sentinels: readonly SentinelFacts[]): Finding[] {
+  return sentinels.map(checkReached).concat(sentinels.map(checkQuorum).filter(finding => finding !== null), checkDownAfter(sentinels), checkNumber(sentinels))
+}
+
+function checkReached ({ at, silent }: SentinelFacts): Finding {
+  if (silent === undefined) return { level: 'ok', name: 'sentinel', saw: `${at} answers` }
+  // It is there, and says that it doesn't tell us.
+  if (/^(NOPERM|NOAUTH|WRONGPASS)/.test(silent)) return unseen(`what the Sentinel ${at} knows`, silent)
+  return { level: 'warning', name: 'sentinel', saw: `${at}: ${silent}`, set: 'start it, or take it out of REDIS_URL', why: 'it takes a majority of them to replace a dead master' }
+}
+
+function checkQuorum ({ at, quorum }: SentinelFacts): Finding | null {
+  if (quorum === undefined || /^(OK|NOPERM)/.test(quorum)) return null
+  return { level: 'error', name: 'quorum', saw: `${at}: ${quorum}`, set: 'start the Sentinels that are away, or SENTINEL SET … quorum', why: 'nobody would replace a dead master' }
+}
+
+function checkDownAfter (sentinels: readonly SentinelFacts[]): Finding[] {
+  return sentinels.filter(({ master }) => Number(master?.['down-after-milliseconds']) <= 1000).map(({ at, master }) => ({
+    level: 'warning',
+    name: 'down-after-milliseconds',
+    saw: `${master!['down-after-milliseconds']} at ${at}`,
+    set: 'above 1000',
+    why: 'at most once a second a Sentinel tries a master again that refused it; below that it takes a new master for dead at once',
+  }))
+}
+
+function checkNumber (sentinels: readonly SentinelFacts[]): Finding[] {
+  const known = sentinels.find(({ master }) => master !== undefined)?.master
+  if (known === undefined) return []
+  const number = Number(known['num-other-sentinels']) + 1
+  if (number >= 3) return [{ level: 'ok', name: 'sentinels', saw: `${number}, quorum ${known.quorum}` }]
+  return [{ level: 'warning', name: 'sentinels', saw: `${number}, quorum ${known.quorum}`, set: 'three at least, on machines of their own', why: 'a majority of fewer is gone with one of them' }]
+}

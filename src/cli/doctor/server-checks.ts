@@ -1,0 +1,134 @@
+import { span } from '../output.ts'
+import type { Finding, Setup } from './finding.ts'
+import { settings } from './server.ts'
+import type { ServerFacts } from './server.ts'
+
+/** Each looks at one thing that a server says; null where that can't be seen or doesn't matter here. README.md, "Redis", says what to set. */
+export const serverChecks: ReadonlyArray<(server: ServerFacts, setup: Setup) => Finding | null> = [
+  version, policy, memory, persistence, lastWrite, replicas, minReplicas, backlog, listpack, latency, clock, unseenInfo, unseenSettings,
+]
+
+const megabyte = 1024 * 1024
+
+function version ({ info }: ServerFacts): Finding | null {
+  if (info === null) return null
+  const valkey = info.valkey_version
+  const saw = valkey === undefined ? `Redis ${info.redis_version}` : `Valkey ${valkey}`
+  if (Number(info.redis_version?.split('.')[0]) >= 7) return { level: 'ok', name: 'version', saw }
+  return { level: 'error', name: 'version', saw, set: 'Redis 7.0 or later, or Valkey', why: 'the service’s scripts need it' }
+}
+
+function policy ({ info }: ServerFacts): Finding | null {
+  const saw = info?.maxmemory_policy
+  if (saw === undefined) return null
+  if (saw === 'noeviction') return { level: 'ok', name: 'maxmemory-policy', saw }
+  return { level: 'error', name: 'maxmemory-policy', saw, set: 'noeviction', why: 'anything else may drop handoffs that were acknowledged' }
+}
+
+function memory ({ info }: ServerFacts): Finding | null {
+  if (info?.used_memory === undefined) return null
+  const [used, limit, machine] = [info.used_memory, info.maxmemory, info.total_system_memory].map(Number) as [number, number, number]
+  const name = 'maxmemory'
+  if (limit === 0) {
+    const saw = `no limit; ${megabytes(used)} used of the machine’s ${megabytes(machine)}`
+    return used > 0.8 * machine
+      ? { level: 'warning', name, saw, set: 'a limit below what the machine has, or more memory', why: 'a machine that runs out of memory ends Redis' }
+      : { level: 'ok', name, saw }
+  }
+  const saw = `${megabytes(used)} used of ${megabytes(limit)}`
+  if (used >= limit) return { level: 'error', name, saw, set: 'a higher limit', why: 'nothing can be passed; what was passed is caught and done all the same' }
+  if (used > 0.9 * limit) return { level: 'warning', name, saw, set: 'a higher limit', why: 'when it is full nothing can be passed any more' }
+  return { level: 'ok', name, saw }
+}
+
+function persistence ({ info, config }: ServerFacts): Finding | null {
+  if (info?.aof_enabled === undefined) return null
+  const name = 'persistence'
+  if (info.aof_enabled === '0') {
+    const saw = config === null ? 'no append-only file' : config.save ? `snapshots alone (save ${config.save})` : 'none'
+    const lost = config?.save ? 'a crash of Redis loses all since the last snapshot' : 'a crash or restart of Redis loses everything'
+    return { level: 'error', name, saw, set: 'appendonly yes', why: lost }
+  }
+  const fsync = config?.appendfsync
+  if (fsync === undefined) return { level: 'ok', name, saw: 'append-only file' }
+  const saw = `append-only file, appendfsync ${fsync}`
+  if (fsync !== 'no') return { level: 'ok', name, saw }
+  return { level: 'warning', name, saw, set: 'appendfsync everysec, or always', why: 'a power cut loses what the system had not written yet: some 30 s' }
+}
+
+function lastWrite ({ info }: ServerFacts): Finding | null {
+  const failed = [['aof_last_write_status', 'the append-only file'], ['aof_last_bgrewrite_status', 'the append-only file’s rewrite'],
+    ['rdb_last_bgsave_status', 'the snapshot']].filter(([field]) => info?.[field!] === 'err').map(([, what]) => what)
+  if (failed.length === 0) return null
+  return { level: 'error', name: 'disk', saw: `the last write of ${failed.join(', ')} failed`, set: 'room and rights on its disk; its log says what is missing', why: 'Redis takes no writes, or keeps none' }
+}
+
+function replicas ({ info }: ServerFacts, setup: Setup): Finding | null {
+  if (info === null) return null
+  const online = onlineReplicas(info)
+  const saw = `${online} online`
+  if (online >= setup.replicas) return { level: 'ok', name: 'replicas', saw }
+  return { level: 'error', name: 'replicas', saw, set: `${setup.replicas} of them, or a lower DURABILITY`, why: 'requests are answered 503 until that many have what was asked' }
+}
+
+function onlineReplicas (info: Readonly<Record<string, string>>): number {
+  return Object.entries(info).filter(([field, value]) => /^slave\d+$/.test(field) && value.includes('state=online')).length
+}
+
+function minReplicas ({ info, config }: ServerFacts): Finding | null {
+  if (info === null || config?.['min-replicas-to-write'] === undefined) return null
+  const [online, needed, name] = [onlineReplicas(info), Number(config['min-replicas-to-write']), 'min-replicas-to-write']
+  if (online === 0 && needed === 0) return null
+  if (needed > online) return { level: 'error', name, saw: `${needed}, and ${online} online`, set: 'more replicas, or a lower number', why: 'Redis takes no writes' }
+  if (needed > 0) return { level: 'ok', name, saw: String(needed) }
+  return { level: 'warning', name, saw: '0', set: '1, and min-replicas-max-lag 10', why: 'a master that lost its replicas goes on taking what a failover drops' }
+}
+
+function backlog ({ info }: ServerFacts): Finding | null {
+  if (info === null || onlineReplicas(info) === 0) return null
+  const size = Number(info.repl_backlog_size)
+  const saw = megabytes(size)
+  if (size >= 64 * megabyte) return { level: 'ok', name: 'repl-backlog-size', saw }
+  return { level: 'note', name: 'repl-backlog-size', saw, set: '64mb', why: 'a replica that was away for a moment catches up without a full copy' }
+}
+
+function listpack ({ config }: ServerFacts): Finding | null {
+  const value = config?.['hash-max-listpack-value']
+  const entries = config?.['hash-max-listpack-entries']
+  if (value === undefined || entries === undefined) return null
+  // A handoff has four fields at the most.
+  if (Number(entries) < 4) return { level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory for each handoff' }
+  if (Number(value) >= 2048) return { level: 'ok', name: 'hash-max-listpack-value', saw: value }
+  return { level: 'note', name: 'hash-max-listpack-value', saw: value, set: '2048', why: 'less memory: a pending handoff of 1 KB took 480 bytes beyond it with 2048, and 722 with 64' }
+}
+
+function latency ({ roundTrips }: ServerFacts): Finding | null {
+  if (roundTrips.length === 0) return null
+  const median = roundTrips.toSorted((a, b) => a - b)[roundTrips.length >> 1]!
+  const saw = `${median.toFixed(1)} ms a round trip`
+  if (median < 5) return { level: 'ok', name: 'latency', saw }
+  return { level: 'warning', name: 'latency', saw, set: 'the service nearer to Redis', why: 'each request waits for one at least' }
+}
+
+function clock ({ skew }: ServerFacts): Finding | null {
+  if (skew === null) return null
+  const saw = Math.abs(skew) < 10 ? 'as this machine’s' : `${span(skew)} ${skew > 0 ? 'ahead of' : 'behind'} this machine’s`
+  if (Math.abs(skew) < 1000) return { level: 'ok', name: 'clock', saw }
+  return { level: 'warning', name: 'clock', saw, set: 'NTP on both', why: 'deadlines go by Redis’s clock, and after a failover by another machine’s' }
+}
+
+function unseenInfo ({ refusals }: ServerFacts): Finding | null {
+  return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
+}
+
+function unseenSettings ({ refusals }: ServerFacts): Finding | null {
+  return refusals.config === undefined ? null : unseen(settings.slice(0, -1).join(', '), refusals.config)
+}
+
+export function unseen (what: string, refusal: string): Finding {
+  return { level: 'note', name: 'unseen', saw: `cannot see ${what}: ${refusal}` }
+}
+
+function megabytes (bytes: number): string {
+  return bytes < 10 * megabyte ? `${(bytes / megabyte).toFixed(1)} MB` : `${Math.round(bytes / megabyte)} MB`
+}

@@ -1,0 +1,106 @@
+import { approvalText, iso } from '../handoff/answers.ts'
+import { deadlineOf, statusAt } from '../handoff/handoff.ts'
+import { spliceAnswer } from '../handoff/payload.ts'
+import type { InspectReply } from '../store/approvals.ts'
+import { harmless, span, when } from './output.ts'
+import type { Whereabouts } from './place.ts'
+
+/** A handoff as Redis has it. */
+export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null }
+
+/** What there is to say of a handoff, for programs and for people. */
+export interface Report {
+  found: Found
+  place: (Whereabouts & { keptUntil: number | null }) | null
+  /** With what was passed, and with the result. */
+  withPayload: boolean
+  /** One JSON object; what was passed and the result as they came. */
+  json: Buffer
+}
+
+export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
+  const head = `${JSON.stringify(members(found, place)).slice(0, -1)},"approval":${approvalText(found.record.approval, found.decision)}`
+  const content = withPayload
+    ? Buffer.concat([Buffer.from(`${head},"payload":`), braced(found.payload), Buffer.from(',"result":'), found.result ?? none, Buffer.from('}')])
+    : Buffer.from(`${head}}`)
+  return { found, place, withPayload, json: content }
+}
+
+const none = Buffer.from('null')
+
+/** What is kept is the inside of a JSON object. */
+function braced (payload: Buffer | null): Buffer {
+  return payload === null ? none : spliceAnswer('{', payload, '}')
+}
+
+function members ({ id, tenant, now, record, payload, result }: Found, place: Report['place']): object {
+  const { caught, completedAt } = record
+  const deadline = deadlineOf(record)
+  return {
+    handoff_id: id,
+    tenant,
+    status: statusAt(record, now),
+    require_human: record.approval !== 'none',
+    created_at: iso(record.createdAt),
+    passed_by: record.passedBy,
+    expires_at: iso(record.expiresAt),
+    caught_at: caught && iso(caught.at),
+    caught_by: caught && caught.by,
+    work_deadline: caught && iso(caught.deadline),
+    completed_at: completedAt === null ? null : iso(completedAt),
+    deadline_in_ms: Number.isFinite(deadline) ? deadline - now : null,
+    now: iso(now),
+    ...place && {
+      partition: place.partition,
+      slot: place.slot,
+      key: place.key,
+      master: place.master,
+      kept_until: place.keptUntil === null ? null : iso(place.keptUntil),
+      payload_bytes: payload && payload.length,
+      result_bytes: result && result.length,
+    },
+  }
+}
+
+/** The same for a person to read. */
+export function describe ({ found, place, withPayload }: Report): string {
+  const { id, tenant, now, record, payload, result } = found
+  const { caught, completedAt } = record
+  const status = statusAt(record, now)
+  const lines: Array<[name: string, value: string]> = [
+    ['handoff', id],
+    ['status', status],
+    ['tenant', tenant],
+    ['passed', `${when(record.createdAt, now)} by ${record.passedBy}`],
+    ['expires', caught === null ? due(record.expiresAt, status === 'pending' || status === 'expired', now) : `${iso(record.expiresAt)}, for its catch`],
+  ]
+  if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])
+  if (caught !== null) {
+    lines.push(['caught', `${when(caught.at, now)} by ${caught.by}`])
+    lines.push(['work due', due(caught.deadline, completedAt === null, now)])
+  }
+  if (completedAt !== null) lines.push(['done', when(completedAt, now)])
+  if (place !== null) {
+    lines.push(
+      ['partition', `${place.partition}, slot ${place.slot}`],
+      ['key', place.key],
+      ['master', place.master ?? 'not known'],
+      ['kept until', place.keptUntil === null ? 'not to be seen' : when(place.keptUntil, now)],
+      ['payload', payload === null ? 'freed' : `${payload.length} bytes`],
+      ['result', result === null ? 'none' : `${result.length} bytes`]
+    )
+  }
+  const texts = withPayload ? [payload && `{${payload}}`, result && `${result}`].filter(text => text !== null).map(text => `\n\n${harmless(text)}`) : []
+  return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
+}
+
+/** A deadline, and how far off it is while it counts. */
+function due (time: number, counts: boolean, now: number): string {
+  return counts ? time > now ? `${iso(time)} (in ${span(time - now)})` : `${iso(time)} (${span(now - time)} ago)` : iso(time)
+}
+
+function approvalWords ({ record, decision, now }: Found): string {
+  if (decision === null) return record.approval
+  const note = decision.note === 'null' ? '' : `: ${harmless(decision.note)}`
+  return `${record.approval} ${when(decision.at, now)} by ${decision.by}${note}`
+}

@@ -1,0 +1,121 @@
+import { hostname, userInfo } from 'node:os'
+import { loadConfig } from '../config.ts'
+import { iso } from '../handoff/answers.ts'
+import type { Scope } from '../handoff/handoff.ts'
+import type { KeyRecord } from '../store/key-records.ts'
+import type { Store } from '../store/store.ts'
+import { Failure } from './failure.ts'
+import { print, printJson, table, when } from './output.ts'
+import { withStore } from './redis.ts'
+
+export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, rateLimit?: number, json?: boolean }
+
+/** Makes a key and shows its secret, this once. */
+export async function createKey ({ tenant, name, scopes, expiresIn, rateLimit, json = false }: CreateOptions): Promise<void> {
+  const made = await withKeys(keys => keys.create({
+    tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, by: whoAsks()
+  }))
+  if (json) return printJson({ id: made.id, key: made.key, ...members(made.record) })
+  const { endsAt, createdAt } = made.record
+  print(`key      ${made.key}\n` +
+    `id       ${made.id}\n` +
+    `for      ${name} of tenant ${tenant}: ${scopes.join(', ')}\n` +
+    `ends     ${endsAt === null ? 'never' : when(endsAt, createdAt)}\n` +
+    'The key is shown this once: keep it where its agent finds it. Its id is for rotate and revoke.')
+}
+
+export async function listKeys ({ json = false }: { json?: boolean }): Promise<void> {
+  const { records, now } = await withRecords(async store => ({ records: await store.keyRecords.list(), now: await redisClock(store) }))
+  if (json) return printJson(records.map(record => ({ id: record.id, ...members(record), state: stateOf(record, now) })))
+  if (records.length === 0) return print('there are no keys in Redis')
+  const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(), iso(record.createdAt),
+    record.endsAt === null ? 'never' : iso(record.endsAt), stateWords(record, now)])
+  print(table([['id', 'tenant', 'name', 'scopes', 'created', 'ends', 'state'], ...rows]))
+}
+
+/** Gives a key another secret, and shows it, this once. @param grace how long the one before still opens it, in milliseconds */
+export async function rotateKey (id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }): Promise<void> {
+  const reply = await withKeys(keys => keys.rotate(id, grace, whoAsks()))
+  if (reply.outcome === 'not_found') throw unknownKey()
+  if (reply.outcome !== 'rotated') throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has ended'}: create another`)
+  if (json) return printJson({ id, key: reply.key, ...members(reply.record) })
+  const { rotatedAt, previousEndsAt } = reply.record
+  print(`key      ${reply.key}\n` +
+    `id       ${id}\n` +
+    `before   the former secret ${grace === 0 ? 'opens nothing any more' : `opens it until ${when(previousEndsAt!, rotatedAt!)}`}\n` +
+    'The key is shown this once: keep it where its agent finds it.')
+}
+
+/** Ends a key, for good. One that was revoked before is as it should be: that is no error. */
+export async function revokeKey (id: string, { json = false }: { json?: boolean }): Promise<void> {
+  const reply = await withKeys(keys => keys.revoke(id, whoAsks()))
+  if (reply.outcome === 'not_found') throw unknownKey()
+  const revokedAt = iso(reply.at)
+  if (json) return printJson({ id, revoked_at: revokedAt, already_revoked: reply.outcome === 'already_revoked' })
+  print(reply.outcome === 'revoked' ? `revoked: within 2 s ${id} opens nothing any more` : `${id} is revoked since ${revokedAt}; nothing changed`)
+}
+
+function withRecords<T> (use: (store: Store) => Promise<T>): Promise<T> {
+  const config = loadConfig()
+  return withStore(config, config.replicas, use)
+}
+
+function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T> {
+  return withRecords(store => use(store.keyRecords))
+}
+
+/** What was typed isn't repeated: somebody may have taken a secret for an id. */
+function unknownKey (): Failure {
+  return new Failure('no key has this id: handoff keys list shows those there are')
+}
+
+/** For the log of what became of keys. */
+function whoAsks (): string {
+  return `${userName()}@${hostname()}`
+}
+
+/** In a container there may be a number and no name for it. */
+function userName (): string {
+  try {
+    return userInfo().username
+  } catch {
+    return String(process.getuid?.() ?? 'unknown')
+  }
+}
+
+/** What a key's state is to be held against; ends and grace are by Redis's clock. Milliseconds. */
+async function redisClock (store: Store): Promise<number> {
+  const [master] = store.masters.all()
+  const [seconds = 0] = await master?.calls.time() ?? []
+  return Number(seconds) * 1000
+}
+
+type KeyState = 'live' | 'in grace' | 'ended' | 'revoked'
+
+/** `in grace`: two secrets open it. */
+function stateOf ({ revokedAt, endsAt, previousEndsAt }: KeyRecord, now: number): KeyState {
+  if (revokedAt !== null) return 'revoked'
+  if (endsAt !== null && now >= endsAt) return 'ended'
+  return previousEndsAt !== null && now < previousEndsAt ? 'in grace' : 'live'
+}
+
+function stateWords (record: KeyRecord, now: number): string {
+  const state = stateOf(record, now)
+  if (state === 'in grace') return `in grace until ${iso(record.previousEndsAt!)}`
+  return state === 'revoked' ? `revoked ${iso(record.revokedAt!)}` : state
+}
+
+function members ({ tenant, agent, scopes, createdAt, endsAt, rotatedAt, previousEndsAt, revokedAt, ratePerMinute }: KeyRecord): object {
+  const time = (at: number | null) => at === null ? null : iso(at)
+  return {
+    tenant,
+    name: agent,
+    scopes,
+    created_at: iso(createdAt),
+    expires_at: time(endsAt),
+    rotated_at: time(rotatedAt),
+    previous_expires_at: time(previousEndsAt),
+    revoked_at: time(revokedAt),
+    rate_per_minute: ratePerMinute,
+  }
+}

@@ -1,0 +1,59 @@
+import { loadConfig } from '../config.ts'
+import type { Config } from '../config.ts'
+import { isId, tagOf } from '../handoff/id.ts'
+import type { Store } from '../store/store.ts'
+import { Failure } from './failure.ts'
+import { describe, reportOf } from './handoff-report.ts'
+import type { Found } from './handoff-report.ts'
+import { print } from './output.ts'
+import { whereabouts } from './place.ts'
+import { withStore } from './redis.ts'
+
+export interface LookOptions {
+  tenant?: string | undefined
+  json?: boolean
+  /** With what was passed, and with the result. */
+  payload?: boolean
+}
+
+/** Says how a handoff stands; with `inspect` also where it lies. Nothing changes, and no key is needed: who has Redis's password is its operator. */
+export async function look (id: string, kind: 'status' | 'inspect', { tenant, json = false, payload = false }: LookOptions): Promise<void> {
+  if (!isId(id)) throw new Failure('that is no handoff’s id: it has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
+  const config = loadConfig()
+  // Of the master alone: who looks for what is wrong is to see something while replicas are away.
+  const report = await withStore(config, 0, async store => {
+    const found = await find(store, config, id, tenant)
+    if (kind === 'status') return reportOf(found, null, false)
+    const where = whereabouts(store.masters, config.keyPrefix, found.tenant, id)
+    // Only where Redis lets us: the handoff itself doesn't say it.
+    const keptUntil = await store.masters.of(tagOf(id))?.calls.pexpiretime(where.key).then(Number, () => null) ?? null
+    return reportOf(found, { ...where, keptUntil }, payload)
+  })
+  print(json ? report.json : describe(report))
+}
+
+/**
+ * An id says its partition, not its tenant, and the tenant is part of the key; so it is looked for in each that is known, all in
+ * the one partition and in one go. To scan for it would keep a Redis with millions of keys busy for seconds.
+ * @throws {Failure} it isn't there
+ */
+async function find (store: Store, config: Config, id: string, tenant: string | undefined): Promise<Found> {
+  const near = tenant === undefined ? ['default', ...config.apiKeys.map(({ caller }) => caller.tenant)] : [tenant]
+  const found = await findIn(near, store, id) ?? (tenant === undefined ? await findIn(await tenantsOfKeys(store), store, id) : undefined)
+  if (found === undefined) throw new Failure('no such handoff: it never was, is gone, or is of a tenant that is not known here (--tenant)')
+  return found
+}
+
+async function findIn (tenants: readonly string[], store: Store, id: string): Promise<Found | undefined> {
+  const looks = await Promise.all([...new Set(tenants)].map(async tenant => {
+    const place = { tenant, id, tag: tagOf(id) }
+    const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
+    if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
+    return { id, tenant, ...inspection, result: status.result }
+  }))
+  return looks.find(look => look !== undefined)
+}
+
+async function tenantsOfKeys (store: Store): Promise<string[]> {
+  return (await store.keyRecords.list()).map(({ tenant }) => tenant)
+}

@@ -1,0 +1,28 @@
+import slotOf from 'cluster-key-slot'
+import type { Redis } from 'ioredis'
+import { tagOf } from '../handoff/id.ts'
+import { Keys, memberOf } from '../store/keys.ts'
+import type { Masters } from '../store/masters.ts'
+
+/** Where a handoff lies. */
+export interface Whereabouts { partition: string, key: string, slot: number, master: string | null }
+
+/** @param masters that have been asked about it: those of a Cluster are known then */
+export function whereabouts (masters: Masters, prefix: string, tenant: string, id: string): Whereabouts {
+  const partition = tagOf(id)
+  const master = masters.of(partition)
+  return {
+    partition,
+    key: new Keys(prefix).handoff(partition, memberOf(tenant, id)),
+    slot: slotOf(partition),
+    master: master === undefined ? null : addressOf(master.calls),
+  }
+}
+
+/** The server at the other end: a socket's path, or its host and port; of Sentinels' the master that they told of. */
+export function addressOf (redis: Redis): string {
+  const { path, host, port, sentinels } = redis.options
+  if (path) return path
+  const { remoteAddress, remotePort } = redis.stream ?? {}
+  return sentinels ? `${remoteAddress}:${remotePort}` : `${host}:${port}`
+}

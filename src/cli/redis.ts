@@ -1,0 +1,38 @@
+import type { Config } from '../config.ts'
+import { findRunning } from '../embedded/running.ts'
+import { tags } from '../handoff/id.ts'
+import { Unavailable } from '../store/lanes.ts'
+import { openStore } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
+import { Failure } from './failure.ts'
+
+/** What goes wrong is told once, at the end, in one line. */
+const silent = { info () {}, warn () {}, error () {} }
+
+/**
+ * Opens the store that the service of these settings has, for `use` alone.
+ * @param replicas how many have what is acknowledged: the service's number, or 0 for one who only looks, also while replicas are away
+ * @throws {Failure} Redis can't serve: why
+ */
+export async function withStore<T> (config: Config, replicas: number, use: (store: Store, url: string) => Promise<T>): Promise<T> {
+  const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
+  const url = config.redisUrl ?? embedded!.socket
+  const { keyPrefix, workTtl, retention } = config
+  const store = openStore({ url, keyPrefix, tags, workTtl, retention, replicas, log: silent })
+  try {
+    return await use(store, url)
+  } catch (error) {
+    throw error instanceof Unavailable ? new Failure(await reasonOf(store, error)) : error
+  } finally {
+    await store.close()
+    await embedded?.close()
+  }
+}
+
+/** What it means, and behind that what Redis or the network said. */
+export async function reasonOf (store: Store, { message }: Unavailable): Promise<string> {
+  const reason = await store.whyNotReady()
+  const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ?? store.masters.trouble
+  const said = trouble?.message || trouble?.code || message
+  return reason === null ? said : `${reason} (${said})`
+}

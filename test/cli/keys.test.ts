@@ -1,0 +1,107 @@
+import { hostname } from 'node:os'
+import t from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { handoff, parsed } from '../helpers/command.ts'
+import { testStore } from '../helpers/redis.ts'
+
+// Over TCP: a socket's path is no REDIS_URL.
+const { url } = await startRedisServer(t)
+
+t.test('a key is made, listed, given another secret and revoked', async t => {
+  const { store, prefix, redis } = await testStore(t, { url })
+  const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
+  const run = (...args: string[]) => handoff(['keys', ...args], { env })
+
+  t.match(await run('list'), { code: 0, stdout: 'there are no keys in Redis\n', stderr: '' })
+  t.strictSame(parsed(await run('list', '--json')), [])
+
+  const made = await run('create', '--tenant', 'acme', '--name', 'reader-1', '--scopes', 'catch,status,catch', '--expires-in', '90d', '--rate-limit', '600')
+  t.match(made, { code: 0, stderr: '' })
+  t.ok(made.took < 5000, `ended after ${Math.round(made.took)} ms`)
+  const [, key, id] = /^key +(\S+)\nid +(\S+)\n/.exec(made.stdout) ?? []
+  t.match(made.stdout, /shown this once/)
+  const record = (await store.keyRecords.find(id!))!
+  t.match(record, { tenant: 'acme', agent: 'reader-1', scopes: ['catch', 'status'], ratePerMinute: 600 })
+  t.equal(record.endsAt! - record.createdAt, 90 * 86400_000)
+
+  const other = parsed(await run('create', '--name', 'w', '--scopes', 'pass', '--json'))
+  t.match(other, { id: /^\S+$/, key: /^\S{20,}$/, tenant: 'default', name: 'w', scopes: ['pass'], expires_at: null })
+  t.not(other.key, key)
+
+  const rotated = parsed(await run('rotate', id!, '--grace', '48h', '--json'))
+  t.match(rotated, { id, key: /^\S{20,}$/, name: 'reader-1', expires_at: new Date(record.endsAt!).toISOString() })
+  t.not(rotated.key, key)
+  t.equal(Date.parse(String(rotated.previous_expires_at)) - Date.parse(String(rotated.rotated_at)), 48 * 3600_000)
+  const again = await run('rotate', id!)
+  t.match(again, { code: 0, stdout: /opens nothing any more/ }, 'without a grace')
+
+  await run('rotate', id!, '--grace', '60s')
+  const revoked = await run('revoke', String(other.id))
+  t.match(revoked, { code: 0, stdout: `revoked: within 2 s ${other.id} opens nothing any more\n`, stderr: '' })
+  const at = new Date((await store.keyRecords.find(String(other.id)))!.revokedAt!).toISOString()
+  t.match(await run('revoke', String(other.id)), { code: 0, stdout: `${other.id} is revoked since ${at}; nothing changed\n` }, 'twice')
+  t.strictSame(parsed(await run('revoke', String(other.id), '--json')), { id: other.id, revoked_at: at, already_revoked: true })
+  t.match(await run('rotate', String(other.id)), { code: 1, stdout: '', stderr: 'this key was revoked: create another\n' })
+
+  t.match(parsed<object[]>(await run('list', '--json')), [{ id, state: 'in grace' }, { id: other.id, state: 'revoked', revoked_at: at }])
+  const { stdout } = await run('list')
+  t.match(stdout, /^id +tenant +name +scopes +created +ends +state\n/)
+  t.match(stdout, new RegExp(`^${id} +acme +reader-1 +catch,status +\\S+Z +\\S+Z +in grace until \\S+Z$`, 'm'))
+  t.match(stdout, new RegExp(`^${other.id} +default +w +pass +\\S+Z +never +revoked ${at}$`, 'm'))
+
+  const records = await Promise.all((await redis.keys(`${prefix}:*:k:*`)).map(key => redis.hgetall(key)))
+  const kept = JSON.stringify([records, await redis.xrange(store.keyRecords.channel, '-', '+')])
+  t.ok(kept.includes('reader-1') && kept.includes(id!))
+  for (const secret of [key, other.key, rotated.key]) t.notOk(kept.includes(String(secret)), 'no secret is in Redis')
+  for (const secret of [key, other.key, rotated.key]) t.notOk(stdout.includes(String(secret)), 'nor in the list')
+})
+
+t.test('a key that ends, and who did what', async t => {
+  const { store, prefix, redis } = await testStore(t, { url })
+  const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
+  const { id } = await store.keyRecords.create({ tenant: 'default', agent: 'a', scopes: ['pass'], expiresIn: 1, ratePerMinute: null, by: 'test' })
+  t.match(parsed<object[]>(await handoff(['keys', 'list', '--json'], { env })), [{ id, state: 'ended' }])
+  t.match(await handoff(['keys', 'rotate', id], { env }), { code: 1, stdout: '', stderr: 'this key has ended: create another\n' })
+  await handoff(['keys', 'revoke', id], { env })
+  const log = JSON.stringify(await redis.xrange(store.keyRecords.channel, '-', '+'))
+  t.match(log, new RegExp(`"revoked","id","${id}".*"by","[^"@]+@${hostname()}"`))
+})
+
+t.test('what is asked for wrongly is told in one line', async t => {
+  const { prefix, redis } = await testStore(t, { url })
+  const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
+  const long = 'x'.repeat(10_000)
+  // What each option takes is test/cli/values' matter; here it is how it is told.
+  const wrong: Array<[args: string[], says: RegExp]> = [
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in', '0'], /^--expires-in takes .*60s, 15m, 48h or 90d/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in=-1d'], /^--expires-in takes/],
+    [['keys', 'rotate', 'x', '--grace', '1y2'], /^--grace takes .*60s/],
+    [['keys', 'create', '--name', 'a', `--scopes=${long}`], /^--scopes takes .*pass, catch, status, approve/],
+    [['keys', 'create', `--name=${long}`, '--scopes', 'pass'], /^--name takes 1 to 64 of/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--tenant', 'a b'], /^--tenant takes 1 to 64 of/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--rate-limit', '0'], /^--rate-limit takes/],
+    [['keys', 'create', '--name', 'a'], /--scopes.* not specified/],
+    [['keys', 'rotate'], /missing required argument 'id'/],
+    [['keys', 'lsit'], /unknown command/],
+    [[long], /unknown command/],
+    [['keys', 'list', `--${long}`], /unknown option/],
+  ]
+  for (const [args, says] of wrong) {
+    const { code, stdout, stderr } = await handoff(args, { env })
+    const what = args.join(' ').slice(0, 60)
+    t.match({ code, stdout }, { code: 2, stdout: '' }, what)
+    t.match(stderr, says)
+    t.match(stderr, /^[^\n]{10,400}\n$/, 'one line')
+  }
+  const unknown = /^no key has this id: handoff keys list shows those there are\n$/
+  for (const args of [['revoke', 'AAAAAAAAAAAA'], ['revoke', long], ['rotate', 'AAAAAAAAAAAA', '--grace', '1h']]) {
+    t.match(await handoff(['keys', ...args], { env }), { code: 1, stdout: '', stderr: unknown })
+  }
+  t.strictSame(await redis.keys(`${prefix}:*`), [], 'nothing was made')
+})
+
+t.test('help is there for the asking', async t => {
+  t.match(await handoff(['--help']), { code: 0, stdout: /serve[^]*keys[^]*status[^]*inspect[^]*doctor[^]*healthcheck/, stderr: '' })
+  t.match(await handoff(['keys', 'create', '--help']), { code: 0, stdout: /--expires-in <duration>.*60s, 15m, 48h, 90d/, stderr: '' })
+  t.match(await handoff([]), { code: 2, stdout: '', stderr: /^Usage: handoff/ })
+})

@@ -1,0 +1,57 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { Misuse, oneLine } from '../../src/cli/failure.ts'
+import { harmless, span, table } from '../../src/cli/output.ts'
+import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/values.ts'
+
+const long = 'x'.repeat(10_000)
+
+/** Refused, by what the option takes, and without what was typed. */
+function refused (t: Test, parse: (option: string, text: string) => unknown, texts: readonly string[], says: RegExp): void {
+  for (const text of texts) {
+    try {
+      parse('--option', text)
+      t.fail(`${text.slice(0, 40)} was taken`)
+    } catch (error) {
+      t.ok(error instanceof Misuse, text.slice(0, 40))
+      t.match((error as Error).message, says)
+      t.ok((error as Error).message.length < 200)
+    }
+  }
+}
+
+t.test('durations', async t => {
+  for (const [text, milliseconds] of [['1s', 1000], ['60s', 60_000], ['15m', 900_000], ['48h', 172_800_000], ['90d', 7_776_000_000], ['3650d', 315_360_000_000]] as const) {
+    t.equal(parseDuration('--option', text), milliseconds, text)
+  }
+  refused(t, parseDuration, ['', '0', '0s', '00d', '01d', '-1d', '+1d', '5', 's', '1y2', '1y', '1w', '1.5h', '1e3s', '0x1s', ' 1h', '1h ', '1h\n', '48H', '1d1h', '3651d',
+    '9999999999s', '999999999d', '٣d', long], /^--option takes .*60s, 15m, 48h or 90d/)
+})
+
+t.test('scopes', async t => {
+  t.strictSame(parseScopes('--option', 'pass'), ['pass'])
+  t.strictSame(parseScopes('--option', 'status,catch,pass,approve,catch'), ['status', 'catch', 'pass', 'approve'])
+  refused(t, parseScopes, ['', ' ', 'read', 'pass,', ',pass', 'pass,,catch', 'pass, catch', 'pass catch', 'PASS', 'constructor', 'toString', long],
+    /^--option takes one or more of pass, catch, status, approve/)
+})
+
+t.test('names', async t => {
+  for (const text of ['a', 'a.b-c_D9', 'x'.repeat(64)]) t.equal(parseName('--option', text), text)
+  refused(t, parseName, ['', ' ', 'a b', 'a:b', 'a/b', 'a,b', 'ä', 'a\n', '\u001b[2J', '{a}', 'x'.repeat(65), long], /^--option takes 1 to 64 of A-Z a-z 0-9/)
+})
+
+t.test('requests a minute', async t => {
+  t.equal(parseRate('--option', '600'), 600)
+  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /^--option takes how many requests a minute/)
+})
+
+t.test('what is printed', async t => {
+  for (const [milliseconds, text] of [[0, '0 ms'], [999, '999 ms'], [1000, '1 s'], [61_000, '1 min 1 s'], [3600_000, '1 h'], [3601_000, '1 h'],
+    [90 * 86400_000 + 3600_000, '90 d 1 h'], [-5000, '5 s']] as const) t.equal(span(milliseconds), text)
+  t.equal(table([['a', 'long'], ['wide', 'b']]), 'a     long\nwide  b')
+  t.equal(oneLine(' a\n  b\t'), 'a b')
+  t.ok(oneLine(long).length < 400)
+  const steering = '"\u009b2J \u202e \u2028 é \u{1f600}"'
+  t.equal(harmless(steering), '"\\u009b2J \\u202e \\u2028 é \u{1f600}"')
+  t.equal(JSON.parse(harmless(steering)), JSON.parse(steering), 'the same JSON')
+})

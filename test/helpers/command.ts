@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { projectRoot } from './service.ts'
+
+/** How a run of the command ended. */
+export interface Ended {
+  code: number
+  stdout: string
+  stderr: string
+  /** Milliseconds. */
+  took: number
+}
+
+export interface CommandOptions {
+  /** Its whole environment but for PATH. */
+  env?: Record<string, string>
+  cwd?: string
+}
+
+/** Runs the built `handoff` as an operator does, to its end. One that doesn't end within 20 s is killed, and told by its code -1. */
+export function handoff (args: readonly string[], { env = {}, cwd }: CommandOptions = {}): Promise<Ended> {
+  const began = performance.now()
+  const { PATH } = process.env
+  return new Promise(resolve => {
+    const child = execFile(join(projectRoot, 'dist/cli/main.js'), args, { env: { PATH, ...env }, cwd, timeout: 20_000 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : child.exitCode ?? -1, stdout, stderr, took: performance.now() - began })
+    })
+  })
+}
+
+/** What `--json` printed: one line on stdout, and nothing on stderr. @throws where it is anything else */
+export function parsed<T = Record<string, unknown>> ({ stdout, stderr }: Ended): T {
+  if (stderr !== '' || !/^[^\n]+\n$/.test(stdout)) throw new Error(`not one line of JSON: ${stdout}${stderr}`)
+  return JSON.parse(stdout) as T
+}
