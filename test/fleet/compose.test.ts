@@ -5,6 +5,7 @@ import t from 'tap'
 import { getContainerRuntimeClient } from 'testcontainers'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
+import { shBlocks } from '../helpers/readme.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -29,29 +30,34 @@ else if (command === undefined) t.plan(0, 'neither docker compose nor docker-com
 else await testFleet(command, engine.container.dockerode)
 
 async function testFleet ([program, ...first]: string[], docker: NonNullable<typeof engine>['container']['dockerode']): Promise<void> {
-  const secrets = { alice: 'alice-secret-0123456789', bob: 'bob-secret-0123456789' }
   const port = await freePort(loopback)
   const url = `http://127.0.0.1:${port}`
   const files = ['bench/fleet/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
-  const compose = async (...args: string[]) => {
-    const env = { ...process.env, PORT: String(port), BASE_URL: url, API_KEYS: Object.entries(secrets).map(entry => entry.join(':')).join() }
-    const { stdout } = await promisify(execFile)(program!, [...first, '-p', `handoff-test-${process.pid}`, ...files, ...args], { env, maxBuffer: 1e8 })
-    return stdout.trim()
+  const own = [program!, ...first, '-p', `handoff-test-${process.pid}`, ...files]
+  const env = { ...process.env, PORT: String(port), BASE_URL: url }
+  const compose = async (...args: string[]) => (await promisify(execFile)(own[0]!, [...own.slice(1), ...args], { env, maxBuffer: 1e8 })).stdout.trim()
+  /** Runs a block of the README as it stands, but for which compose it is and what it is told besides. */
+  const sh = async (block: string) => {
+    const shim = `docker () { shift 3; ${own.map(word => `'${word}'`).join(' ')} "$@"; }`
+    return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', `${shim}\n${block}`], { env, maxBuffer: 1e8 })).stdout
   }
   const containerOf = async (service: string) => docker.getContainer(await compose('ps', '-q', service))
-  const ask = async (who: keyof typeof secrets, method: string, path: string, body?: object) => {
+  const keys: Record<string, string> = {}
+  const ask = async (who: string, method: string, path: string, body?: object) => {
     const answer = await fetch(url + path, {
       method,
-      headers: { authorization: `Bearer ${secrets[who]}`, ...body && { 'content-type': 'application/json' } },
+      headers: { authorization: `Bearer ${keys[who]}`, ...body && { 'content-type': 'application/json' } },
       ...body && { body: JSON.stringify(body) },
     })
     return { status: answer.status, body: await answer.json() as Record<string, unknown> }
   }
 
   t.teardown(() => compose('down', '-v', '-t', '1'))
-  await compose('build', 'haproxy', 'redis-1', 'replica-1')
-  await compose('up', '-d')
+  const [, , asTold] = await shBlocks({ under: 'A fleet' })
+  const [up, create] = asTold!.split('\n')
+  await sh(up!)
   await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
+  for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
 
   /** Passes from four agents at once until it is told to stop. @returns what was acknowledged, and what else came */
   function passing () {
