@@ -3,13 +3,8 @@ import { cp, mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { scratchDir } from './helpers/processes.ts'
+import { shBlocks } from './helpers/readme.ts'
 import { npmStart, projectRoot } from './helpers/service.ts'
-
-/** The README's commands: its `sh` blocks, in order. */
-async function commands (): Promise<string[]> {
-  const readme = await readFile(join(projectRoot, 'README.md'), 'utf8')
-  return [...readme.matchAll(/^```sh\n([^]*?)^```$/gm)].map(([, block]) => block!.trim())
-}
 
 /** A copy as a clone has it: what git knows of or would take, and nothing that was installed or built. */
 async function freshClone (directory: string): Promise<void> {
@@ -32,7 +27,7 @@ t.test('every link within the project leads to a file of it', async t => {
 t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 }, async t => {
   const clone = await scratchDir(t)
   await freshClone(clone)
-  const [start, test, ...calls] = await commands()
+  const [start, test, ...calls] = await shBlocks({ butUnder: 'A fleet' }) // those: fleet/newcomer.test.ts, fleet/compose.test.ts
   t.equal(start, 'npm start')
   t.equal(test, 'npm test')
   t.equal(calls.length, 5, 'pass, catch, done and status, a wait, an approval')

@@ -8,6 +8,7 @@ import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { keepSecret } from './log-sink.ts'
 import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
+import { behindBalancer, through } from './through.ts'
 
 /** Secrets by who has them. */
 export const secrets = {
@@ -38,21 +39,36 @@ export interface TestApp extends TestStore {
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
-/** The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. @param more keys beside those of every test */
+/**
+ * The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. With TEST_THROUGH what is asked of it
+ * goes through a balancer to one of three replicas (fleet/suite.test.ts). @param more keys beside those of every test
+ */
 export async function testApp (
   t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = []
 ): Promise<TestApp> {
-  const config = loadConfig({ ...testKeys, ...env })
+  // Links lead to the balancer, as operators have them; its port stands for where that is.
+  const settings = { ...testKeys, ...through !== undefined && { BASE_URL: 'http://127.0.0.1:8080', TRUSTED_PROXIES: '127.0.0.1' }, ...env }
+  const first = await replica(t, settings, storeOptions, more)
+  const { app } = first
+  if (through !== undefined) {
+    const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: first.prefix }, more)))
+    app.inject = await behindBalancer(t, [app, ...others.map(other => other.app)]) as typeof app.inject
+  }
+  return {
+    ...first,
+    call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
+  }
+}
+
+async function replica (
+  t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[]
+): Promise<Omit<TestApp, 'call'>> {
+  const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
   const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.notices, store.log))
   const app = await buildApp(config, { store: store.store, keys, log: store.log })
   t.teardown(() => app.close())
-  return {
-    ...store,
-    app,
-    keys,
-    call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
-  }
+  return { ...store, app, keys }
 }
 
 function requestOf (who: Who | null, method: 'GET' | 'POST', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {

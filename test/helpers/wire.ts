@@ -17,9 +17,9 @@ export interface Wire {
   ended: Promise<unknown>
 }
 
-/** The port that the app now listens on. */
+/** The port that the app listens on, from now at the latest. */
 export async function listen (app: FastifyInstance): Promise<number> {
-  await app.listen({ host: '127.0.0.1', port: 0 })
+  if (!app.server.listening) await app.listen({ host: '127.0.0.1', port: 0 })
   return (app.server.address() as AddressInfo).port
 }
 

@@ -1,0 +1,62 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { hasHaproxy, startHaproxy } from '../faults/fleet/haproxy.ts'
+import { hasNginx, startNginx } from '../faults/fleet/nginx.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+
+const balancers = {
+  haproxy: { skip: hasHaproxy() ? false : 'haproxy is not installed', start: async (t: Test, at: string[]) => (await startHaproxy(t, at)).url },
+  nginx: { skip: hasNginx() ? false : 'nginx is not installed', start: (t: Test, at: string[]) => startNginx(t, at) },
+}
+
+type Answer = (request: IncomingMessage, response: ServerResponse) => void
+
+/** Three that say they are ready and answer as they are told to. @returns where they are, how to stop them, and what they were asked but for that */
+async function three (t: Test, answer: Answer) {
+  const asked: IncomingMessage[] = []
+  const servers = [1, 2, 3].map(() => createServer((request, response) => {
+    if (request.url === '/readyz') return response.end()
+    asked.push(request)
+    answer(request, response)
+  }).listen(0, '127.0.0.1'))
+  const stop = () => servers.forEach(server => { server.close().closeAllConnections() })
+  t.teardown(stop)
+  await Promise.all(servers.map(server => once(server, 'listening')))
+  return { at: servers.map(server => `127.0.0.1:${(server.address() as AddressInfo).port}`), asked, stop }
+}
+
+async function get (url: string, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${url}/api/catch/x`, { headers })
+  return { statusCode: answer.status, headers: Object.fromEntries(answer.headers), body: await answer.text() }
+}
+
+for (const [name, { skip, start }] of Object.entries(balancers)) {
+  t.test(`${name}: says who asks, whatever the client says, and hands on the request’s id`, { skip }, async t => {
+    const { at, asked } = await three(t, (request, response) => response.end('{}'))
+    const url = await start(t, at)
+    await get(url, { 'x-forwarded-for': '192.0.2.1', 'x-request-id': 'mine' })
+    t.match(asked[0]!.headers, { 'x-forwarded-for': '127.0.0.1', 'x-request-id': 'mine' })
+  })
+
+  t.test(`${name}: what a replica has got no other one gets`, { skip }, async t => {
+    const { at, asked } = await three(t, request => request.socket.destroy())
+    const url = await start(t, at)
+    isProblem(t, await get(url), 503, 'unavailable', 'the outcome is unknown')
+    t.equal(asked.length, 1)
+  })
+
+  t.test(`${name}: with nobody to ask it answers as the service does`, { skip }, async t => {
+    const { at, stop } = await three(t, (request, response) => response.end('{}'))
+    const url = await start(t, at)
+    stop()
+    await until(async () => (await get(url)).statusCode === 503)
+    const answer = await get(url)
+    isProblem(t, answer, 503, 'unavailable')
+    t.equal(answer.headers['retry-after'], '1')
+  })
+}

@@ -1,0 +1,125 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { getContainerRuntimeClient } from 'testcontainers'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { shBlocks } from '../helpers/readme.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+
+const minute = 60_000
+t.setTimeout(12 * minute)
+
+/** The command, with what every use of it has in common; undefined where there is none. */
+function composeCommand (): string[] | undefined {
+  return [['docker', 'compose'], ['docker-compose']].find(([program, ...args]) => {
+    try {
+      return execFileSync(program!, [...args, 'version'], { stdio: ['ignore', 'pipe', 'ignore'] }).length > 0
+    } catch {
+      return false
+    }
+  })
+}
+
+const engine = await getContainerRuntimeClient().catch(() => undefined)
+const command = composeCommand()
+if (engine === undefined) t.plan(0, 'no container engine answers: the fleet is not brought up')
+else if (command === undefined) t.plan(0, 'neither docker compose nor docker-compose is here: the fleet is not brought up')
+else await testFleet(command, engine.container.dockerode)
+
+async function testFleet ([program, ...first]: string[], docker: NonNullable<typeof engine>['container']['dockerode']): Promise<void> {
+  const port = await freePort(loopback)
+  const url = `http://127.0.0.1:${port}`
+  const files = ['bench/fleet/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
+  const own = [program!, ...first, '-p', `handoff-test-${process.pid}`, ...files]
+  const env = { ...process.env, PORT: String(port), BASE_URL: url }
+  const compose = async (...args: string[]) => (await promisify(execFile)(own[0]!, [...own.slice(1), ...args], { env, maxBuffer: 1e8 })).stdout.trim()
+  /** Runs a block of the README as it stands, but for which compose it is and what it is told besides. */
+  const sh = async (block: string) => {
+    const shim = `docker () { shift 3; ${own.map(word => `'${word}'`).join(' ')} "$@"; }`
+    return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', `${shim}\n${block}`], { env, maxBuffer: 1e8 })).stdout
+  }
+  const containerOf = async (service: string) => docker.getContainer(await compose('ps', '-q', service))
+  const keys: Record<string, string> = {}
+  const ask = async (who: string, method: string, path: string, body?: object) => {
+    const answer = await fetch(url + path, {
+      method,
+      headers: { authorization: `Bearer ${keys[who]}`, ...body && { 'content-type': 'application/json' } },
+      ...body && { body: JSON.stringify(body) },
+    })
+    return { status: answer.status, body: await answer.json() as Record<string, unknown> }
+  }
+
+  t.teardown(() => compose('down', '-v', '-t', '1'))
+  const [, , asTold] = await shBlocks({ under: 'A fleet' })
+  const [up, create] = asTold!.split('\n')
+  await sh(up!)
+  await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
+  for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
+
+  /** Passes from four agents at once until it is told to stop. @returns what was acknowledged, and what else came */
+  function passing () {
+    const load = { over: false, acknowledged: [] as string[], others: [] as string[], stop }
+    const pass = async () => await ask('alice', 'POST', '/api/pass', { task: 't' })
+      .catch((error: Error) => ({ status: 0, body: { code: String(error.cause ?? error) } as Record<string, unknown> }))
+    const agent = async () => {
+      while (!load.over) {
+        const { status, body } = await pass()
+        if (status === 201) load.acknowledged.push(body.handoff_id as string)
+        else load.others.push(`${status} ${body.code}`)
+      }
+    }
+    const agents = Promise.all([1, 2, 3, 4].map(agent))
+    async function stop () {
+      load.over = true
+      await agents
+    }
+    return load
+  }
+
+  t.test('a handoff goes from pass to done, through any replica', async t => {
+    const { status, body: { handoff_id: id, pickup_url: pickup } } = await ask('alice', 'POST', '/api/pass', { task: 't', output: { a: 1 } })
+    t.equal(status, 201)
+    t.equal(pickup, `${url}/api/catch/${id}`)
+    t.match(await ask('bob', 'GET', `/api/catch/${id}`), { status: 200, body: { output: { a: 1 } } })
+    t.match(await ask('alice', 'GET', `/api/catch/${id}`), { status: 409, body: { code: 'already_caught' } })
+    t.equal((await ask('bob', 'POST', `/api/done/${id}`)).status, 200)
+    const health = await Promise.all(['replica-1', 'replica-2', 'replica-3'].map(async name => await compose('exec', '-T', name, 'id', '-un')))
+    t.strictSame(health, ['node', 'node', 'node'])
+    await t.rejects(compose('exec', '-T', 'replica-1', 'touch', '/app/x'), /Read-only/)
+    t.match(await compose('exec', '-T', 'redis-1', 'id', '-un'), 'redis')
+  })
+
+  t.test('the master is killed: it goes on within seconds, and nothing acknowledged is lost', async t => {
+    const load = passing()
+    await until(() => load.acknowledged.length >= 50, minute)
+    await (await containerOf('redis-1')).kill()
+    const before = load.acknowledged.length
+    const began = performance.now()
+    // More than those that were on their way already.
+    await until(() => load.others.length > 0 && load.acknowledged.length >= before + 20, minute)
+    const gap = performance.now() - began
+    await load.stop()
+    t.comment(`goes on after ${Math.round(gap)} ms; ${load.acknowledged.length} acknowledged, ${load.others.length} not`)
+    t.ok(gap < 20_000, `after ${Math.round(gap)} ms`)
+    t.strictSame([...new Set(load.others)], ['503 unavailable'], 'what was not acknowledged was told so')
+    const statuses = await Promise.all(load.acknowledged.map(async id => (await ask('bob', 'GET', `/api/catch/${id}`)).status))
+    t.strictSame([...new Set(statuses)], [200], 'each is there to be caught')
+    await (await containerOf('redis-1')).start()
+    const role = async () => (await compose('exec', '-T', 'redis-1', 'redis-cli', 'role').catch(() => '')).split('\n')[0]
+    await until(async () => await role() === 'slave', minute)
+  })
+
+  t.test('a replica is stopped and started: no request is broken', async t => {
+    const load = passing()
+    await until(() => load.acknowledged.length >= 20, minute)
+    await compose('stop', 'replica-2')
+    await compose('start', 'replica-2')
+    const after = load.acknowledged.length
+    await until(() => load.acknowledged.length >= after + 20, minute)
+    await load.stop()
+    t.strictSame(load.others, [])
+  })
+}

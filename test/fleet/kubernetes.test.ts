@@ -1,0 +1,125 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Deployment } from 'kubernetes-models/apps/v1'
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
+import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1'
+import t from 'tap'
+import ts from 'typescript'
+import { parseAllDocuments } from 'yaml'
+import { loadConfig } from '../../src/config.ts'
+import { testApp } from '../helpers/app.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+
+type Manifest = Record<string, any>
+
+/** What may be in it, by version and kind, with where its schema and type are. */
+const models: Record<string, { Model: new (manifest: any) => { validate (): void }, from: string }> = {
+  'apps/v1 Deployment': { Model: Deployment, from: 'apps/v1' },
+  'networking.k8s.io/v1 NetworkPolicy': { Model: NetworkPolicy, from: 'networking.k8s.io/v1' },
+  'policy/v1 PodDisruptionBudget': { Model: PodDisruptionBudget, from: 'policy/v1' },
+  'v1 ConfigMap': { Model: ConfigMap, from: 'v1' },
+  'v1 Service': { Model: Service, from: 'v1' },
+  'v1 ServiceAccount': { Model: ServiceAccount, from: 'v1' },
+}
+
+const text = await readFile(join(projectRoot, 'bench/fleet/kubernetes.yaml'), 'utf8')
+const manifests = parseAllDocuments(text).map(document => {
+  if (!('errors' in document) || document.errors.length > 0) throw new Error('bench/fleet/kubernetes.yaml is no YAML')
+  return document.toJS() as Manifest
+})
+const one = (kind: string): Manifest => manifests.find(manifest => manifest.kind === kind)!
+const deployment = one('Deployment')
+const pod = deployment.spec.template
+const [container] = pod.spec.containers
+const [port] = container.ports
+
+/** @throws what is wrong with it by the schema of its version and kind */
+function validate (manifest: Manifest): void {
+  const known = models[`${manifest.apiVersion} ${manifest.kind}`]
+  if (known === undefined) throw new Error(`no schema of ${manifest.apiVersion} ${manifest.kind}`)
+  new known.Model(manifest).validate()
+}
+
+/** Fields that their kinds don't have, in a sentence each. The schemas let them pass; the types, which are made from the same source, don't. */
+function unknownFields (all: readonly Manifest[]): string[] {
+  const lines = all.map((manifest, index) => {
+    const { from } = models[`${manifest.apiVersion} ${manifest.kind}`]!
+    return `export const m${index}: import('kubernetes-models/${from}').I${manifest.kind} = ${JSON.stringify(manifest)}`
+  })
+  const path = join(projectRoot, 'test/fleet/manifests.ts') // only here, never on disk
+  const options = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, skipLibCheck: true, noEmit: true, types: [] }
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = name => name === path || fileExists(name)
+  host.getSourceFile = (name, ...rest) => name === path ? ts.createSourceFile(path, lines.join('\n'), ts.ScriptTarget.Latest) : getSourceFile(name, ...rest)
+  const program = ts.createProgram([path], options, host)
+  return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
+}
+
+t.test('each document is what Kubernetes takes', async t => {
+  t.equal(manifests.length, Object.keys(models).length)
+  for (const manifest of manifests) t.doesNotThrow(() => validate(manifest), manifest.kind)
+  t.strictSame(unknownFields(manifests), [])
+})
+
+t.test('and the schemas see what it does not take', async t => {
+  const faults: Array<(copy: Manifest) => void> = [
+    copy => { copy.spec.replicas = 'three' },
+    copy => { delete copy.spec.selector },
+    copy => { copy.spec.template.spec.containers[0].readinessProbe.httpGet.port = true },
+    copy => { copy.spec.template.spec.containers[0].resources.limits.memory = '512 MB' },
+  ]
+  for (const fault of faults) {
+    const copy = structuredClone(deployment)
+    fault(copy)
+    t.throws(() => validate(copy), String(fault))
+  }
+  const copy = structuredClone(deployment)
+  copy.spec.template.spec.containers[0].readinessProb = {}
+  t.match(unknownFields([copy]), [/readinessProb/])
+})
+
+t.test('the probes ask what the service answers, on its port', async t => {
+  const { app } = await testApp(t)
+  const { startupProbe, livenessProbe, readinessProbe } = container
+  for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
+    t.equal(httpGet.port, port.name)
+    await until(async () => (await app.inject(httpGet.path)).statusCode === 200)
+  }
+  t.notSame(livenessProbe.httpGet.path, readinessProbe.httpGet.path, 'a Redis that is away restarts nobody')
+  t.equal(port.containerPort, loadConfig({}).port)
+  t.equal(one('Service').spec.ports[0].targetPort, port.name)
+  t.equal(one('NetworkPolicy').spec.ingress[0].ports[0].port, port.name)
+})
+
+t.test('every document is of the pods that the Deployment makes', async t => {
+  const { labels } = pod.metadata
+  const selectors = [deployment.spec.selector.matchLabels, pod.spec.topologySpreadConstraints[0].labelSelector.matchLabels, one('Service').spec.selector,
+    one('PodDisruptionBudget').spec.selector.matchLabels, one('NetworkPolicy').spec.podSelector.matchLabels]
+  for (const selector of selectors) t.strictSame(selector, labels)
+  t.ok(one('PodDisruptionBudget').spec.maxUnavailable < deployment.spec.replicas)
+})
+
+t.test('what it sets are settings, and it is given the time to drain', async t => {
+  const { data } = one('ConfigMap')
+  const own = container.env.filter(({ value }: Manifest) => value !== undefined).map(({ name, value }: Manifest) => [name, value])
+  const env = { ...data, ...Object.fromEntries(own), REDIS_URL: 'redis://x' }
+  const config = loadConfig(env)
+  t.equal(config.baseUrl, data.BASE_URL)
+  t.equal(config.replicas, 1)
+  t.equal(String(config.drainDelay), env.DRAIN_DELAY)
+  const source = await readFile(join(projectRoot, 'src/config.ts'), 'utf8')
+  const names = [...Object.keys(data), ...container.env.map(({ name }: Manifest) => name)]
+  for (const name of names) t.match(source, new RegExp(`^  ${name}: `, 'm'), name)
+  t.ok(pod.spec.terminationGracePeriodSeconds * 1000 > config.drainTimeout, 'more than DRAIN_TIMEOUT')
+  t.ok(config.drainTimeout > config.drainDelay)
+  t.equal(container.envFrom[0].configMapRef.name, one('ConfigMap').metadata.name)
+})
+
+t.test('it runs as nobody who may do anything', async t => {
+  t.match(pod.spec.securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
+  t.strictSame(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
+  t.equal(pod.spec.automountServiceAccountToken, false)
+})
