@@ -26,17 +26,18 @@ export class Families {
   }
 
   /** @param read all of its values; none where there is nothing to tell */
-  gauge ({ name, help, labels = [] }: Family, read: () => Sample[]): void {
+  gauge ({ name, help, labels = [] }: Family, read: () => Sample[] | Promise<Sample[]>): void {
     const gauge: Gauge = new Gauge({
       name,
       help,
       labelNames: labels,
       registers: [this.#registry],
-      collect () {
+      async collect () {
+        const samples = await read()
         gauge.reset()
         // Else one without labels is told as 0.
         if (labels.length === 0) gauge.remove()
-        for (const [of, value] of read()) gauge.set(of, value)
+        for (const [of, value] of samples) gauge.set(of, value)
       },
     })
   }

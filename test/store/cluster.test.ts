@@ -110,6 +110,7 @@ t.test('where the first partition’s master is away the others’ are swept all
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
   const store = fleetStore(t, cluster.url)
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))
+  t.strictSame(store.laneSizes().map(({ master }) => master).sort(), [...cluster.servers.map(({ at }) => at), 'unknown'].sort(), 'each by its address')
   store.sweeper.start()
   const [first, ...others] = apart.map(tag => placeIn(tag))
   await Promise.all([first!, ...others].map(place => pass(store.handoffs, place, 500)))
