@@ -2,6 +2,7 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fas
 import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
+import type { ApiKey } from '../../src/handoff/handoff.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
@@ -33,11 +34,11 @@ export interface TestApp extends TestStore {
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
-/** The whole service on the Redis of this run, under a prefix of its own. */
-export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
+/** The whole service on the Redis of this run, under a prefix of its own. @param more keys beside those of every test */
+export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: ApiKey[] = []): Promise<TestApp> {
   const config = loadConfig({ ...testKeys, ...env })
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: quiet })
+  const app = await buildApp(config, { store: store.store, keys: new ApiKeys([...config.apiKeys, ...more]), log: quiet })
   t.teardown(() => app.close())
   return {
     ...store,
