@@ -20,7 +20,7 @@ type Done = (error?: Error) => void
 /** Milliseconds. */
 const longestTurn = 100
 /** A turn that began fewer requests than this was long for another reason: a pause of the machine, collecting garbage. */
-const fewest = 16
+const fewest = 64
 /** How often the event loop is seen to come round, in milliseconds. */
 const look = 20
 
@@ -37,18 +37,24 @@ const overloaded = { detail: 'More is asked of this service than it can do; noth
  * @param longest milliseconds
  */
 export function shedLate (app: FastifyInstance, refused: Refused, longest = longestTurn) {
-  let turned = performance.now()
+  // While it doesn't listen there is no more than somebody in this process asks for.
+  let turned = Infinity
   let before = 0
   let begun = 0
   let shed: Done[] = []
-  const looking = setInterval(() => {
+  let looking: NodeJS.Timeout | undefined
+  const turn = () => {
     const now = performance.now()
     before = now - turned
     turned = now
     begun = 0
     if (shed.length > 0) setTimeout(answer, rest, shed)
     shed = []
-  }, look).unref()
+  }
+  app.addHook('onListen', done => {
+    looking = setInterval(turn, look).unref()
+    done()
+  })
   app.addHook('onClose', (app, done) => {
     clearInterval(looking)
     answer(shed)
