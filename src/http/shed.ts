@@ -17,7 +17,12 @@ declare module 'fastify' {
 
 type Done = (error?: Error) => void
 
-/** Milliseconds. */
+/**
+ * Milliseconds. A request takes some three turns, and a call of Redis is given up after 2,000. Measured with V8 that compiles nothing,
+ * on two busy cores, requests served a second: 500 connections that always ask 398 without shedding, 407 with 250 ms, 609 with 100;
+ * 2,000 none (each answer came too late), 188 and 446. @fastify/under-pressure with the same 100 ms served none of either: it goes by the mean of the last
+ * sample, so it sheds all until the next, and that doesn't come while who was shed asks again at once.
+ */
 const longestTurn = 100
 /** A turn that began fewer requests than this was long for another reason: a pause of the machine, collecting garbage. */
 const fewest = 64
