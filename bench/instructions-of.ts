@@ -31,6 +31,9 @@ const counted = 80
 const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-memory-reducer',
   '--min-semi-space-size=64', '--max-semi-space-size=64']
 
+/** What Redis does by the clock it does once a second, not ten times. */
+const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
+
 const project = fileURLToPath(new URL('..', import.meta.url))
 
 export const operations = ['pass', 'catch', 'done'] as const
@@ -54,12 +57,28 @@ export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
   }
 }
 
-/** The service's, on a Redis that isn't counted. */
-export async function ofService (callgrind: Callgrind, say: (line: string) => void): Promise<Counts> {
+/** The service's, on a Redis that isn't counted. @param extra more settings */
+export async function ofService (callgrind: Callgrind, say: (line: string) => void, extra: Record<string, string> = {}): Promise<Counts> {
   const redis = await benchRedis(say)
   try {
     await holdSweeps(redis.url)
-    return await ofServer(callgrind, [join(project, 'dist/main.js')], serviceSettings(redis.url))
+    return await ofServer(callgrind, [join(project, 'dist/main.js')], { ...serviceSettings(redis.url), ...extra })
+  } finally {
+    await redis.stop()
+  }
+}
+
+/** Redis's behind the service, which isn't counted. @param extra more settings of that */
+export async function ofRedisBehind (callgrind: Callgrind, say: (line: string) => void, extra: Record<string, string> = {}): Promise<{ counts: Counts, version: string }> {
+  const redis = await benchRedis(say, calmRedis, callgrind.under)
+  try {
+    await holdSweeps(redis.url)
+    const service = await startService(redis.url, false, extra)
+    try {
+      return { counts: await counts(callgrind, service.url, redis.pid), version: redis.version }
+    } finally {
+      await service.stop()
+    }
   } finally {
     await redis.stop()
   }
@@ -73,8 +92,7 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
     return started
   }
   try {
-    // What it does by the clock once a second, not ten times.
-    const redis = kept(await benchRedis(say, ['--hz', '1', '--dynamic-hz', 'no'], callgrind.under))
+    const redis = kept(await benchRedis(say, calmRedis, callgrind.under))
     await holdSweeps(redis.url)
     const service = kept(await startService(redis.url))
     const ours = await counts(callgrind, service.url, redis.pid)

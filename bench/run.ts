@@ -16,6 +16,7 @@ import { growth } from './growth.ts'
 import { tenants } from './growth-tenants.ts'
 import { instructions } from './instructions.ts'
 import { layout } from './layout.ts'
+import { limits } from './limits.ts'
 import { list } from './list.ts'
 import { masters } from './masters.ts'
 import { memory } from './memory.ts'
@@ -46,6 +47,7 @@ const scenarios = {
   approvals,
   list,
   instructions,
+  limits,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({

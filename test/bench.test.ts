@@ -1,4 +1,5 @@
 import t from 'tap'
+import { missingForCallgrind } from '../bench/callgrind.ts'
 import { bench, positive } from './helpers/bench.ts'
 
 // Side by side: what is looked at here is that they go and what they say, not what they measure.
@@ -86,4 +87,12 @@ t.test('list', aside, async t => {
     positive(t, round ?? {}, ['redis', 'p50', 'p99'])
     t.equal(round?.calls, 1, `${page}: one call`)
   }
+})
+
+const missing = await missingForCallgrind()
+
+t.test('limits', { ...aside, skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
+  const { rows } = await bench(t, 'limits') as { rows: Array<{ what: string, off: number, on: number }> }
+  t.equal(rows.length, 9, 'three operations: JavaScript, native code and Redis')
+  for (const row of rows) positive(t, { ...row }, ['off', 'on'])
 })

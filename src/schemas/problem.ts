@@ -22,12 +22,23 @@ const everywhere: ErrorCode[] = ['invalid_request', 'unauthorized', 'insufficien
   'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
 const withBody: ErrorCode[] = ['payload_too_large', 'unsupported_media_type']
 
+const retryAfter = { 'Retry-After': { type: 'string', description: 'Seconds until it may be sent again.', examples: ['1'] } }
+/** Header fields of an error's answer, for the document. */
+const fields: Record<number, object> = {
+  429: {
+    ...retryAfter,
+    RateLimit: { type: 'string', description: 'r: how many requests are left; t: seconds until there are new ones.', examples: ['"default";r=0;t=30'] },
+    'RateLimit-Policy': { type: 'string', description: 'q: how many requests in w seconds.', examples: ['"default";q=600;w=60'] },
+  },
+  503: retryAfter,
+}
+
 /** The `response` schemas of the errors that an operation can answer, beside those that each can. */
 export function problems (options: { body: boolean }, ...codes: ErrorCode[]) {
-  const byStatus: Record<number, { description: string, content: object }> = {}
+  const byStatus: Record<number, { description: string, content: object, headers?: object }> = {}
   for (const code of [...everywhere, ...(options.body ? withBody : []), ...codes]) {
     const { status, title, detail } = errorTable[code]
-    const response = byStatus[status] ??= { description: '', content: { [problemType]: { schema: { $ref: 'Problem#' }, examples: {} } } }
+    const response = byStatus[status] ??= { description: '', content: { [problemType]: { schema: { $ref: 'Problem#' }, examples: {} } }, ...status in fields && { headers: fields[status] } }
     const { examples } = (response.content as Record<string, { examples: Record<string, object> }>)[problemType]!
     response.description += `${response.description && '; '}${title} (\`${code}\`)`
     examples[code] = {

@@ -83,6 +83,11 @@ export function lease (on: Raw, now: number, holder: string, duration: number, d
   return run(on, 'lease', now, [on.keys.sweeper(tag)], [deadline, holder, duration])
 }
 
+/** @param needed requests now @param spare more to hold, at the most */
+export function rate (on: Raw, now: number, limit: number, needed: number, spare = 0, deadline = now) {
+  return run(on, 'rate', now, [on.keys.rate(tag, tenant, 'alice')], [deadline, limit, 60_000, needed, spare])
+}
+
 /** Puts the one handoff into a state, whatever was there before. */
 export async function put (on: Raw, state: State): Promise<void> {
   const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag), on.keys.waiting(tag, tenant)]

@@ -76,7 +76,7 @@ t.test('it is OpenAPI 3.1 from top to bottom', async t => {
 
 t.test('each operation lists every error that it can answer', async t => {
   const { document } = await documented(t)
-  const everywhere = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_found', 'request_timeout', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
+  const everywhere = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_found', 'request_timeout', 'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
   const expected: Record<string, string[]> = {
     pass: [...everywhere.filter(code => code !== 'not_found'), 'payload_too_large', 'unsupported_media_type', 'idempotency_key_reused'],
     catch: [...everywhere, 'already_caught', 'already_done', 'rejected', 'approval_required', 'expired'],
@@ -96,6 +96,11 @@ t.test('each operation lists every error that it can answer', async t => {
         return code
       }))
     for (const code of codes) t.ok(listed.includes(code), `${name}: ${code}`)
+  }
+  for (const name of Object.keys(expected)) {
+    const { headers } = operations[name].responses['429']
+    t.strictSame(Object.keys(headers), ['Retry-After', 'RateLimit', 'RateLimit-Policy'], name)
+    t.ok(operations[name].responses['503'].headers['Retry-After'], name)
   }
   t.ok(paths['/readyz'].get.responses['503'])
 })

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import type { Test } from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { startServiceReplica } from '../faults/fleet/service.ts'
+import { secrets, testKeys } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+import { wire } from '../helpers/wire.ts'
+import type { Answer } from '../helpers/wire.ts'
+
+/** More than it can serve: so many connections, each of which always asks for something. */
+const agents = 800
+const task = 'x'.repeat(1024)
+
+type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>
+
+/** Asks on a connection that is kept. */
+async function connected (t: Test, port: number): Promise<Ask> {
+  const { send, answer } = await wire(t, port)
+  return (method, path, body) => {
+    const json = body === undefined ? '' : JSON.stringify(body)
+    send(`${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\n` +
+      (body === undefined ? '\r\n' : `Content-Type: application/json\r\nContent-Length: ${json.length}\r\n\r\n${json}`))
+    return answer()
+  }
+}
+
+t.test('a service that is asked for more than it can do says so, answers /healthz, loses nothing and recovers', async t => {
+  const redis = await startRedisServer(t)
+  // V8 that compiles nothing is some ten times slower, so that this process alone is more than the service can serve.
+  const { url } = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: redis.url }, nodeOptions: ['--jitless'] })
+  const port = Number(new URL(url).port)
+  const asks: Ask[] = []
+  for (let n = 0; n < agents; n++) {
+    asks.push(await connected(t, port))
+    await asks[n]!('GET', '/healthz')
+  }
+  const [passed, done] = [new Set<string>(), new Set<string>()]
+  const told: Answer[] = []
+  let [unknown, healthy] = [0, 0]
+  let end = new AbortController()
+  const isServed = (answer: Answer, status: number) => {
+    if (answer.statusCode === status) return true
+    // Redis's answer that was read too late is a 503 as well, and of that one nobody knows what became.
+    if (answer.statusCode !== 503) t.fail(`${answer.statusCode} ${answer.body}`)
+    if (/nothing happened\. Ask again/.test(answer.body)) told.push(answer)
+    else unknown++
+    return false
+  }
+  const agent = async (ask: Ask) => {
+    while (!end.signal.aborted) {
+      const answer = await ask('POST', '/api/pass', { task })
+      if (!isServed(answer, 201)) continue
+      const { handoff_id: id } = JSON.parse(answer.body)
+      passed.add(id)
+      if (!isServed(await ask('GET', `/api/catch/${id}`), 200)) continue
+      if (isServed(await ask('POST', `/api/done/${id}`), 200)) done.add(id)
+    }
+  }
+  const health = async () => {
+    const ask = await connected(t, port)
+    for (; !end.signal.aborted; healthy++, await sleep(50)) t.equal((await ask('GET', '/healthz')).statusCode, 200)
+  }
+  // As much as it can do, and no more at once than is nobody's trouble.
+  const saturated = Promise.all(asks.slice(0, 32).map(agent))
+  await until(() => done.size > 200, 60_000)
+  end.abort()
+  await saturated
+  t.equal(told.length, 0, 'ordinary saturation isn’t shed')
+
+  end = new AbortController()
+  const load = Promise.all([...asks.map(agent), health()])
+  await until(() => told.length >= agents, 60_000)
+  const [before, healthyBefore] = [done.size, healthy]
+  await until(() => done.size > before + 50 && healthy > healthyBefore + 2, 60_000)
+  end.abort()
+  await load
+
+  for (const answer of told.slice(0, 20)) {
+    t.equal(isProblem(t, answer, 503, 'unavailable').retryable, true)
+    t.equal(answer.headers['retry-after'], '1')
+  }
+  t.comment(`${passed.size} passed, ${done.size} done, ${told.length} shed, ${unknown} unknown, ${healthy} healthy`)
+  const [ask] = asks as [Ask]
+  for (let n = 0; n < 50; n++) t.equal((await ask('POST', '/api/pass', { task })).statusCode, 201, 'it recovers by itself')
+  const admin = new Redis(redis.url)
+  t.teardown(() => admin.disconnect())
+  const kept = (await admin.keys('*:h:*')).length - 50
+  t.ok(kept >= passed.size && kept <= passed.size + unknown, `${kept} kept, ${passed.size} acknowledged, ${unknown} unknown: what was shed didn’t happen`)
+  for (const id of passed) {
+    const { status } = JSON.parse((await ask('GET', `/api/status/${id}`)).body)
+    if (done.has(id) ? status !== 'done' : status === undefined) t.fail(`${id} is ${status}`)
+  }
+})

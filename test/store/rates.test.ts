@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { tags } from '../../src/handoff/id.ts'
+import type { Allowance } from '../../src/store/allowance.ts'
+import { Keys } from '../../src/store/keys.ts'
+import { Lanes, Unavailable } from '../../src/store/lanes.ts'
+import { OneMaster } from '../../src/store/masters.ts'
+import { Rates } from '../../src/store/rates.ts'
+import { loadScripts } from '../../src/store/scripts.ts'
+import { parseRedisUrl } from '../../src/redis-url.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { quiet, testStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** One request, as the hook makes it. */
+async function spend (allowance: Allowance): Promise<boolean> {
+  return allowance.spend(performance.now()) ?? await new Promise((resolve, reject) => {
+    allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
+  })
+}
+
+async function allowedOf (requests: Array<Promise<boolean>>): Promise<number> {
+  return (await Promise.all(requests)).filter(Boolean).length
+}
+
+t.test('200 agents at once, each by itself', async t => {
+  const { store: { rates } } = await testStore(t)
+  const allowed = await Promise.all(Array.from({ length: 200 }, (_, agent) =>
+    allowedOf(Array.from({ length: 30 }, () => spend(rates.of('acme', `agent-${agent}`, 20))))))
+  t.strictSame(new Set(allowed), new Set([20]), 'one replica allows all of it and no more')
+  t.equal(await allowedOf([spend(rates.of('other', 'agent-0', 20))]), 1, 'another tenant’s agent of that name is another')
+})
+
+t.test('replicas together allow no more than the limit, and at least half of it whoever holds the rest', async t => {
+  const first = await testStore(t)
+  const stores = [first, ...await Promise.all([1, 2, 3, 4].map(() => testStore(t, { prefix: first.prefix })))]
+  await first.setClock(Date.now())
+  for (const limit of [1, 2, 3, 7, 10, 33, 100, 999]) {
+    const allowances = stores.map(({ store }) => store.rates.of('acme', `of-${limit}`, limit))
+    // As many as there are, one after the other at each replica, until each refuses; unevenly, and some at once.
+    const each = await Promise.all(allowances.map(async (allowance, replica) => {
+      let allowed = 0
+      for (let atOnce = 1; ; atOnce = atOnce % (replica + 2) + 1) {
+        const found = await allowedOf(Array.from({ length: atOnce }, () => spend(allowance)))
+        allowed += found
+        if (found < atOnce) return allowed
+      }
+    }))
+    t.equal(each.reduce((a, b) => a + b), limit, `${limit} of ${limit}, none lost where each asks until it is refused`)
+
+    // The other extreme: each but the last has just been given some more when no request comes to it any more.
+    for (const requests of [1, 3, 9, 21]) {
+      const [last, ...idle] = stores.map(({ store }) => store.rates.of('acme', `idle-${limit}-${requests}`, limit))
+      let allowed = 0
+      for (const allowance of idle) for (let n = 0; n < requests; n++) if (await spend(allowance)) allowed++
+      while (await spend(last!)) allowed++
+      t.ok(allowed <= limit && allowed >= limit / 2, `${allowed} of ${limit} after ${requests} each`)
+    }
+  }
+})
+
+/** Rates with short windows, by the true clock. */
+function shortRates (t: Test, url: string, prefix: string, window: number): Rates {
+  const masters = new OneMaster(parseRedisUrl(url) as ConstructorParameters<typeof OneMaster>[0], tags, quiet)
+  const lanes = new Lanes(masters, null)
+  t.teardown(() => {
+    lanes.close()
+    masters.close()
+  })
+  return new Rates(lanes, loadScripts(), new Keys(prefix), tags, window)
+}
+
+t.test('window after window, as fast as they can: never more than the limit in any', async t => {
+  const { redis, prefix, url, dump } = await testStore(t)
+  const limit = 50
+  const replicas = Array.from({ length: 3 }, () => shortRates(t, url, prefix, 250).of('acme', 'alice', limit))
+  await Promise.all(replicas.map(spend))
+  const [key] = Object.keys(await dump())
+  const windows = new Set<string>()
+  const end = performance.now() + 2000
+  const watched = (async () => {
+    while (performance.now() < end) {
+      const [ends] = (await redis.get(`${prefix}:${key}`) ?? '').split(' ')
+      if (ends) windows.add(ends)
+    }
+  })()
+  const allowed = await Promise.all(replicas.map(async allowance => {
+    let count = 1
+    while (performance.now() < end) {
+      if (await spend(allowance)) count++
+      // Some of it is held across the window's end, and must not be spent after it.
+      await sleep(1)
+    }
+    return count
+  }))
+  await watched
+  const sum = allowed.reduce((a, b) => a + b)
+  t.ok(windows.size >= 5, `${windows.size} windows`)
+  t.ok(sum <= limit * windows.size, `${sum} of ${limit * windows.size}`)
+  t.ok(sum >= limit * (windows.size - 1) / 2, 'and not much less')
+  await until(async () => Object.keys(await dump()).length === 0)
+})
+
+t.test('what Redis doesn’t answer nobody gets, and the next is asked anew', async t => {
+  const redis = await ownRedis(t)
+  const { store: { rates } } = await testStore(t, { url: redis.url })
+  const allowance = rates.of('acme', 'alice', 5)
+  t.ok(await spend(allowance))
+  t.ok(await spend(allowance), 'held')
+  process.kill(redis.pid(), 'SIGSTOP')
+  const began = performance.now()
+  const answers = await Promise.allSettled(Array.from({ length: 10 }, () => spend(allowance)))
+  t.ok(performance.now() - began < 2500)
+  for (const answer of answers) t.ok(answer.status === 'rejected' && answer.reason instanceof Unavailable)
+  process.kill(redis.pid(), 'SIGCONT')
+  const left = await until(async () => {
+    try {
+      return await allowedOf(Array.from({ length: 10 }, () => spend(allowance)))
+    } catch (error) {
+      if (!(error instanceof Unavailable)) throw error
+    }
+  })
+  t.equal(left, 3, 'what was given up in time was not taken')
+})
+
+t.test('a full Redis still counts', async t => {
+  const redis = await ownRedis(t, ['--maxmemory', '1', '--maxmemory-policy', 'noeviction'])
+  const { store: { rates } } = await testStore(t, { url: redis.url })
+  t.ok(await spend(rates.of('acme', 'alice', 5)))
+})
+
+t.test('however many agents: a replica forgets those it has not seen for long, and Redis doesn’t', async t => {
+  const { store: { rates } } = await testStore(t)
+  t.ok(await spend(rates.of('acme', 'alice', 1)))
+  const known = rates.of('acme', 'alice', 1)
+  for (let agent = 0; agent < 10_000; agent++) rates.of('acme', `agent-${agent}`, 1)
+  t.not(rates.of('acme', 'alice', 1), known, 'forgotten')
+  t.notOk(await spend(rates.of('acme', 'alice', 1)))
+})
