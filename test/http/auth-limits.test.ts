@@ -82,7 +82,7 @@ t.test('without the setting nobody is believed, and links never depend on what a
   t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', '198.51.100.99')).statusCode, 429)
 })
 
-t.test('100,000 unknown keys over HTTP', async t => {
+t.test('10,000 unknown keys over HTTP', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, { TRUSTED_PROXIES: '127.0.0.1' }, { url: redis.url })
   const port = await listen(service.app)
@@ -93,7 +93,7 @@ t.test('100,000 unknown keys over HTTP', async t => {
   const counts: Record<number, number> = {}
   const clients = Array.from({ length: 50 }, async (_, client) => {
     const { send, answer } = await wire(t, port)
-    for (let n = 0; n < 2000; n++) {
+    for (let n = 0; n < 200; n++) {
       // Each from an address of its own: what is limited by address alone would let all through.
       const address = `10.${client}.${n >> 8}.${n & 255}`
       send(`GET ${url} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nAuthorization: Bearer ${newSecret(newKeyId())}\r\n\r\n`)
