@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import type { KeyRecords, NewKey } from '../../src/store/key-records.ts'
@@ -28,4 +29,13 @@ export function anotherReplica (t: Test, { store }: TestStore): StoredKeys {
 /** How often Redis was asked this since it started. */
 export async function callsOf (redis: Redis, command: string): Promise<number> {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info('commandstats'))?.[1] ?? 0)
+}
+
+/** Until a replica knows a key and has heard all that there was of it: from then on only something new makes it forget. */
+export async function untilKnown (keys: Pick<StoredKeys, 'find' | 'recall'>, key: string): Promise<void> {
+  do {
+    await keys.find(key)
+    // A look at the log is begun in it.
+    await sleep(700)
+  } while (keys.recall(key) === undefined)
 }
