@@ -8,6 +8,7 @@ import { HandoffService } from './handoff/service.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
+import { useCredentials } from './http/credentials.ts'
 import { useDraining } from './http/drain.ts'
 import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
@@ -64,12 +65,15 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     defaultExpiresIn: config.defaultExpiresIn,
   })
   const approvals = new ApprovalService(store.approvals, waiter)
+  const credentials = await useCredentials(app, keys)
+  app.addHook('onReady', async () => keys.start())
+  app.addHook('onClose', async () => keys.stop())
   await app.register(async api => {
     api.addHook('onRequest', (request, reply, done) => {
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
-    await useAuth(api, keys)
+    await useAuth(api, credentials)
     useJsonBodies(api)
     passRoute(api, service, config.maxExpiresIn)
     catchRoute(api, service)
@@ -77,7 +81,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     statusRoute(api, service)
     approvalRoutes(api, approvals)
   })
-  await app.register(pages => approvalPages(pages, { approvals, keys, sessions: store.sessions, baseUrl, log }), { prefix: '/approvals' })
+  await app.register(pages => approvalPages(pages, { approvals, keys, credentials, sessions: store.sessions, baseUrl, log }), { prefix: '/approvals' })
   return app
 }
 

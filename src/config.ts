@@ -1,6 +1,8 @@
+import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
+import { callerOf } from './handoff/handoff.ts'
 import type { ApiKey, Scope } from './handoff/handoff.ts'
 import { parseRedisUrl } from './redis-url.ts'
 
@@ -29,6 +31,9 @@ const environment = Type.Object({
   DATA_DIR: Type.String({ default: '.data', description: 'where the embedded Redis keeps its data: a directory' }),
   API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
   APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
+  TRUSTED_PROXIES: Type.String({
+    default: '', description: 'who is believed about where a request came from (X-Forwarded-For): addresses and networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
+  }),
   DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),
   MAX_EXPIRES_IN: seconds(30 * 86400, 'the most that expires_in may ask for'),
   WORK_TTL: seconds(86400, 'how long a catcher has until done'),
@@ -60,6 +65,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
   if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
+  const trustedProxies = listed(given.TRUSTED_PROXIES)
+  if (!trustedProxies.every(isNetwork)) throw wrong('TRUSTED_PROXIES')
   const config = Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -72,6 +79,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
       ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
       ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
     ],
+    trustedProxies,
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
     maxExpiresIn: given.MAX_EXPIRES_IN * 1000,
     workTtl: given.WORK_TTL * 1000,
@@ -113,6 +121,19 @@ function isRedisUrl (url: string): boolean {
   }
 }
 
+/** The entries of a list that commas part. */
+function listed (text: string): string[] {
+  return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '')
+}
+
+/** An IP address, or a network as address/bits. */
+function isNetwork (text: string): boolean {
+  const [address = '', bits, ...more] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || more.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128))
+}
+
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
 export const approverScopes: readonly Scope[] = ['approve', 'status']
 
@@ -120,14 +141,14 @@ export const approverScopes: readonly Scope[] = ['approve', 'status']
 const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
 
 function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
-  return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '').map((entry, index) => {
+  return listed(text).map((entry, index) => {
     const [, tenant = 'default', agent, secret] = keyShape.exec(entry) ?? []
     if (agent === undefined || secret === undefined) {
       // Which one, never what it says: a mistyped secret is a secret still.
       throw new SettingError(`${variable}: entry ${index + 1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
         'A-Z a-z 0-9 . _ -, a secret of at least 16 visible ASCII characters other than , and :')
     }
-    return { caller: { tenant, agent, scopes: new Set(scopes) }, secret }
+    return { caller: callerOf(tenant, agent, scopes), secret }
   })
 }
 

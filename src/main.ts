@@ -7,11 +7,13 @@ import { SettingError, agentScopes, approverScopes, loadConfig } from './config.
 import type { Config } from './config.ts'
 import { startEmbedded } from './embedded/start.ts'
 import type { Embedded } from './embedded/start.ts'
+import { callerOf } from './handoff/handoff.ts'
 import type { ApiKey } from './handoff/handoff.ts'
 import { tags } from './handoff/id.ts'
 import { welcome } from './embedded/welcome.ts'
 import { ApiKeys } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
+import { StoredKeys } from './store/stored-keys.ts'
 
 /** Milliseconds. */
 const readinessCheck = 5000
@@ -41,7 +43,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     replicas: config.replicas,
     log,
   })
-  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)])
+  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.notices, log))
   const app = await buildApp(config, { store, keys, log })
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
@@ -65,7 +67,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
-  if (keys.count === 0) log.warn('neither API_KEYS nor APPROVER_KEYS is set: every request will be refused')
+  if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are let in')
 }
 
 /**
@@ -86,8 +88,8 @@ function onStopSignal (first: () => void, second: () => void): void {
 function localKeys (embedded: Embedded | undefined): ApiKey[] {
   if (embedded?.keys === undefined) return []
   return [
-    { secret: embedded.keys.agentKey, caller: { tenant: 'default', agent: 'agent', scopes: new Set(agentScopes) } },
-    { secret: embedded.keys.approverKey, caller: { tenant: 'default', agent: 'approver', scopes: new Set(approverScopes) } },
+    { secret: embedded.keys.agentKey, caller: callerOf('default', 'agent', agentScopes) },
+    { secret: embedded.keys.approverKey, caller: callerOf('default', 'approver', approverScopes) },
   ]
 }
 

@@ -24,6 +24,15 @@ export interface Caller {
   tenant: string
   agent: string
   scopes: ReadonlySet<Scope>
+  /** The key's own id, for logs; null for keys from the environment, which have none. */
+  keyId: string | null
+  /** The key's own limit of requests; null where the service's stands. */
+  ratePerMinute: number | null
+}
+
+/** A caller by a key from the environment. */
+export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>): Caller {
+  return { tenant, agent, scopes: new Set(scopes), keyId: null, ratePerMinute: null }
 }
 
 /** A caller's key as it was configured. */

@@ -2,7 +2,7 @@ import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { Caller, Scope } from '../handoff/handoff.ts'
-import type { ApiKeys } from '../store/api-keys.ts'
+import type { Credentials } from './credentials.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -16,16 +16,20 @@ declare module 'fastify' {
 }
 
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
-export async function useAuth (app: FastifyInstance, keys: ApiKeys): Promise<void> {
+export async function useAuth (app: FastifyInstance, credentials: Credentials): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
+  const admit = (request: FastifyRequest, caller: Caller | undefined) => {
+    if (caller !== undefined) request.caller = caller
+    return caller !== undefined
+  }
   await app.register(bearerAuth, {
     keys: new Set<string>(),
     addHook: false,
     verifyErrorLogLevel: 'debug',
     auth (key: string, request: FastifyRequest) {
-      const caller = keys.find(key)
-      if (caller !== undefined) request.caller = caller
-      return caller !== undefined
+      const caller = credentials.recall(key)
+      // What is thrown there (429, 503) comes to the error handler as it is.
+      return caller === undefined ? credentials.find(key, request).then(found => admit(request, found)) : admit(request, caller)
     },
   })
   app.addHook('onRequest', app.verifyBearerAuth!)

@@ -4,9 +4,11 @@ import { answerSocketError } from './socket-errors.ts'
 const requestTimeout = 9500
 
 /** Fastify's and node's defaults that must go, each with its reason. */
-export function serverOptions (config: { bodyLimit: number }) {
+export function serverOptions (config: { bodyLimit: number, trustedProxies: string[] }) {
   return {
     bodyLimit: config.bodyLimit,
+    // Whose X-Forwarded-For says where a request came from. What links are built on doesn't depend on it (app.ts).
+    trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,
     // A line a request costs half of what the request does (DESIGN.md, "Fast"), and a logger without lines still a child

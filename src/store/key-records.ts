@@ -10,6 +10,8 @@ import type { Scripts } from './scripts.ts'
 export const keyRetention = 30 * 86400_000
 /** How many keys one call lists. */
 const page = 200
+/** How many changes one call tells of (lua/key-changes.lua). */
+const changesAtOnce = 100
 /** Of who asks, in bytes: it is for the log. */
 const longestBy = 256
 
@@ -51,7 +53,7 @@ export interface Lookup { now: number, record: KeyRecord, digest: string, previo
 /** What became of a key. */
 export interface KeyChange { id: string, tenant: string, agent: string, action: 'created' | 'rotated' | 'revoked', by: string }
 /** @see KeyRecords.changes */
-export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[] }
+export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
 
 /**
  * The API keys in Redis: one method a script. All lie in one partition: they are few and found in a replica's own memory, and so
@@ -133,18 +135,20 @@ export class KeyRecords {
   /**
    * What became of keys since somebody last asked, at most 100 changes at once.
    * @param after the `last` of the answer before; empty at first
-   * @returns `lost` where nobody knows what has changed since: then forget all that you know of keys, and go on from `last`
+   * @returns `lost` where nobody knows what has changed since: then forget all that you know of keys, and go on from `last`.
+   *   `more` where there may be more.
    * @throws {Unavailable}
    */
   async changes (after: string): Promise<KeyChanges> {
     const [outcome, now, given] = await this.#lanes.call(this.#scripts['key-changes'], this.#tag, [this.#log], [after], tagged)
-    if (outcome === 'lost') return { now: now as number, lost: true, last: String(given), entries: [] }
+    if (outcome === 'lost') return { now: now as number, lost: true, last: String(given), entries: [], more: false }
     const entries = given as Array<[id: Buffer, fields: Buffer[]]>
     return {
       now: now as number,
       lost: false,
       last: String(entries.at(-1)?.[0] ?? after),
       entries: entries.map(([, fields]) => readFields(fields) as unknown as KeyChange),
+      more: entries.length === changesAtOnce,
     }
   }
 

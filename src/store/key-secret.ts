@@ -36,7 +36,12 @@ export function newSecret (id: string): string {
 export function idOfSecret (text: string): string | null {
   if (!secretShape.test(text)) return null
   const end = text.length - checksumLength
-  return checksum(text.slice(0, end)) === text.slice(end) ? text.slice(prefix.length, prefix.length + idLength) : null
+  return checksum(text.slice(0, end)) === text.slice(end) ? placeOfId(text) : null
+}
+
+/** Where a secret has its id, whether it is one or not. */
+export function placeOfId (text: string): string {
+  return text.slice(prefix.length, prefix.length + idLength)
 }
 
 /** What stands for a secret where the secret itself has no place. */

@@ -12,8 +12,8 @@ export const sessionLength = 8 * 3600
 const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Who is signed in. Redis keeps a secret's digest alone, so who reads Redis has no session; and what it leads to is the digest
- * of the key that opened it, so a session is worth no more than that key is now.
+ * Who is signed in. Redis keeps a secret's digest alone, so who reads Redis has no session; and what it leads to is the mark
+ * of the key that opened it (store/api-keys.ts), so a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes
@@ -28,20 +28,20 @@ export class Sessions {
     this.#tags = tags
   }
 
-  /** @param keyDigest of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
-  async open (keyDigest: string): Promise<string> {
+  /** @param mark of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
+  async open (mark: string): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
     const key = this.#keyOf(secret)
-    await this.#lanes.call(this.#scripts['sign-in'], tagIn(key), [key], [keyDigest, String(sessionLength * 1000)], tagged)
+    await this.#lanes.call(this.#scripts['sign-in'], tagIn(key), [key], [mark, String(sessionLength * 1000)], tagged)
     return secret
   }
 
-  /** @returns the digest of the key that opened it; null where there is no such session @throws {Unavailable} */
+  /** @returns the mark of the key that opened it; null where there is no such session @throws {Unavailable} */
   async find (secret: string): Promise<string | null> {
     if (!secretShape.test(secret)) return null
     const key = this.#keyOf(secret)
-    const [, keyDigest] = await this.#lanes.call(this.#scripts.session, tagIn(key), [key], [], tagged)
-    return keyDigest === undefined ? null : String(keyDigest)
+    const [, mark] = await this.#lanes.call(this.#scripts.session, tagIn(key), [key], [], tagged)
+    return mark === undefined ? null : String(mark)
   }
 
   /** From now on the secret is worth nothing. @throws {Unavailable} */

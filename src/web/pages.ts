@@ -9,6 +9,7 @@ import type { FastifyInstance } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../handoff/handoff.ts'
+import type { Credentials } from '../http/credentials.ts'
 import { keepFilesInMemory } from '../http/files.ts'
 import type { FaultLog } from '../http/problem.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
@@ -25,6 +26,7 @@ import { showErrors } from './troubles.ts'
 export interface Pages {
   approvals: ApprovalService
   keys: ApiKeys
+  credentials: Credentials
   sessions: Sessions
   baseUrl: () => string
   log: FaultLog
@@ -36,9 +38,9 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The page on which people decide, with everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, sessions, baseUrl, log }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, log }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn(sessions, keys, isSecure)
+  const signIn = new SignIn(sessions, keys, credentials, isSecure)
   app.decorateRequest('caller', null as unknown as Caller)
   app.setErrorHandler(showErrors(log))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../handoff/handoff.ts'
+import type { Credentials } from '../http/credentials.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
-import { digest } from '../store/key-secret.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 
@@ -9,28 +9,30 @@ import type { Sessions } from '../store/sessions.ts'
 export class SignIn {
   readonly #sessions: Sessions
   readonly #keys: ApiKeys
+  readonly #credentials: Credentials
   readonly #isSecure: () => boolean
 
   /** @param isSecure do browsers come by https? */
-  constructor (sessions: Sessions, keys: ApiKeys, isSecure: () => boolean) {
+  constructor (sessions: Sessions, keys: ApiKeys, credentials: Credentials, isSecure: () => boolean) {
     this.#sessions = sessions
     this.#keys = keys
+    this.#credentials = credentials
     this.#isSecure = isSecure
   }
 
   /** @returns undefined where nobody is signed in, any more or at all */
   async whoIs (request: FastifyRequest): Promise<Caller | undefined> {
     const secret = this.secretOf(request)
-    const keyDigest = secret === undefined ? null : await this.#sessions.find(secret)
-    return keyDigest === null ? undefined : approver(this.#keys.findByDigest(keyDigest))
+    const mark = secret === undefined ? null : await this.#sessions.find(secret)
+    return mark === null ? undefined : approver(await this.#keys.findByMark(mark))
   }
 
   /** Starts a session, in place of one that there was. @returns whether the key is an approver's */
   async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<boolean> {
-    if (approver(this.#keys.find(key)) === undefined) return false
+    if (approver(await this.#credentials.find(key, request)) === undefined) return false
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
-    reply.setCookie(this.#cookie(), await this.#sessions.open(digest(key)), { ...this.#options(), maxAge: sessionLength })
+    reply.setCookie(this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)), { ...this.#options(), maxAge: sessionLength })
     return true
   }
 

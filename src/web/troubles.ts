@@ -14,6 +14,7 @@ const troubles: Record<number, Trouble> = {
   409: { title: 'There is nothing to decide', text: 'This handoff was passed without asking for a person’s approval.' },
   413: { title: 'This is too much', text: 'The note is far too long, so nothing was decided. Write a shorter one.' },
   415: { title: 'This can’t be read', text: 'Nothing was decided: only the forms of these pages are taken here.' },
+  429: { title: 'Too many wrong keys', text: 'They came from your address within a minute. Wait a minute, then sign in with your key.' },
   500: { title: 'Something went wrong', text: 'It is a fault of this service. Look whether your decision is there before you decide again.' },
   503: { title: 'The service can’t reach its data', text: 'It may be so for a moment only. Look whether your decision is there before you decide again.' },
 }
@@ -23,6 +24,7 @@ export function showErrors (log: FaultLog) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const status = statusOf(error)
     if (status === 500) log.error({ err: error, request_id: request.id }, 'a fault of ours')
+    if (status === 429) reply.headers((error as Problem).more.headers ?? {})
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.
     const caller = request.caller ?? undefined

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
+import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
@@ -29,6 +30,7 @@ export const testKeys = {
 
 export interface TestApp extends TestStore {
   app: FastifyInstance
+  keys: ApiKeys
   /** A request by somebody; a body that is no string or Buffer is sent as JSON. */
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
@@ -37,11 +39,13 @@ export interface TestApp extends TestStore {
 export async function testApp (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<TestApp> {
   const config = loadConfig({ ...testKeys, ...env })
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys(config.apiKeys), log: quiet })
+  const keys = new ApiKeys(config.apiKeys, new StoredKeys(store.store.keyRecords, store.store.notices, quiet))
+  const app = await buildApp(config, { store: store.store, keys, log: quiet })
   t.teardown(() => app.close())
   return {
     ...store,
     app,
+    keys,
     call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
   }
 }

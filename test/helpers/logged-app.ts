@@ -6,6 +6,7 @@ import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { ApiKey } from '../../src/handoff/handoff.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
+import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { testKeys } from './app.ts'
 import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
@@ -27,7 +28,9 @@ export async function loggedApp (t: Test, more: ApiKey[] = [], storeOptions: Tes
   })
   const config = loadConfig(testKeys)
   const store = await testStore(t, storeOptions)
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys([...config.apiKeys, ...more]), log: pino({ level: 'trace' }, stream) })
+  const log = pino({ level: 'trace' }, stream)
+  const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.notices, log))
+  const app = await buildApp(config, { store: store.store, keys, log })
   t.teardown(() => app.close())
   return { ...store, app, lines }
 }

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
+import { callerOf } from '../../src/handoff/handoff.ts'
 import { randomId } from '../../src/handoff/id.ts'
 import { ApiKeys } from '../../src/store/api-keys.ts'
 import { digest } from '../../src/store/key-secret.ts'
@@ -51,11 +52,11 @@ t.test('the body is checked before the state', async t => {
 })
 
 t.test('what is remembered of a secret opens nothing else', t => {
-  const caller = (agent: string) => ({ tenant: 'default', agent, scopes: new Set(['pass'] as const) })
+  const caller = (agent: string) => callerOf('default', agent, ['pass'])
   const keys = new ApiKeys([{ secret: 'one', caller: caller('a') }, { secret: 'another', caller: caller('b') }])
   for (let time = 0; time < 3; time++) {
-    t.equal(keys.find('one')?.agent, 'a')
-    t.equal(keys.find('another')?.agent, 'b')
+    t.equal(keys.recall('one')?.agent, 'a')
+    t.equal(keys.recall('another')?.agent, 'b')
     for (const wrong of ['', 'on', 'one ', 'One', digest('one')]) t.equal(keys.find(wrong), undefined)
   }
   t.end()
@@ -63,15 +64,15 @@ t.test('what is remembered of a secret opens nothing else', t => {
 
 t.test('a look-up costs the same however many keys there are', t => {
   const keys = (count: number) => new ApiKeys(Array.from({ length: count }, (_, i) => (
-    { secret: `secret-of-agent-number-${i}`, caller: { tenant: 'default', agent: `agent-${i}`, scopes: new Set(['pass'] as const) } })))
+    { secret: `secret-of-agent-number-${i}`, caller: callerOf('default', `agent-${i}`, ['pass']) })))
   const cost = (some: ApiKeys, secret: string) => {
     const start = process.cpuUsage()
-    for (let i = 0; i < 20_000; i++) some.find(secret)
+    for (let i = 0; i < 20_000; i++) some.recall(secret)
     const { user, system } = process.cpuUsage(start)
     return user + system
   }
   const [one, many] = [keys(1), keys(50_000)]
-  t.equal(many.find('secret-of-agent-number-49999')?.agent, 'agent-49999')
+  t.equal(many.recall('secret-of-agent-number-49999')?.agent, 'agent-49999')
   t.equal(many.find('secret-of-agent-number-50000'), undefined)
   cost(one, 'warm') // compiled
   const base = cost(one, 'secret-of-agent-number-0')

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { callerOf } from '../../src/handoff/handoff.ts'
 import { secrets } from '../helpers/app.ts'
 import { loggedApp } from '../helpers/logged-app.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
@@ -7,7 +8,7 @@ const canaryKey = 'canary-key-0123456789'
 const canary = (where: string) => `canary-${where}`
 
 t.test('no log line at any level holds a key, a payload, a query or an idempotency key', async t => {
-  const { app, lines, redis, prefix } = await loggedApp(t, [{ secret: canaryKey, caller: { tenant: 'default', agent: 'mallory', scopes: new Set(['pass', 'catch', 'status']) } }])
+  const { app, lines, redis, prefix } = await loggedApp(t, [{ secret: canaryKey, caller: callerOf('default', 'mallory', ['pass', 'catch', 'status']) }])
   const port = await listen(app)
   const headers = { authorization: `Bearer ${canaryKey}`, 'idempotency-key': canary('idempotency'), 'x-request-id': 'request-1' }
   const json = { ...headers, 'content-type': 'application/json' }

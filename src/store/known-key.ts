@@ -1,0 +1,30 @@
+import type { Caller } from '../handoff/handoff.ts'
+import type { Lookup } from './key-records.ts'
+
+/** A key from Redis as it was when it was looked up. */
+export class KnownKey {
+  readonly lookup: Lookup
+  readonly caller: Caller
+  /** When that was asked for, by this process's monotonic clock. */
+  readonly begun: number
+  /** Something became of it since. */
+  isStale = false
+  /** Its secrets as they came, once they were right, each with when it opens the key no more, by Redis's clock. Two at most. */
+  readonly secrets = new Map<string, number>()
+
+  constructor (lookup: Lookup, begun: number) {
+    const { id, tenant, agent, scopes, ratePerMinute } = lookup.record
+    this.lookup = lookup
+    this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute }
+    this.begun = begun
+  }
+
+  /** When what has this digest opens it no more, by Redis's clock; undefined where it doesn't at all. */
+  endOf (digested: string): number | undefined {
+    const { record, digest, previous } = this.lookup
+    if (record.revokedAt !== null) return undefined
+    const end = record.endsAt ?? Infinity
+    if (digested === digest) return end
+    return digested === previous ? Math.min(end, record.previousEndsAt as number) : undefined
+  }
+}

@@ -1,0 +1,171 @@
+import { LRUCache } from 'lru-cache'
+import type { Caller } from '../handoff/handoff.ts'
+import { noCounts } from './key-counts.ts'
+import type { KeyRecords } from './key-records.ts'
+import { digest, idOfSecret, isKeyId, placeOfId } from './key-secret.ts'
+import { KeyWatch } from './key-watch.ts'
+import type { KeyLog } from './key-watch.ts'
+import { KnownKey } from './known-key.ts'
+import { Unavailable } from './lanes.ts'
+import type { Notices } from './notices.ts'
+
+/** Keys that are remembered, and beside them ids that were asked for and are nobody's: at most so many of each. */
+const remembered = 10_000
+/** How long what is known is taken for true, in milliseconds: then it is looked up anew, unless a look at the log was begun since. */
+const trust = 1500
+/** Look-ups a second of what nobody here knows, at most. */
+const unknownPerSecond = 500
+
+/**
+ * Keys from Redis, as a replica remembers them. What is remembered is true as of when it was looked up, and of every look at
+ * the log since that told nothing of it (store/key-watch.ts). It is believed for 1.5 s from the later of the two. So a key that
+ * was revoked, exchanged or has ended stops within 2 s everywhere, whatever is lost on the way: a replica that can't look for
+ * longer than that believes nothing, and with Redis away says that it is (503), not that a key is wrong.
+ *
+ * What an outsider can make us do is bounded: a secret whose checksum is wrong asks nothing, unknown ids are remembered as well
+ * (apart, so that they push no key out), and those that aren't are looked up so often a second at the most.
+ */
+export class StoredKeys {
+  readonly counts = noCounts()
+  readonly #records: KeyRecords
+  readonly #watch: KeyWatch
+  readonly #known = new LRUCache<string, KnownKey>({ max: remembered })
+  /** Ids that are nobody's, and when that was asked for. */
+  readonly #unknown = new LRUCache<string, number>({ max: remembered })
+  /** Look-ups under way, by id: however many ask meanwhile, Redis is asked once. */
+  readonly #underWay = new Map<string, Promise<KnownKey | null>>()
+  /** Look-ups of what nobody here knows since a second began. */
+  #guesses = 0
+  #secondBegan = -Infinity
+
+  constructor (records: KeyRecords, notices: Notices, log: KeyLog) {
+    this.#records = records
+    this.#watch = new KeyWatch(records, notices, log)
+  }
+
+  start (): void {
+    this.#watch.start(this)
+  }
+
+  stop (): void {
+    this.#watch.stop()
+  }
+
+  /** Whose key this is, where that is known and true. */
+  recall (secret: string): Caller | undefined {
+    const entry = this.#known.get(placeOfId(secret))
+    if (entry === undefined) return undefined
+    // By the secret's hash, as in ApiKeys.
+    const end = entry.secrets.get(secret)
+    if (end === undefined) return undefined
+    const now = performance.now()
+    if (!this.#isTrue(entry, now) || this.#watch.timeAt(now) >= end) return undefined
+    this.counts.hits++
+    return entry.caller
+  }
+
+  isFamiliar (secret: string): boolean {
+    return this.#known.peek(placeOfId(secret))?.secrets.has(secret) === true
+  }
+
+  /** @see ApiKeys.find */
+  find (secret: string): Caller | undefined | Promise<Caller | undefined> {
+    const id = idOfSecret(secret)
+    return id === null ? this.#refuse() : this.#find(id, digest(secret), secret)
+  }
+
+  /** @returns undefined for what can be none of these keys' */
+  markOf (secret: string): string | undefined {
+    const id = idOfSecret(secret)
+    return id === null ? undefined : `${id}.${digest(secret)}`
+  }
+
+  findByMark (mark: string): Caller | undefined | Promise<Caller | undefined> {
+    const [id = '', digested] = mark.split('.')
+    return digested === undefined || !isKeyId(id) ? this.#refuse() : this.#find(id, digested)
+  }
+
+  forget (id: string): void {
+    const entry = this.#known.peek(id)
+    if (entry !== undefined) entry.isStale = true
+    this.#unknown.delete(id)
+    // What is under way may have been read before: it answers those who ask now, and isn't remembered.
+    this.#underWay.delete(id)
+  }
+
+  forgetAll (): void {
+    for (const entry of this.#known.values()) entry.isStale = true
+    this.#unknown.clear()
+    this.#underWay.clear()
+  }
+
+  /** @param secret to be remembered where it is right */
+  #find (id: string, digested: string, secret?: string): Caller | undefined | Promise<Caller | undefined> {
+    const now = performance.now()
+    const entry = this.#known.get(id)
+    if (entry !== undefined && this.#isTrue(entry, now)) {
+      const end = entry.endOf(digested)
+      // Ended by the clock of the look-up itself, it has for good. By the one reckoned here, which is ahead, Redis says so itself.
+      if (end === undefined || entry.lookup.now >= end || this.#watch.timeAt(now) < end) return this.#judge(entry, digested, secret)
+    }
+    const unknownAt = this.#unknown.get(id)
+    if (unknownAt !== undefined && this.#isRecent(unknownAt, now)) return this.#refuse()
+    const isRight = entry?.endOf(digested) !== undefined
+    return this.#lookUp(id, isRight).then(found => this.#judge(found, digested, secret))
+  }
+
+  /** Lets in or refuses by a look-up that is true now. */
+  #judge (entry: KnownKey | null, digested: string, secret: string | undefined): Caller | undefined {
+    const end = entry?.endOf(digested)
+    if (entry == null || end === undefined || entry.lookup.now >= end) return this.#refuse()
+    if (secret !== undefined) entry.secrets.set(secret, end)
+    return entry.caller
+  }
+
+  #refuse (): undefined {
+    this.counts.refused++
+  }
+
+  /** @param isRight it was, when it was looked up last: no guess, and so not counted with them */
+  #lookUp (id: string, isRight: boolean): Promise<KnownKey | null> {
+    const underWay = this.#underWay.get(id)
+    if (underWay !== undefined) return underWay
+    const begun = performance.now()
+    if (!isRight && !this.#mayGuess(begun)) {
+      this.counts.shed++
+      return Promise.reject(new Unavailable('too many unknown keys are asked for'))
+    }
+    this.counts.misses++
+    const lookingUp = this.#records.lookUp(id).then(lookup => {
+      if (lookup !== null) this.#watch.learnClock(lookup.now, begun)
+      const entry = lookup === null ? null : new KnownKey(lookup, begun)
+      if (this.#underWay.get(id) === lookingUp) this.#remember(id, entry, begun)
+      return entry
+    }).finally(() => {
+      if (this.#underWay.get(id) === lookingUp) this.#underWay.delete(id)
+    })
+    this.#underWay.set(id, lookingUp)
+    return lookingUp
+  }
+
+  #remember (id: string, entry: KnownKey | null, begun: number): void {
+    if (entry === null) this.#unknown.set(id, begun)
+    else this.#known.set(id, entry)
+  }
+
+  #mayGuess (now: number): boolean {
+    if (now - this.#secondBegan >= 1000) {
+      this.#secondBegan = now
+      this.#guesses = 0
+    }
+    return this.#guesses++ < unknownPerSecond
+  }
+
+  #isTrue (entry: KnownKey, now: number): boolean {
+    return !entry.isStale && this.#isRecent(entry.begun, now)
+  }
+
+  #isRecent (begun: number, now: number): boolean {
+    return now - Math.max(begun, this.#watch.begunAt) < trust
+  }
+}

@@ -1,0 +1,90 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import type { TestStore } from '../helpers/redis.ts'
+import { testStore } from '../helpers/redis.ts'
+import { raw, run, tag } from '../helpers/scripts.ts'
+import type { Raw } from '../helpers/scripts.ts'
+import { T } from '../helpers/states.ts'
+
+const id = 'abcdefghijkl'
+
+function create (on: Raw, now: number, digest: string, { deadline = now, lasts = '' as number | '' } = {}) {
+  const { keys } = on
+  return run(on, 'key-create', now, [keys.apiKey(tag, id), keys.apiKeys(tag), keys.apiKeysOver(tag), keys.apiKeysLog(tag)],
+    [deadline, id, digest, 'acme', 'bob', 'pass,catch', lasts, '', 5000, 'me'])
+}
+
+function rotate (on: Raw, now: number, digest: string, { deadline = now, grace = 1000 } = {}) {
+  return run(on, 'key-rotate', now, [on.keys.apiKey(tag, id), on.keys.apiKeysLog(tag)], [deadline, id, digest, grace, 'me'])
+}
+
+function revoke (on: Raw, now: number, token: string, deadline = now) {
+  const { keys } = on
+  return run(on, 'key-revoke', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)], [deadline, id, token, 5000, 'me'])
+}
+
+/** What is in Redis stays as it is, whatever is asked. */
+async function unchanged (t: Test, test: TestStore, ask: () => Promise<unknown>): Promise<unknown> {
+  const before = await test.dump()
+  const answer = await ask()
+  t.strictSame(await test.dump(), before, 'nothing changed')
+  return answer
+}
+
+t.test('asking twice does what asking once does, and is answered alike', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const created = await create(on, T, 'd1', { lasts: 60_000 })
+  t.match(created, ['created', ['tenant', 'acme', 'agent', 'bob']])
+  t.strictSame(await unchanged(t, test, () => create(on, T + 5, 'd1', { lasts: 60_000 })), created)
+  t.strictSame(await unchanged(t, test, () => create(on, T + 5, 'other')), ['taken'])
+
+  const rotated = await rotate(on, T + 10, 'd2')
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 15, 'd2')), rotated)
+  // Another’s rotation came between.
+  const again = await rotate(on, T + 20, 'd3')
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 25, 'd2')), again)
+
+  t.strictSame(await revoke(on, T + 30, 'one'), ['revoked', T + 30])
+  t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'one')), ['revoked', T + 30])
+  t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'two')), ['already_revoked', T + 30])
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 35, 'd4')), ['revoked'])
+  t.equal(await test.redis.xlen(on.keys.apiKeysLog(tag)), 4)
+})
+
+t.test('beyond its deadline a call changes nothing', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  t.strictSame(await unchanged(t, test, () => create(on, T, 'd1', { deadline: T - 1 })), ['late'])
+  await create(on, T, 'd1', { deadline: T })
+  t.strictSame(await unchanged(t, test, () => create(on, T, 'd1', { deadline: T - 1 })), ['late'])
+  t.strictSame(await unchanged(t, test, () => rotate(on, T, 'd2', { deadline: T - 1 })), ['late'])
+  t.strictSame(await unchanged(t, test, () => revoke(on, T, 'one', T - 1)), ['late'])
+})
+
+t.test('a rotation ends at its time, the key at its own', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  await create(on, T, 'd1', { lasts: 100 })
+  await rotate(on, T + 99, 'd2', { grace: 0 })
+  t.strictSame(await test.redis.hmget(on.keys.apiKey(tag, id), 'digest', 'previous', 'previous_ends', 'rotated'), ['d2', 'd1', String(T + 99), String(T + 99)])
+  t.strictSame(await unchanged(t, test, () => rotate(on, T + 100, 'd3')), ['ended'])
+  t.strictSame(await revoke(on, T + 200, 'one'), ['revoked', T + 200], 'also when it has ended')
+})
+
+t.test('each change is told on the log’s channel', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const listener = test.redis.duplicate()
+  t.teardown(() => listener.disconnect())
+  const heard: string[] = []
+  await listener.ssubscribe(on.keys.apiKeysLog(tag))
+  listener.on('smessage', (channel: string, message: string) => heard.push(message))
+  await create(on, T, 'd1')
+  await create(on, T, 'd1')
+  await rotate(on, T, 'd2')
+  await revoke(on, T, 'one')
+  await revoke(on, T, 'two')
+  await listener.ping()
+  t.strictSame(heard, ['created', 'rotated', 'revoked'])
+})

@@ -1,0 +1,223 @@
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { tags } from '../../src/handoff/id.ts'
+import { Unavailable } from '../../src/store/lanes.ts'
+import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { Keys } from '../../src/store/keys.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+
+t.test('a key is looked up once, and known from then on', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  const { id, key } = await newKey(records, { tenant: 'acme', scopes: ['pass'], ratePerMinute: 5 })
+  t.equal(keys.recall(key), undefined)
+  const before = await callsOf(redis.admin, 'hgetall')
+  const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
+  for (const caller of found) t.strictSame(caller, { tenant: 'acme', agent: 'alice', scopes: new Set(['pass']), keyId: id, ratePerMinute: 5 })
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'many at once are one call')
+  t.equal(keys.recall(key), found[0])
+  t.equal(keys.find(key), found[0], 'at once')
+  t.equal(keys.find(newSecret(id)), undefined, 'another secret of a known key is refused at once')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 1)
+  t.match(keys.counts, { hits: 1, misses: 1, refused: 1, shed: 0 })
+})
+
+t.test('what can be no key asks nothing; what is nobody’s asks once', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  const { key } = await newKey(records)
+  const before = await callsOf(redis.admin, 'evalsha')
+  for (const wrong of [`${key}x`, key.slice(1), key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a'), '', 'handoff_', key.toLowerCase(), 'x'.repeat(59)]) {
+    t.equal(keys.recall(wrong), undefined)
+    t.equal(keys.find(wrong), undefined, wrong)
+    t.equal(keys.isFamiliar(wrong), false)
+  }
+  t.equal(await callsOf(redis.admin, 'evalsha'), before)
+  const nobodys = newKeyId()
+  t.equal(await keys.find(newSecret(nobodys)), undefined)
+  t.equal(keys.find(newSecret(nobodys)), undefined, 'at once, whatever its secret')
+  t.equal(await callsOf(redis.admin, 'evalsha'), before + 1)
+})
+
+t.test('a key ends at its millisecond, by Redis’s clock', async t => {
+  const { keys, records, setClock } = await testKeys(t)
+  const start = 1_900_000_000_000
+  await setClock(start)
+  const { id, key } = await newKey(records, { expiresIn: 10_000 })
+  t.ok(await keys.find(key))
+  await setClock(start + 9_999)
+  // Looked up anew, as after a look at the log that told of it.
+  keys.forget(id)
+  t.ok(await keys.find(key))
+  await setClock(start + 10_000)
+  keys.forget(id)
+  t.equal(await keys.find(key), undefined)
+  t.equal(keys.find(key), undefined, 'known by now')
+})
+
+t.test('a key that is known ends without anybody telling', async t => {
+  const { keys, records } = await testKeys(t)
+  keys.start()
+  const { key, record } = await newKey(records, { expiresIn: 400 })
+  let refused: number | undefined
+  while (refused === undefined) {
+    const before = Date.now()
+    if (await keys.find(key) === undefined) refused = Date.now()
+    else t.ok(before < record.endsAt! + 5, 'never let in later')
+    await sleep(5)
+  }
+  t.ok(refused >= record.endsAt!, 'nor refused sooner')
+  t.equal(keys.counts.misses < 20, true, `${keys.counts.misses} look-ups`)
+})
+
+t.test('the former secret opens a key until its grace is over, and one before that no more', async t => {
+  const { keys, records, setClock } = await testKeys(t)
+  const start = 1_900_000_000_000
+  await setClock(start)
+  const { id, key: first } = await newKey(records)
+  const second = await records.rotate(id, 5000, 'me')
+  if (second.outcome !== 'rotated') return t.fail('it is rotated')
+  t.ok(await keys.find(first))
+  t.ok(await keys.find(second.key))
+  await setClock(start + 5000)
+  keys.forget(id)
+  t.equal(await keys.find(first), undefined)
+  t.ok(await keys.find(second.key))
+  const third = await records.rotate(id, 5000, 'me')
+  if (third.outcome !== 'rotated') return t.fail('it is rotated')
+  keys.forget(id)
+  t.equal(await keys.find(first), undefined)
+  t.ok(await keys.find(second.key))
+  t.ok(await keys.find(third.key))
+  const fourth = await records.rotate(id, 0, 'me')
+  if (fourth.outcome !== 'rotated') return t.fail('it is rotated')
+  keys.forget(id)
+  for (const former of [first, second.key, third.key]) t.equal(await keys.find(former), undefined)
+  t.ok(await keys.find(fourth.key))
+})
+
+t.test('a mark is worth what its secret is', async t => {
+  const { keys, records } = await testKeys(t)
+  const { id, key } = await newKey(records)
+  const mark = keys.markOf(key)!
+  t.notMatch(mark, key.slice(21))
+  t.match(await keys.findByMark(mark), { agent: 'alice', keyId: id })
+  const { key: next } = await records.rotate(id, 0, 'me') as { key: string }
+  keys.forget(id)
+  t.equal(await keys.findByMark(mark), undefined)
+  t.ok(await keys.findByMark(keys.markOf(next)!))
+  for (const wrong of ['', '.', 'x', `${id}.`, `${id}.x`, `.${mark}`, '__proto__']) t.equal(await keys.findByMark(wrong), undefined)
+  t.equal(keys.markOf('no-key-of-this-kind'), undefined)
+})
+
+t.test('what changes is told to all replicas at once', async t => {
+  const test = await testKeys(t)
+  const [one, two] = [test.keys, anotherReplica(t, test)]
+  one.start()
+  two.start()
+  const { id, key } = await newKey(test.records)
+  await Promise.all([untilKnown(one, key), untilKnown(two, key)])
+  await test.records.revoke(id, 'me')
+  const revoked = performance.now()
+  await until(async () => await one.find(key) === undefined && await two.find(key) === undefined, 2000)
+  const after = performance.now() - revoked
+  t.ok(after < 300, `after ${Math.round(after)} ms: sooner than by the next look`)
+})
+
+t.test('a message that is lost is made up for', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  // Whoever subscribes is cut off for good: no message comes to anyone.
+  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await records.revoke(id, 'me')
+  const revoked = performance.now()
+  await until(async () => await keys.find(key) === undefined, 2000)
+  const after = performance.now() - revoked
+  t.ok(after < 1000, `after ${Math.round(after)} ms`)
+  t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody was listening')
+})
+
+t.test('with Redis away nothing is believed for longer than 2 s, and nothing is called wrong', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const [{ key }, nobodys] = [await newKey(records), newSecret(newKeyId())]
+  await untilKnown(keys, key)
+  t.equal(await keys.find(nobodys), undefined)
+  const { misses } = keys.counts
+  await sleep(2000)
+  t.ok(keys.recall(key), 'with Redis there it is known all along')
+  t.equal(keys.find(nobodys), undefined)
+  t.equal(keys.counts.misses, misses)
+  process.kill(redis.pid(), 'SIGSTOP')
+  const stopped = performance.now()
+  await until(() => keys.recall(key) === undefined, 2000)
+  t.ok(performance.now() - stopped < 2000)
+  t.equal(keys.isFamiliar(key), true)
+  await t.rejects(Promise.resolve(keys.find(key)), Unavailable)
+  await t.rejects(Promise.resolve(keys.find(nobodys)), Unavailable)
+  process.kill(redis.pid(), 'SIGCONT')
+  await until(() => Promise.resolve(keys.find(key)).catch(() => undefined))
+  await untilKnown(keys, key)
+})
+
+t.test('a log that is another’s, or was cut off, has all looked up anew', async t => {
+  const { keys, records, redis, prefix } = await testKeys(t)
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  const names = new Keys(prefix)
+  // As a master that was promoted has it: another log, and the key revoked in what this one never told.
+  await redis.multi().del(names.apiKeysLog(tags[0]!)).hset(names.apiKey(tags[0]!, id), 'revoked', '1').exec()
+  await until(async () => await keys.find(key) === undefined, 2000)
+})
+
+t.test('what is looked up while something becomes of it is not remembered', async t => {
+  const { keys, records } = await testKeys(t)
+  const { id, key } = await newKey(records)
+  const finding = keys.find(key)
+  keys.forget(id)
+  t.ok(await finding)
+  t.equal(keys.recall(key), undefined)
+  const all = keys.find(key)
+  keys.forgetAll()
+  t.ok(await all)
+  t.equal(keys.recall(key), undefined)
+})
+
+t.test('100,000 unknown keys neither fill the memory nor reach Redis each time', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { key } = await newKey(records)
+  t.ok(await keys.find(key))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const heap = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), performance.now()]
+  const outcomes = { refused: 0, shed: 0 }
+  for (let n = 0; n < 100_000; n++) {
+    Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
+    if (n % 100 === 0) await turn()
+    if (n % 1000 === 0) t.ok(await keys.find(key))
+  }
+  const seconds = (performance.now() - began) / 1000
+  const asked = await callsOf(redis.admin, 'hgetall') - lookups
+  await until(() => outcomes.refused + outcomes.shed === 100_000)
+  t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)
+  t.ok(outcomes.shed > 0)
+  const grown = heap() - before
+  t.comment(`${asked} look-ups in ${seconds.toFixed(1)} s, ${outcomes.shed} shed, heap ${Math.round(grown / 1024)} KB more`)
+  t.ok(grown < 10 * 1024 * 1024, `heap ${grown} more`)
+})
