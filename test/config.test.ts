@@ -52,3 +52,12 @@ t.test('DURABILITY', async t => {
     t.match(error?.message, /^DURABILITY: .*none.*replicas:N[^\n]*$/)
   }
 })
+
+t.test('trusted proxies are addresses and networks', t => {
+  t.strictSame(loadConfig({ TRUSTED_PROXIES: ' 10.0.0.7,10.1.0.0/16 , fd00::/8,::1,' }).trustedProxies, ['10.0.0.7', '10.1.0.0/16', 'fd00::/8', '::1'])
+  t.strictSame(loadConfig({}).trustedProxies, [])
+  for (const wrong of ['true', '*', 'proxy.example', '10.0.0', '10.0.0.0/33', '::1/129', '10.0.0.1/', '10.0.0.0/8/8', '10.0.0.1 10.0.0.2', '1', 'loopback', '10.0.0.1:80', '10.0.0.0/-1']) {
+    t.throws(() => loadConfig({ TRUSTED_PROXIES: wrong }), { message: /^TRUSTED_PROXIES: [^\n]+$/ }, wrong)
+  }
+  t.end()
+})

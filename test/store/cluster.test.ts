@@ -5,12 +5,14 @@ import type { Test } from 'tap'
 import { randomToken, tags } from '../../src/handoff/id.ts'
 import { Unavailable, callBudget } from '../../src/store/lanes.ts'
 import type { Store } from '../../src/store/store.ts'
+import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { done, pass, placeIn, untilServing } from '../helpers/handoffs.ts'
-import { fleetStore } from '../helpers/redis.ts'
+import { fleetStore, quiet } from '../helpers/redis.ts'
+import { newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 /** One partition of each of three masters, as the slots are shared out at first. */
@@ -33,6 +35,21 @@ t.test('three masters, each with a replica', async t => {
       t.match(await store.approvals.decide('approved', place, randomToken(), 'carol', Buffer.from('null')), { outcome: 'decided' })
       t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
     }
+  })
+
+  await t.test('keys', async t => {
+    const { keyRecords: records } = store
+    const keys = new StoredKeys(records, store.notices, quiet)
+    keys.start()
+    const { id, key } = await newKey(records)
+    await untilKnown(keys, key)
+    t.match(await records.list(), [{ id, agent: 'alice' }])
+    const next = await records.rotate(id, 60_000, 'me') as { key: string }
+    t.match(await keys.find(key), { keyId: id }, 'in its grace')
+    t.match(await keys.find(next.key), { keyId: id })
+    t.match(await records.revoke(id, 'me'), { outcome: 'revoked' })
+    await until(async () => await keys.find(key) === undefined && await keys.find(next.key) === undefined, 2000)
+    keys.stop()
   })
 
   await t.test('a master and its replica change places under load', async t => {

@@ -1,0 +1,111 @@
+import t from 'tap'
+import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { form } from '../helpers/forms.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { bearer, callsOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
+import { listen, wire } from '../helpers/wire.ts'
+
+const url = '/api/status/x'
+/** A request with a key, from an address, perhaps with what a proxy says. */
+function from ({ app }: TestApp, remoteAddress: string, key: string, forwarded?: string) {
+  return app.inject({ url, remoteAddress, headers: { ...bearer(key), ...forwarded !== undefined && { 'x-forwarded-for': forwarded } } })
+}
+
+async function failOften (service: TestApp, address: string, forwarded?: string, times = 60) {
+  for (let n = 0; n < times; n++) {
+    const { statusCode } = await from(service, address, `wrong-key-number-${n}`, forwarded)
+    if (statusCode !== 401) throw new Error(`${statusCode} at ${n}`)
+  }
+}
+
+t.test('an address that sent many wrong keys waits, and its good ones go on', async t => {
+  const service = await testApp(t)
+  await service.app.ready()
+  const { keyRecords } = service.store
+  const [known, unknown] = [await newKey(keyRecords), await newKey(keyRecords)]
+  await untilKnown(service.keys, known.key)
+  await failOften(service, '192.0.2.1')
+  for (const wrong of ['wrong-key-of-no-kind', newSecret(newKeyId()), unknown.key]) {
+    const answer = await from(service, '192.0.2.1', wrong)
+    isProblem(t, answer, 429, 'rate_limited')
+    const after = Number(answer.headers['retry-after'])
+    t.ok(after > 0 && after <= 60)
+    t.equal(answer.headers['ratelimit-policy'], '"failed-authentication";q=60;w=60')
+    t.equal(answer.headers.ratelimit, `"failed-authentication";r=0;t=${after}`)
+  }
+  t.equal((await from(service, '192.0.2.1', known.key)).statusCode, 404, 'let in')
+  t.equal((await from(service, '192.0.2.1', secrets.bob)).statusCode, 404, 'let in, though it comes for the first time')
+  t.equal((await from(service, '192.0.2.2', 'wrong-key-of-no-kind')).statusCode, 401, 'another address')
+  t.equal((await from(service, '192.0.2.2', unknown.key)).statusCode, 404)
+  t.equal((await from(service, '192.0.2.1', unknown.key)).statusCode, 404, 'known by now')
+  t.equal(service.keys.counts.throttled, 3)
+  const signIn = await service.app.inject({ ...form('/approvals/sign-in', { key: 'wrong-key-of-no-kind' }), remoteAddress: '192.0.2.1' })
+  t.equal(signIn.statusCode, 429, 'nor is the page a way round')
+  t.ok(Number(signIn.headers['retry-after']) > 0)
+})
+
+t.test('a network of IPv6 counts as one address', async t => {
+  const service = await testApp(t)
+  for (let n = 0; n < 60; n++) t.equal((await from(service, `2001:db8::${n}`, 'wrong-key-of-no-kind')).statusCode, 401)
+  t.equal((await from(service, '2001:db8::ffff', 'wrong-key-of-no-kind')).statusCode, 429)
+  t.equal((await from(service, '2001:db8:0:1::1', 'wrong-key-of-no-kind')).statusCode, 401)
+})
+
+t.test('who is no trusted proxy says nothing about where it comes from', async t => {
+  const service = await testApp(t, { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.9,fd00::/8' })
+  await failOften(service, '10.1.2.3', '198.51.100.1')
+  const wrong = 'wrong-key-of-no-kind'
+  t.equal((await from(service, '10.1.2.3', wrong, '198.51.100.1')).statusCode, 429)
+  t.equal((await from(service, '192.0.2.9', wrong, '198.51.100.1')).statusCode, 429, 'by another proxy')
+  t.equal((await from(service, 'fd00::1', wrong, '198.51.100.1')).statusCode, 429, 'by another proxy')
+  t.equal((await from(service, '10.1.2.3', wrong, '198.51.100.2')).statusCode, 401, 'another client')
+  t.equal((await from(service, '10.1.2.3', wrong, '198.51.100.7, 198.51.100.1')).statusCode, 429, 'what the client itself said is left of what the proxy says')
+
+  await failOften(service, '203.0.113.5', undefined, 59)
+  t.equal((await from(service, '203.0.113.5', wrong, '198.51.100.77')).statusCode, 401)
+  t.equal((await from(service, '203.0.113.5', wrong, '198.51.100.78')).statusCode, 429, 'forged')
+})
+
+t.test('without the setting nobody is believed, and links never depend on what a proxy says', async t => {
+  const forwarded = { 'x-forwarded-for': '198.51.100.1', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', host: 'evil.example' }
+  for (const env of [{}, { TRUSTED_PROXIES: '127.0.0.1' }]) {
+    const service = await testApp(t, { ...env, BASE_URL: 'https://handoff.example' })
+    const answer = await service.app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't', require_human: true }, headers: { ...bearer(secrets.alice), ...forwarded } })
+    t.match(answer.json(), { pickup_url: /^https:\/\/handoff\.example\//, approval_url: /^https:\/\/handoff\.example\// })
+    t.notMatch(answer.body + JSON.stringify(answer.headers), 'evil')
+  }
+  const service = await testApp(t)
+  for (let n = 0; n < 60; n++) t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', `198.51.100.${n}`)).statusCode, 401)
+  t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', '198.51.100.99')).statusCode, 429)
+})
+
+t.test('10,000 unknown keys over HTTP', async t => {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, { TRUSTED_PROXIES: '127.0.0.1' }, { url: redis.url })
+  const port = await listen(service.app)
+  const { key } = await newKey(service.store.keyRecords)
+  await untilKnown(service.keys, key)
+  const before = await callsOf(redis.admin, 'hgetall')
+  const began = performance.now()
+  const counts: Record<number, number> = {}
+  const clients = Array.from({ length: 50 }, async (_, client) => {
+    const { send, answer } = await wire(t, port)
+    for (let n = 0; n < 200; n++) {
+      // Each from an address of its own: what is limited by address alone would let all through.
+      const address = `10.${client}.${n >> 8}.${n & 255}`
+      send(`GET ${url} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nAuthorization: Bearer ${newSecret(newKeyId())}\r\n\r\n`)
+      const { statusCode } = await answer()
+      counts[statusCode] = (counts[statusCode] ?? 0) + 1
+    }
+  })
+  await Promise.all(clients)
+  const seconds = (performance.now() - began) / 1000
+  const asked = await callsOf(redis.admin, 'hgetall') - before
+  t.comment(`${asked} look-ups in ${seconds.toFixed(1)} s; answers: ${JSON.stringify(counts)}`)
+  t.ok(asked <= 500 * (seconds + 2))
+  t.strictSame(Object.keys(counts).filter(status => status !== '401' && status !== '503'), [])
+  t.equal((await from(service, '127.0.0.1', key)).statusCode, 404)
+})

@@ -1,0 +1,152 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import type { KeyRecord } from '../../src/store/key-records.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { own, form } from '../helpers/forms.ts'
+import { loggedApp } from '../helpers/logged-app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import type { OwnRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { bearer, newKey, untilKnown } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+
+const pass = ({ app }: Pick<TestApp, 'app'>, key: string) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: { task: 't' } })
+
+/** Two replicas on one Redis, which both know a key. */
+async function twoReplicas (t: Test): Promise<{ redis: OwnRedis, both: [TestApp, TestApp], key: string, record: KeyRecord }> {
+  const redis = await ownRedis(t)
+  const options = { url: redis.url, prefix: 'fleet' }
+  const both: [TestApp, TestApp] = [await testApp(t, {}, options), await testApp(t, {}, options)]
+  for (const { app } of both) await app.ready()
+  const { key, record } = await newKey(both[0].store.keyRecords)
+  await Promise.all(both.map(({ keys }) => untilKnown(keys, key)))
+  for (const one of both) t.equal((await pass(one, key)).statusCode, 201)
+  return { redis, both, key, record }
+}
+
+/** How long it took until this is the answer of both, which it must be within 2 s. */
+async function untilBoth (t: Test, both: [TestApp, TestApp], key: string, code: string, status: number): Promise<number> {
+  const began = performance.now()
+  await Promise.all(both.map(one => until(async () => (await pass(one, key)).statusCode === status, 4500)))
+  const after = performance.now() - began
+  for (const one of both) isProblem(t, await pass(one, key), status, code, `${code} after ${Math.round(after)} ms`)
+  return after
+}
+
+t.test('a key opens what its scopes say, for its tenant', async t => {
+  const service = await testApp(t)
+  const { store: { keyRecords }, app } = service
+  const agent = await newKey(keyRecords, { tenant: 'other' })
+  const passer = await newKey(keyRecords, { scopes: ['pass'] })
+  const { handoff_id: id } = (await pass(service, agent.key)).json()
+  t.equal((await service.call('foreignAlice', 'GET', `/api/status/${id}`)).statusCode, 200, 'of one tenant with a key from the environment')
+  isProblem(t, await service.call('alice', 'GET', `/api/status/${id}`), 404, 'not_found')
+  t.equal((await pass(service, passer.key)).statusCode, 201)
+  const refused = await app.inject({ url: `/api/status/${id}`, headers: bearer(passer.key) })
+  isProblem(t, refused, 403, 'insufficient_scope')
+  t.equal(refused.headers['www-authenticate'], 'Bearer error="insufficient_scope", scope="status"')
+  const wrong = await pass(service, agent.key.slice(0, -1))
+  isProblem(t, wrong, 401, 'unauthorized')
+  t.equal(wrong.headers['www-authenticate'], 'Bearer error="invalid_token"')
+})
+
+t.test('revoked stops everywhere within 2 s', async t => {
+  const { both, key, record } = await twoReplicas(t)
+  await both[0].store.keyRecords.revoke(record.id, 'me')
+  t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
+})
+
+t.test('also when no message comes', async t => {
+  const { redis, both, key, record } = await twoReplicas(t)
+  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await both[0].store.keyRecords.revoke(record.id, 'me')
+  t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody listens')
+  t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
+})
+
+t.test('with Redis stopped nobody is let in by it after 2 s, nor told that the key is wrong', async t => {
+  const { redis, both, key } = await twoReplicas(t)
+  process.kill(redis.pid(), 'SIGSTOP')
+  const stopped = performance.now()
+  // What needs no Redis but for the key: what is wrong with the body is told before anything else is asked.
+  const bad = ({ app }: TestApp) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: {} })
+  await until(async () => (await bad(both[0])).statusCode === 503, 4500)
+  while (performance.now() - stopped < 2000) await new Promise(resolve => setImmediate(resolve))
+  for (const one of both) {
+    const answer = await bad(one)
+    isProblem(t, answer, 503, 'unavailable')
+    t.ok(Number(answer.headers['retry-after']) > 0)
+    isProblem(t, await one.call('alice', 'POST', '/api/pass', {}), 400, 'invalid_request', 'keys from the environment are known all along')
+  }
+  process.kill(redis.pid(), 'SIGCONT')
+  for (const one of both) await until(async () => (await pass(one, key)).statusCode === 201)
+})
+
+t.test('an ended key stops at its end', async t => {
+  const service = await testApp(t)
+  const { key, record } = await newKey(service.store.keyRecords, { expiresIn: 700 })
+  await until(async () => (await pass(service, key)).statusCode === 401)
+  const [seconds, micros] = await service.redis.time()
+  const now = Number(seconds) * 1000 + Number(micros) / 1000
+  t.ok(now >= record.endsAt! && now < record.endsAt! + 500)
+})
+
+t.test('a session ends when its key does, and lasts through its grace', async t => {
+  const service = await testApp(t)
+  const { keyRecords } = service.store
+  const { id, key } = await newKey(keyRecords, { agent: 'carla', scopes: ['approve', 'status'] })
+  const signIn = async (secret: string) => {
+    const answer = await service.app.inject(form('/approvals/sign-in', { key: secret }))
+    return { status: answer.statusCode, cookie: String(answer.headers['set-cookie']).split(';')[0]! }
+  }
+  const list = async (cookie: string) => (await service.app.inject({ url: '/approvals', headers: { ...own, cookie } })).statusCode
+  const { status, cookie } = await signIn(key)
+  t.strictSame([status, await list(cookie)], [303, 200])
+  t.notMatch(JSON.stringify(await service.dump()), key.slice(21))
+  const rotated = await keyRecords.rotate(id, 1500, 'me') as { key: string }
+  await until(async () => (await signIn(rotated.key)).status === 303)
+  const fresh = await signIn(rotated.key)
+  t.strictSame([await list(cookie), await list(fresh.cookie)], [200, 200])
+  await until(async () => await list(cookie) === 303, 4000)
+  t.equal(await list(fresh.cookie), 200)
+  await keyRecords.revoke(id, 'me')
+  await until(async () => await list(fresh.cookie) === 303, 2000)
+  t.equal((await signIn(rotated.key)).status, 401)
+  const agent = await newKey(keyRecords)
+  t.equal((await signIn(agent.key)).status, 401, 'no approver')
+})
+
+t.test('what becomes of keys is in the log, once, and no secret', async t => {
+  const { app, lines, store: { keyRecords } } = await loggedApp(t)
+  await app.ready()
+  const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => /^key /.test(msg))
+  // It is told from the first look on.
+  const first = await newKey(keyRecords, { by: 'someone@here' })
+  const { id, key } = first
+  await until(() => told().length > 0 || keyRecords.rotate(id, 0, 'first@look').then(() => false))
+  const before = told().length
+  const { key: next } = await keyRecords.rotate(id, 60_000, 'me@here') as { key: string }
+  await pass({ app }, next)
+  await keyRecords.revoke(id, 'you@there')
+  await until(() => told().length >= before + 2)
+  const seen = told().slice(before)
+  t.match(seen, [
+    { level: 30, msg: 'key rotated', key_id: id, tenant: 'default', agent: 'alice', by: 'me@here' },
+    { level: 30, msg: 'key revoked', key_id: id, tenant: 'default', agent: 'alice', by: 'you@there' },
+  ])
+  t.equal(seen.length, 2)
+  for (const secret of [key, next]) t.notMatch(lines.join(), secret.slice(21))
+})
+
+t.test('with nothing but Redis’s keys a service that starts without Redis lets them in when it comes', async t => {
+  const redis = await ownRedis(t)
+  process.kill(redis.pid(), 'SIGSTOP')
+  const service = await testApp(t, { API_KEYS: '', APPROVER_KEYS: '' }, { url: redis.url, prefix: 'late' })
+  await service.app.ready()
+  process.kill(redis.pid(), 'SIGCONT')
+  await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
+  const { key } = await newKey(service.store.keyRecords)
+  t.equal((await pass(service, key)).statusCode, 201)
+})
