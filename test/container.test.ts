@@ -29,6 +29,7 @@ async function testImage (docker: Dockerode): Promise<void> {
     await t.test('the image holds the service and nothing else', t => holdsNothingElse(t, service))
     await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
     await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
+    await t.test('the command makes a key that the service takes', t => makesKey(t, service))
     await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
   })
 
@@ -135,6 +136,15 @@ async function checksHealth (t: Test, service: StartedTestContainer, docker: Doc
   t.equal(form, 'CMD')
   t.match(await service.exec(command), { exitCode: 0 })
   t.match(await service.exec(command, { env: { PORT: '9' } }), { exitCode: 1 }, 'where nobody listens')
+}
+
+async function makesKey (t: Test, service: StartedTestContainer): Promise<void> {
+  const made = await service.exec(['handoff', 'keys', 'create', '--name', 'reader', '--scopes', 'status', '--json'])
+  t.equal(made.exitCode, 0)
+  const { key } = JSON.parse(made.stdout) as { key: string }
+  const answer = await fetch(`http://${service.getHost()}:${service.getMappedPort(8080)}/api/status/x`, { headers: { authorization: `Bearer ${key}` } })
+  t.match(await answer.json(), { code: 'not_found' }, 'the key is good')
+  t.match(await service.exec(['handoff', 'doctor']), { exitCode: 1, stdout: /persistence: / }, 'a Redis as it comes keeps nothing')
 }
 
 async function endsByItself (t: Test, service: StartedTestContainer, docker: Dockerode): Promise<void> {

@@ -30,7 +30,8 @@ t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 },
   const [start, test, ...calls] = await shBlocks({ butUnder: 'A fleet' }) // those: fleet/newcomer.test.ts, fleet/compose.test.ts
   t.equal(start, 'npm start')
   t.equal(test, 'npm test')
-  t.equal(calls.length, 5, 'pass, catch, done and status, a wait, an approval')
+  t.equal(calls.length, 8, 'pass, catch, done and status, a wait, an approval; the command: a key, a handoff by it, the key’s end')
+  const command = calls.splice(5)
 
   const service = await npmStart(t, { PORT: '0' }, clone)
   t.match(service.output(), 'A first call')
@@ -52,6 +53,11 @@ t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 },
   ])
   t.match(said, /\{"items":\[\{"handoff_id":"[^"]+","task":"Delete the old invoices"/, 'the list')
   t.match(said, '"total": 1.0', 'byte for byte')
+
+  const told = execFileSync('bash', ['-euo', 'pipefail', '-c', command.join('\n').replaceAll('http://127.0.0.1:8080', service.address)], { cwd: clone, encoding: 'utf8', env })
+  t.match(told, /^id +tenant +name +scopes +created +ends +state\n\S+ +default +summariser +pass,status +\S+ +\S+ +live\n/)
+  t.match(told, /^status +pending\n[^]*^passed +\S+ \(.*\) by summariser\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
+  t.match(told, /^key +handoff_\S+\n[^]*^revoked: within 2 s [^]*^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
 
   // The suite itself, from the clone, with a Redis that it finds; one file of it, since this is part of it.
   const suite = execFileSync('npm', ['test', '--', 'test/http/operations.test.ts'], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'ignore'] })

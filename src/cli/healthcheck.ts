@@ -17,7 +17,9 @@ export async function healthcheck (): Promise<void> {
   if (!answer.ok) throw new Failure(`${url} answers ${answer.status}`)
 }
 
-function healthUrl ({ host, port }: { host: string, port: number }): string {
+/** Where METRICS_PORT sets the operational routes apart, it is there. */
+function healthUrl ({ host, ...ports }: { host: string, port: number, metricsPort?: number | undefined }): string {
+  const port = ports.metricsPort ?? ports.port
   if (port === 0) throw new Failure('PORT is 0: which port the service was given is not known here')
   // Who listens on all addresses listens on the loopback one.
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host

@@ -75,7 +75,10 @@ program.command('healthcheck')
   .description('ask the service of these settings, on this machine, whether it answers')
   .action(async () => (await import('./healthcheck.ts')).healthcheck())
 
-program.parseAsync().catch(sayWhy)
+// ioredis says there what it may not ask for and whom it doesn't reach; what comes of it is told at the end.
+console.warn = console.error = () => {}
+// All is closed by then, but ioredis holds on to a Sentinel that refused it for two seconds.
+program.parseAsync().catch(sayWhy).then(() => process.exit())
 
 /** What reads an option's text, told whose text it is. */
 function taking<T> (parse: (option: string, text: string) => T, option: string): (text: string) => T {

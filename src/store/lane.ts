@@ -46,8 +46,11 @@ export class Lane implements CallOwner {
   #group: Group | undefined
   #groups = 0
   #underWay = 0
-  /** Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. */
-  #offset = 0
+  /**
+   * Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. Where TIME is refused it is a
+   * time long past, of as many digits as any deadline has: nothing is done by it, and Redis says itself what it refuses.
+   */
+  #offset = 1e12
   readonly #former = new FormerConnections()
   #reconnected = -Infinity
   #learning: Promise<void> | undefined

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -44,6 +44,13 @@ t.test('it builds when there is no build, and only then', async (t) => {
   t.same(await runScript(root), built)
   t.match(await readFile(join(root, 'dist/sub/one.js'), 'utf8'), 'export const one = 1')
   t.same(await runScript(root), quiet)
+})
+
+t.test('what is named as a command can be run as one, after each build', async (t) => {
+  const root = await makeProject(t)
+  await writeFile(join(root, 'package.json'), '{"name": "small", "version": "1.0.0", "type": "module", "bin": {"one": "dist/sub/one.js"}}')
+  t.same(await runScript(root), built)
+  t.equal((await stat(join(root, 'dist/sub/one.js'))).mode & 0o777, 0o755)
 })
 
 t.test('several at once in one clone build once', async (t) => {

@@ -1,0 +1,126 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
+import { isReplicated } from '../faults/fleet/ask.ts'
+import { newPlace, pass } from '../helpers/handoffs.ts'
+import { fleetStore } from '../helpers/redis.ts'
+import { handoff, parsed } from '../helpers/command.ts'
+import { until } from '../helpers/until.ts'
+
+interface Told { level: string, name: string, saw: string, server: string | null, set: string | null, why: string | null }
+
+/** What doctor finds, by name, and its exit status. */
+async function examine (url: string, env: Record<string, string> = {}) {
+  const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url, ...env } })
+  const { ok, findings } = parsed<{ ok: boolean, findings: Told[] }>(ended)
+  const worst = (level: string) => findings.filter(finding => finding.level === level).map(({ name }) => name).sort()
+  return { code: ended.code, ok, findings, errors: worst('error'), warnings: worst('warning'), notes: worst('note'), of: (name: string) => findings.find(finding => finding.name === name)! }
+}
+
+/** Settings, for as long as it takes to look. */
+async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, string | number>, look: () => Promise<T>): Promise<T> {
+  const before = await Promise.all(Object.keys(wrong).map(name => admin.config('GET', name) as Promise<[string, string]>))
+  for (const [name, value] of Object.entries(wrong)) await admin.config('SET', name, value)
+  try {
+    return await look()
+  } finally {
+    for (const [name, value] of before) await admin.config('SET', name, value)
+  }
+}
+
+t.test('a Redis as it should be, and one setting after another that is wrong', async t => {
+  const server = await startRedisServer(t)
+  const { url, admin } = server
+  const well = await examine(url)
+  t.match(well, { code: 0, ok: true, errors: [], warnings: [], notes: [] })
+  t.ok(well.findings.length >= 8, `${well.findings.length} looks`)
+  t.match(well.of('version'), { level: 'ok', saw: /^(Redis|Valkey) \d/, server: server.at })
+  t.match(well.of('latency').saw, /^\d+\.\d ms a round trip$/)
+  t.equal(well.of('clock').saw, 'as this machine’s')
+
+  const whole = await handoff(['doctor'], { env: { REDIS_URL: url } })
+  t.match(whole, { code: 0, stderr: '', stdout: new RegExp(`^ok +ready: the service can serve\n\n${server.at}\nok +version: [^]*\n0 errors, 0 warnings, 0 notes\n$`) })
+
+  const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
+  const wrong: Array<[settings: Record<string, string | number>, name: string, finding: object, code: number]> = [
+    [{ 'maxmemory-policy': 'allkeys-lru', appendfsync: 'no' }, 'maxmemory-policy', { level: 'error', saw: 'allkeys-lru', set: 'noeviction', why: /drop handoffs/ }, 1],
+    [{ appendfsync: 'no', 'hash-max-listpack-value': 64 }, 'persistence', { level: 'warning', saw: /appendfsync no$/, set: /everysec/ }, 0],
+    [{ 'hash-max-listpack-value': 64 }, 'hash-max-listpack-value', { level: 'note', saw: '64', set: '2048', why: /480 bytes/ }, 0],
+    [{ 'hash-max-listpack-entries': 2 }, 'hash-max-listpack-entries', { level: 'note', saw: '2', set: '128' }, 0],
+    [{ appendonly: 'no' }, 'persistence', { level: 'error', saw: 'none', set: 'appendonly yes', why: /everything/ }, 1],
+    [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'snapshots alone (save 3600 1)', why: /last snapshot/ }, 1],
+    [{ maxmemory: 1 }, 'maxmemory', { level: 'error', set: 'a higher limit' }, 1],
+    [{ maxmemory: Math.round(used * 1.08) + 100_000 }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
+    [{ 'min-replicas-to-write': 1 }, 'min-replicas-to-write', { level: 'error', saw: '1, and 0 online' }, 1],
+  ]
+  for (const [settings, name, finding, code] of wrong) {
+    await withSettings(server, settings, async () => {
+      const seen = await examine(url)
+      t.match(seen.of(name), { name, ...finding }, JSON.stringify(settings))
+      t.equal(seen.code, code)
+      t.equal(seen.ok, code === 0)
+    })
+  }
+  t.match((await examine(url, { DURABILITY: 'replicas:2' })).of('replicas'), { level: 'error', saw: '0 online', set: /^2 of them/ })
+})
+
+t.test('a master with a replica, and the replica', async t => {
+  const master = await startRedisServer(t)
+  const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
+  await until(() => isReplicated(master, 1), 20_000)
+  const seen = await examine(master.url, { DURABILITY: 'replicas:1' })
+  t.match(seen, { code: 0, warnings: ['min-replicas-to-write'], notes: ['repl-backlog-size'] })
+  t.match(seen.of('replicas'), { level: 'ok', saw: '1 online' })
+  t.match(await examine(replica.url), { code: 1, errors: ['ready'] })
+})
+
+t.test('what this user may not do', async t => {
+  const server = await startRedisServer(t)
+  const user = (name: string, ...rights: string[]) => server.admin.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights)
+  const urlOf = (name: string) => server.url.replace('://', `://${name}:secret@`)
+
+  await user('nobody')
+  const none = await examine(urlOf('nobody'))
+  t.match(none, { code: 1, errors: ['ready', 'rights'], notes: ['unseen', 'unseen'] })
+  t.match(none.of('rights').saw, /^nobody may not eval /)
+  t.match(none.of('ready').saw, 'Redis does not give this service the rights that it needs.')
+
+  // Exactly what doctor itself asks for, beginning with what it takes to be asked.
+  await user('narrow', '+eval')
+  const lacking = await examine(urlOf('narrow'))
+  t.match(lacking.of('rights'), { level: 'error', saw: /evalsha, .*time, .*ssubscribe, .*hset/, set: /^ACL SETUSER narrow ~handoff:\* &handoff:\* \+/ })
+  const grant = lacking.of('rights').set!.split(' ').slice(3)
+  await user('narrow', '+eval', ...grant)
+  const useful = await examine(urlOf('narrow'))
+  t.match(useful, { code: 0, errors: [] })
+  t.match(useful.of('rights'), { level: 'note', saw: 'narrow may not client|info, client|kill' })
+  t.match(useful.notes, ['rights', 'unseen'])
+  t.match(useful.of('unseen').saw, /^cannot see appendfsync, save, .*: NOPERM/)
+  await user('narrow', '+eval', ...grant, ...useful.of('rights').set!.split(' ').slice(3))
+  t.match((await examine(urlOf('narrow'))).of('rights'), { level: 'ok' })
+  await serves(t, urlOf('narrow'))
+
+  for (const command of ['hset', 'wait', 'ssubscribe', 'xadd']) {
+    await user('narrow', '+eval', ...grant, `-${command}`)
+    t.match((await examine(urlOf('narrow'), { DURABILITY: 'replicas:1' })).of('rights').saw, new RegExp(`may not (.*, )?${command}\\b`), command)
+  }
+  await user('narrow', '+eval', ...grant, 'resetkeys', '~other:*')
+  t.match((await examine(urlOf('narrow'))).of('rights').saw, /hset/, 'keys of another prefix')
+  await user('narrow', '+eval', ...grant, 'resetchannels')
+  t.match((await examine(urlOf('narrow'))).of('rights').saw, /spublish.*|ssubscribe/, 'no channels')
+})
+
+/** What doctor holds for enough is enough. */
+async function serves (t: Test, url: string): Promise<void> {
+  const store = fleetStore(t, url)
+  await until(async () => await store.whyNotReady() === null)
+  const place = newPlace()
+  t.match(await pass(store.handoffs, place), { outcome: 'passed' })
+  t.match(await store.handoffs.catch(place, 'token', 'bob'), { outcome: 'caught' })
+  const { id } = await store.keyRecords.create({ tenant: 'default', agent: 'a', scopes: ['pass'], expiresIn: 1000, ratePerMinute: null, by: 'test' })
+  t.match(await store.keyRecords.rotate(id, 1000, 'test'), { outcome: 'rotated' })
+  t.match(await store.keyRecords.revoke(id, 'test'), { outcome: 'revoked' })
+  await store.notices.listen(store.handoffs.channelOf(place), () => {})
+  await store.handoffs.sweep(place.tag, 10)
+}

@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { newPlace, pass } from '../helpers/handoffs.ts'
+import { handoff, parsed } from '../helpers/command.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { fleetStore } from '../helpers/redis.ts'
+import { npmStart } from '../helpers/service.ts'
+
+/** One line on stderr, exit status 1. */
+const oneLine = (says: RegExp) => ({ code: 1, stdout: '', stderr: new RegExp(`^${says.source}[^\\n]*\\n$`) })
+
+t.test('no Redis, one that says nothing, one that lets nobody in', async t => {
+  const server = await startRedisServer(t)
+  const port = server.url.split(':').at(-1)
+  await server.admin.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '+ping')
+  await server.admin.config('SET', 'requirepass', 'secret')
+  const cases: Array<[url: string, args: string[], says: RegExp]> = [
+    ['redis://127.0.0.1:1', ['keys', 'list'], /Redis is not connected\. \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+    ['redis://127.0.0.1:1', ['doctor'], /Redis is not connected\. \(connect ECONNREFUSED/],
+    ['redis+cluster://127.0.0.1:1', ['status', newPlace().id], /Redis is not connected\. \(connect ECONNREFUSED/],
+    ['redis+sentinel://127.0.0.1:1/name', ['keys', 'list'], /Redis is not connected\./],
+    [`redis://127.0.0.1:${port}`, ['keys', 'list'], /Redis wants a password; set it in REDIS_URL\./],
+    [`redis://127.0.0.1:${port}`, ['doctor'], /Redis wants a password; set it in REDIS_URL\./],
+    [`redis://:wrong@127.0.0.1:${port}`, ['keys', 'create', '--name', 'a', '--scopes', 'pass'], /Redis refuses the user and password of REDIS_URL\./],
+    [`redis://narrow:x@127.0.0.1:${port}`, ['keys', 'revoke', 'AAAAAAAAAAAA'], /Redis does not give this service the rights that it needs\. \(NOPERM/],
+    [`redis://narrow:x@127.0.0.1:${port}`, ['inspect', newPlace().id], /Redis does not give this service the rights that it needs\./],
+  ]
+  for (const [url, args, says] of cases) {
+    const ended = await handoff(args, { env: { REDIS_URL: url } })
+    t.match(ended, oneLine(says), `${url}: ${args[0]}`)
+    t.notMatch(ended.stderr, /secret|wrong@|\bat /)
+    // Some 3 s, on a machine that does nothing else.
+    t.ok(ended.took < 12_000, `${Math.round(ended.took)} ms`)
+  }
+  server.pause()
+  t.match(await handoff(['keys', 'list'], { env: { REDIS_URL: `redis://:secret@127.0.0.1:${port}` } }), oneLine(/Redis (is not connected|does not answer in time)\./))
+  server.resume()
+})
+
+t.test('a wrong setting is one line that names the variable', async t => {
+  const redis = { REDIS_URL: 'redis://127.0.0.1:1' }
+  for (const [args, env, variable] of [
+    [['serve'], { ...redis, PORT: 'abc' }, 'PORT'],
+    [['keys', 'list'], { REDIS_URL: '/run/redis.sock' }, 'REDIS_URL'],
+    [['doctor'], { ...redis, DURABILITY: 'all' }, 'DURABILITY'],
+    [['status', newPlace().id], { ...redis, REDIS_KEY_PREFIX: '{a}' }, 'REDIS_KEY_PREFIX'],
+    [['healthcheck'], { API_KEYS: 'a:b' }, 'API_KEYS'],
+  ] as const) t.match(await handoff(args, { env }), oneLine(new RegExp(`${variable}: `)), variable)
+})
+
+t.test('without REDIS_URL it is the one that npm start has brought up', async t => {
+  const cwd = await scratchDir(t)
+  const none = oneLine(/REDIS_URL is unset, and no Redis runs on DATA_DIR \.data: set REDIS_URL, or start the service \(npm start\)/)
+  for (const args of [['keys', 'list'], ['doctor'], ['inspect', newPlace().id]]) t.match(await handoff(args, { cwd }), none, args.join())
+
+  // A path so long that no socket can have it.
+  const DATA_DIR = join(cwd, 'd'.repeat(100))
+  await npmStart(t, { DATA_DIR })
+  const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env: { DATA_DIR } }))
+  t.match(parsed<object[]>(await handoff(['keys', 'list', '--json'], { env: { DATA_DIR } })), [{ id: made.id }])
+  t.match(await handoff(['doctor'], { env: { DATA_DIR } }), { code: 0, stdout: /\n0 errors, 0 warnings, 0 notes\n$/ }, 'it is set as it should be')
+})
+
+t.test('keys are acknowledged by as many replicas as handoffs are; who looks needs none', async t => {
+  const { url } = await startRedisServer(t)
+  const store = fleetStore(t, url)
+  const place = newPlace()
+  await pass(store.handoffs, place)
+  const env = { REDIS_URL: url, DURABILITY: 'replicas:1' }
+  t.match(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass'], { env }), oneLine(/Redis has 0 replicas online; DURABILITY needs 1\./))
+  t.match(await handoff(['status', place.id], { env }), { code: 0, stdout: /pending/ })
+})
