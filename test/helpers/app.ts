@@ -1,4 +1,5 @@
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { Logger } from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
@@ -36,13 +37,13 @@ export interface TestApp extends TestStore {
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
-/** The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. @param more keys beside those of every test */
+/** The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. @param more keys beside those of every test @param log another log */
 export async function testApp (
-  t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = []
+  t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = [], log?: Logger
 ): Promise<TestApp> {
   const config = loadConfig({ ...testKeys, ...env })
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const app = await buildApp(config, { store: store.store, keys: new ApiKeys([...config.apiKeys, ...more]), log: store.log })
+  const app = await buildApp(config, { store: store.store, keys: new ApiKeys([...config.apiKeys, ...more]), log: log ?? store.log })
   t.teardown(() => app.close())
   return {
     ...store,
