@@ -1,4 +1,5 @@
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { Logger } from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
@@ -41,17 +42,18 @@ export interface TestApp extends TestStore {
 
 /**
  * The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. With TEST_THROUGH what is asked of it
- * goes through a balancer to one of three replicas (fleet/suite.test.ts). @param more keys beside those of every test
+ * goes through a balancer to one of three replicas (fleet/suite.test.ts).
+ * @param more keys beside those of every test @param log another log
  */
 export async function testApp (
-  t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = []
+  t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = [], log?: Logger
 ): Promise<TestApp> {
   // Links lead to the balancer, as operators have them; its port stands for where that is.
   const settings = { ...testKeys, ...through !== undefined && { BASE_URL: 'http://127.0.0.1:8080', TRUSTED_PROXIES: '127.0.0.1' }, ...env }
-  const first = await replica(t, settings, storeOptions, more)
+  const first = await replica(t, settings, storeOptions, more, log)
   const { app } = first
   if (through !== undefined) {
-    const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: first.prefix }, more)))
+    const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: first.prefix }, more, log)))
     app.inject = await behindBalancer(t, [app, ...others.map(other => other.app)]) as typeof app.inject
   }
   return {
@@ -61,12 +63,12 @@ export async function testApp (
 }
 
 async function replica (
-  t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[]
+  t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[], log: Logger | undefined
 ): Promise<Omit<TestApp, 'call'>> {
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
   const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.notices, store.log))
-  const app = await buildApp(config, { store: store.store, keys, log: store.log })
+  const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log })
   t.teardown(() => app.close())
   return { ...store, app, keys }
 }

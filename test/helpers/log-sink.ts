@@ -73,6 +73,24 @@ export function logSink (t: Pick<Test, 'teardown'>): LogSink {
   return { log: openLog('trace', stream), lines }
 }
 
+/**
+ * The same for a service in a process of its own: give each line that it prints to what this returns. It may not hold what its own
+ * settings keep secret. @param env its settings
+ */
+export function guardOutput (t: Pick<Test, 'teardown'>, env: NodeJS.ProcessEnv): (line: string) => void {
+  const secret = new Canaries()
+  secret.add(...secretsIn(env))
+  const leaks: string[] = []
+  t.teardown(() => refuseLeaks(leaks, secret))
+  return line => { if (secret.in(line) !== undefined) leaks.push(line) }
+}
+
+/** Keys' secrets, and Redis's passwords. */
+function secretsIn ({ API_KEYS = '', APPROVER_KEYS = '', REDIS_URL = '' }: NodeJS.ProcessEnv): string[] {
+  const keys = `${API_KEYS},${APPROVER_KEYS}`.split(',').map(entry => entry.slice(entry.indexOf(':') + 1))
+  return [...keys, ...[...REDIS_URL.matchAll(/:([^:@/]+)@/g)].map(([, password]) => password!)]
+}
+
 /** @throws with the first line that holds what it may not */
 export function refuseLeaks (lines: readonly string[], secret: Canaries): void {
   for (const line of lines) {

@@ -1,7 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { guardOutput } from './log-sink.ts'
 import { isAlive, untilGone } from './processes.ts'
 
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url))
@@ -22,7 +24,8 @@ export interface Started {
 /** `npm start` in a folder, until it has printed its address, or rejects with what it printed when it ends before. */
 export async function npmStart (t: Test, env: Record<string, string>, cwd = projectRoot): Promise<Started> {
   const { REDIS_URL: _, ...outer } = process.env
-  const child = spawn('npm', ['start'], { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...outer, PORT: '0', ...env } })
+  const guard = guardOutput(t, env)
+  const child = spawn('npm', ['start'], { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'], env: { ...outer, PORT: '0', LOG_LEVEL: 'trace', ...env } })
   let output = ''
   const ended = once(child, 'exit').then(([code, signal]) => (code ?? signal) as number | string)
   const address = new Promise<string>((resolve, reject) => {
@@ -36,6 +39,8 @@ export async function npmStart (t: Test, env: Record<string, string>, cwd = proj
     child.stderr.on('data', take)
     ended.then(how => reject(new Error(`ended (${how}): ${output}`)))
   })
+  // Its log. What it prints for a newcomer has the keys that it has just made.
+  for (const pipe of [child.stdout, child.stderr]) createInterface(pipe).on('line', line => { if (line.startsWith('{')) guard(line) })
   const pid = child.pid!
   let all = [pid]
   t.teardown(async () => {

@@ -4,7 +4,6 @@ import type { KeyRecord } from '../../src/store/key-records.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { own, form } from '../helpers/forms.ts'
-import { loggedApp } from '../helpers/logged-app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -119,7 +118,7 @@ t.test('a session ends when its key does, and lasts through its grace', async t 
 })
 
 t.test('what becomes of keys is in the log, once, and no secret', async t => {
-  const { app, lines, store: { keyRecords } } = await loggedApp(t)
+  const { app, lines, store: { keyRecords } } = await testApp(t)
   await app.ready()
   const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => /^key /.test(msg))
   // It is told from the first look on.

@@ -1,6 +1,17 @@
+import Fastify from 'fastify'
 import t from 'tap'
 import { callerOf } from '../../src/handoff/handoff.ts'
+import { tags } from '../../src/handoff/id.ts'
+import { expiryLog, logTransitions } from '../../src/http/logs.ts'
+import { openLog } from '../../src/log.ts'
+import { openStore } from '../../src/store/store.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { freePort } from '../faults/fleet/ports.ts'
 import { secrets, testApp } from '../helpers/app.ts'
+import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { logSink } from '../helpers/log-sink.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { until } from '../helpers/until.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
 const canaryKey = 'canary-key-0123456789'
@@ -58,11 +69,138 @@ t.test('no log line at any level holds a key, a payload, a query or an idempoten
   for (const fault of faults) t.equal(fault.request_id, 'request-1', 'a fault is found by its request id')
 })
 
-t.test('a request that goes well logs nothing at the usual level', async t => {
-  const { app, lines } = await testApp(t)
-  await app.ready()
-  const authorization = `Bearer ${secrets.alice}`
-  await app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't' }, headers: { authorization } })
-  await app.inject({ url: '/api/status/x', headers: { authorization } })
-  t.strictSame(lines.filter(line => JSON.parse(line).level >= 30), [])
+t.test('at the usual level the four operations log nothing, and there is no hook for it', async t => {
+  const lines: string[] = []
+  const log = openLog('info', { write: line => { lines.push(line) } })
+  const { call } = await testApp(t, {}, {}, [], log)
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await call('bob', 'POST', `/api/done/${id}`)
+  await call('bob', 'GET', `/api/status/${id}`)
+  await call('bob', 'GET', '/api/status/x')
+  await call('alice', 'GET', `/api/catch/${id}`)
+  t.strictSame(lines, [])
+  const app = Fastify()
+  const hooks: string[] = []
+  app.addHook = ((name: string) => { hooks.push(name) }) as never
+  logTransitions(app, log)
+  t.strictSame(hooks, [], 'at info')
+  logTransitions(app, openLog('debug', { write () {} }))
+  t.strictSame(hooks, ['onSend'], 'at debug')
+  t.equal(expiryLog(log), undefined, 'nor is Redis asked to name what expires')
+})
+
+const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+const traceparent = `00-${trace}-00f067aa0ba902b7-01`
+
+/** The lines with this message, without what pino puts into every line. */
+function told (lines: string[], message: string): object[] {
+  return lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === message).map(({ time, pid, hostname, msg, ...rest }) => rest)
+}
+
+t.test('at debug each transition is a line, and only a transition', async t => {
+  const { call, lines } = await testApp(t)
+  const id = (number: number) => ({ 'x-request-id': `r${number}` })
+  const key = { 'idempotency-key': 'k' }
+  const { handoff_id: handoff } = (await call('alice', 'POST', '/api/pass', { task: 't' }, { ...id(1), ...key, traceparent })).json()
+  t.equal((await call('alice', 'POST', '/api/pass', { task: 't' }, { ...id(2), ...key })).statusCode, 201)
+  t.equal((await call('alice', 'POST', '/api/pass', { task: 5 }, id(3))).statusCode, 400)
+  t.equal((await call('bob', 'POST', `/api/done/${handoff}`, {}, id(4))).statusCode, 409)
+  t.equal((await call('bob', 'GET', `/api/catch/${handoff}`, undefined, { ...id(5), ...key })).statusCode, 200)
+  t.equal((await call('bob', 'GET', `/api/catch/${handoff}`, undefined, { ...id(6), ...key })).statusCode, 200)
+  t.equal((await call('alice', 'GET', `/api/catch/${handoff}`, undefined, id(7))).statusCode, 409)
+  t.equal((await call(null, 'GET', `/api/catch/${handoff}`, undefined, id(8))).statusCode, 401)
+  t.equal((await call('bob', 'POST', `/api/done/${handoff}`, {}, id(9))).statusCode, 200)
+  t.equal((await call('bob', 'GET', `/api/status/${handoff}`, undefined, id(10))).statusCode, 200)
+  const about = { level: 20, handoff_id: handoff, tenant: 'default' }
+  t.strictSame(told(lines, 'moved'), [
+    { ...about, to: 'pending', agent: 'alice', request_id: 'r1', trace_id: trace },
+    { ...about, to: 'caught', agent: 'bob', request_id: 'r5', trace_id: trace },
+    { ...about, to: 'done', agent: 'bob', request_id: 'r9' },
+  ])
+})
+
+t.test('what a client gave up waiting for is no transition', async t => {
+  const { app, call, lines } = await testApp(t)
+  const port = await listen(app)
+  const { handoff_id: handoff } = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json()
+  const closed = new Promise(resolve => app.server.once('connection', socket => socket.once('close', resolve)))
+  const asked = new Promise(resolve => app.server.once('request', resolve))
+  const { send, socket } = await wire(t, port)
+  send(`GET /api/catch/${handoff}?wait=20 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\n\r\n`)
+  await asked
+  socket.resetAndDestroy()
+  await closed
+  t.equal((await call('bob', 'GET', `/api/status/${handoff}`)).json().status, 'pending')
+  t.match(told(lines, 'moved'), [{ to: 'pending' }])
+  t.equal(told(lines, 'moved').length, 1)
+})
+
+t.test('what people decide is told at info, with who and what, and never the note', async t => {
+  const service = await testApp(t)
+  const { app, call, lines } = service
+  const cookie = await signedIn(service)
+  const [approved, rejected, approvedThere, rejectedThere] = [await asked(service), await asked(service), await asked(service), await asked(service)]
+  lines.length = 0
+  const note = canary('note')
+  t.equal((await call('approver', 'POST', `/api/approve/${approved}`, { note }, { 'x-request-id': 'a', traceparent })).statusCode, 200)
+  t.equal((await call('approver', 'POST', `/api/reject/${rejected}`, { note }, { 'x-request-id': 'b' })).statusCode, 200)
+  t.equal((await call('approver2', 'POST', `/api/reject/${approved}`, { note })).statusCode, 409)
+  t.equal((await call('alice', 'POST', `/api/reject/${approved}`, { note })).statusCode, 403)
+  for (const [verdict, id, status] of [['approve', approvedThere, 303], ['reject', rejectedThere, 303], ['reject', rejectedThere, 409], ['reject', approvedThere, 409]] as const) {
+    const answer = await app.inject(form(`/approvals/${id}/${verdict}`, { note }, { ...own, cookie, 'x-request-id': `page-${verdict}` }))
+    t.equal(answer.statusCode, status)
+  }
+  t.equal((await app.inject(form(`/approvals/${await asked(service)}/reject`, { note: '' }, { ...own, cookie }))).statusCode, 400)
+  const by = { level: 30, tenant: 'default', agent: 'carol' }
+  t.strictSame(told(lines, 'decided'), [
+    { ...by, handoff_id: approved, verdict: 'approved', request_id: 'a', trace_id: trace },
+    { ...by, handoff_id: rejected, verdict: 'rejected', request_id: 'b' },
+    { ...by, handoff_id: approvedThere, verdict: 'approved', request_id: 'page-approve' },
+    { ...by, handoff_id: rejectedThere, verdict: 'rejected', request_id: 'page-reject' },
+  ])
+  t.strictSame(told(lines, 'moved').filter((line: any) => line.to !== 'pending').map(({ handoff_id: id, to, request_id: request }: any) => [id, to, request]),
+    [[rejected, 'rejected', 'b'], [rejectedThere, 'rejected', 'page-reject']], 'to reject is a transition as well; to approve is none')
+})
+
+t.test('what expires is told by whose sweep finds it', async t => {
+  const { call, lines, store, setClock } = await testApp(t)
+  const { handoff_id: handoff, expires_at: expires } = (await call('alice', 'POST', '/api/pass', { task: 't', expires_in: 1 })).json()
+  await setClock(Date.parse(expires))
+  store.sweeper.start()
+  await until(() => told(lines, 'moved').length === 2, 10_000)
+  t.strictSame(told(lines, 'moved')[1], { level: 20, handoff_id: handoff, to: 'expired', tenant: 'default' })
+})
+
+t.test('of an error its message is told, and not what it carries', async t => {
+  const lines: string[] = []
+  const log = openLog('trace', { write: line => { lines.push(line) } })
+  const { admin } = await ownRedis(t)
+  await admin.config('SET', 'requirepass', 'the-right-password')
+  const refused = await admin.auth(canary('password')).catch(error => error)
+  t.match(refused.command, { name: 'auth', args: [canary('password')] }, 'ioredis’s has the password')
+  log.error({ err: refused }, 'refused')
+  log.error({ err: new Error('outer', { cause: refused }) }, 'because')
+  log.error({ err: canary('thrown') }, 'no error')
+  t.equal(lines.length, 3)
+  for (const line of lines) t.notMatch(line, /canary/)
+  t.match(JSON.parse(lines[0]!).err, { type: 'ReplyError', message: /WRONGPASS/, stack: /WRONGPASS/ })
+  t.match(JSON.parse(lines[1]!).err, { message: 'outer', cause: { type: 'ReplyError' } })
+})
+
+t.test('the password of a REDIS_URL is in no line, whatever is wrong with Redis', async t => {
+  const port = await freePort(loopback)
+  const { admin } = await ownRedis(t)
+  await admin.config('SET', 'port', String(port))
+  await admin.config('SET', 'requirepass', 'the-right-password')
+  const password = canary('password')
+  for (const url of [`redis://:${password}@127.0.0.1:${port}`, `redis://me:${password}@127.0.0.1:1`, `redis://me:${password}@nowhere.invalid`,
+    `redis+sentinel://me:${password}@127.0.0.1:1/m?sentinel_password=${password}`, `redis+cluster://me:${password}@127.0.0.1:${port}`]) {
+    const { log, lines } = logSink(t)
+    const store = openStore({ url, keyPrefix: 'x', tags, workTtl: 1, retention: 1, replicas: 0, log })
+    await until(async () => lines.length > 0 && await store.whyNotReady())
+    t.ok(lines.some(line => JSON.parse(line).msg === 'not ready' || JSON.parse(line).msg === 'Redis is away'), url)
+    await store.close()
+    for (const line of lines) t.notMatch(line, password)
+  }
 })

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
 import type { LightMyRequestResponse } from 'fastify'
+import { callerOf } from '../../src/handoff/handoff.ts'
 import type { ApiKey } from '../../src/handoff/handoff.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
@@ -85,7 +86,7 @@ t.test('all replicas together, and 200 requests at once', async t => {
 
 t.test('a key may have a limit of its own, also where the setting is 0', async t => {
   const key = (agent: string, secret: string, ratePerMinute: number | null): ApiKey =>
-    ({ secret, caller: { tenant: 'default', agent, scopes: new Set(['status']), ratePerMinute } })
+    ({ secret, caller: { ...callerOf('default', agent, ['status']), ratePerMinute } })
   const more = [key('erin', 'erin-secret-0123456789', 2), key('erin', 'erin-second-0123456789', 4), key('frank', 'frank-secret-0123456789', null)]
   const asking = async ({ app }: TestApp, secret: string) => (await app.inject({ url: '/api/status/nowhere', headers: { authorization: `Bearer ${secret}` } }))
   for (const setting of ['0', '3']) {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { guardOutput } from '../../helpers/log-sink.ts'
 import { projectRoot } from '../../helpers/service.ts'
 import type { Stage } from '../scenario.ts'
 import { loopback, run, type Host, type Running } from './process.ts'
@@ -29,6 +30,7 @@ const startMs = 30_000
 /** Starts a replica; resolves when it listens. @throws with what it printed, when it ends before or hasn't within 30 s */
 export async function startServiceReplica (t: Stage, opts: ServiceOptions): Promise<ServiceReplica> {
   const { env, project = projectRoot, host = loopback, nodeOptions = [] } = opts
+  const guard = guardOutput(t, env)
   const replica = run(host, process.execPath, [...nodeOptions, join(project, 'dist/main.js')], {
     cwd: project,
     env: { PATH: process.env.PATH, HOST: host.address, PORT: '0', ...env },
@@ -43,6 +45,7 @@ export async function startServiceReplica (t: Stage, opts: ServiceOptions): Prom
     }
     const timer = setTimeout(fail, startMs, `doesn't listen after ${startMs} ms`)
     const take = (line: string) => {
+      guard(line)
       if (lines.push(line) > linesKept) lines.shift()
       const [, address] = /"address":"(http:[^"]+)","msg":"listening"/.exec(line) ?? []
       if (address === undefined) return
