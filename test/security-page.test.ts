@@ -23,7 +23,7 @@ t.test('each threat has what stands against it, and a test of this suite that ho
 
 t.test('the commands that it names are there', async t => {
   const { scripts, private: isPrivate } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
-  for (const [, name] of page.matchAll(/`npm run (\w+)`/g)) t.ok(name! in scripts, name)
+  for (const [, name] of page.matchAll(/`npm run (\w+)`/g)) t.ok(name! in scripts, name!)
   t.ok(isPrivate, 'published nowhere by accident')
   t.match(readme, '--read-only --cap-drop ALL --security-opt no-new-privileges')
   t.match(page, 'What is not promised')
