@@ -28,7 +28,7 @@ const allowed: Array<[path: string, text: string]> = [
   ['http/routes/new.ts', "import { Unavailable } from '../../store/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
   ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/running.ts'\nimport { openStore } from '../store/store.ts'"],
   ['schemas/new.ts', "import { statuses } from '../handoff/handoff.ts'\nimport { problem } from './problem.ts'"],
-  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../store/lanes.ts'"],
+  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../store/script-calls.ts'"],
   ['main.ts', "import { openLog } from './log.ts'"],
   ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
 ]

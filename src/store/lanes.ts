@@ -1,9 +1,11 @@
-import { channel } from 'node:diagnostics_channel'
 import { Call } from './call.ts'
 import { Lane } from './lane.ts'
 import type { Durability, LaneOwner } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
 import { OpenCalls } from './open-calls.ts'
+import { passing, refusing } from './redis-errors.ts'
+import { scriptCalls } from './script-calls.ts'
+import type { ScriptCall } from './script-calls.ts'
 import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
@@ -13,10 +15,6 @@ export class Unavailable extends Error {
 
 /** What a master's lane holds. */
 export interface LaneSize { master: string, underWay: number, parked: number }
-/** What the channel `handoff.script` tells of each call, where anybody listens: src/tracing does, when it is loaded. */
-export interface ScriptCall { script: string, answer: Promise<unknown> }
-
-const scriptCalls = channel('handoff.script')
 
 /** How long a call is asked again before it is given up, in milliseconds. */
 export const callBudget = 2000
@@ -24,11 +22,6 @@ export const callBudget = 2000
 const lookAround = 50
 /** How long a server that can't just now is left alone before it is asked again. */
 const pause = 50
-
-/** Errors that say: not executed, and may be over in a moment. The last: a sweep met a handoff whose slot is moving away. */
-const passing = /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)\b|non local key in a cluster node/
-/** Errors that say: not executed, and won't be until an operator does something. The last two: rights that lack inside a script. */
-const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|ERR The user executing the script|ERR ACL failure)\b/
 
 /**
  * Runs scripts, each on the lane of the master that has its partition. A call whose connection broke, whose server could not
