@@ -30,7 +30,7 @@ export class StoredKeys {
   readonly #records: KeyRecords
   readonly #watch: KeyWatch
   readonly #known = new LRUCache<string, KnownKey>({ max: remembered })
-  /** Ids that are nobody's, and when that was asked for. */
+  /** Ids that are nobody's and digests that open nothing, and when that was asked for. */
   readonly #unknown = new LRUCache<string, number>({ max: remembered })
   /** Look-ups under way, by id: however many ask meanwhile, Redis is asked once. */
   readonly #underWay = new Map<string, Promise<KnownKey | null>>()
@@ -106,10 +106,12 @@ export class StoredKeys {
     if (entry !== undefined && this.#isTrue(entry, now)) {
       const end = entry.endOf(digested)
       // Ended by the clock of the look-up itself, it has for good. By the one reckoned here, which is ahead, Redis says so itself.
-      if (end === undefined || entry.lookup.now >= end || this.#watch.timeAt(now) < end) return this.#judge(entry, digested, secret)
+      if (end !== undefined && (entry.lookup.now >= end || this.#watch.timeAt(now) < end)) return this.#judge(entry, digested, secret)
+      if (entry.lookup.record.revokedAt !== null) return this.#refuse()
     }
-    const unknownAt = this.#unknown.get(id)
-    if (unknownAt !== undefined && this.#isRecent(unknownAt, now)) return this.#refuse()
+    // A secret that is wrong here may be one that the key got just now; once looked up and wrong still, it is so for good.
+    const wrongAt = this.#unknown.get(id) ?? this.#unknown.get(digested)
+    if (wrongAt !== undefined && this.#isRecent(wrongAt, now)) return this.#refuse()
     const isRight = entry?.endOf(digested) !== undefined
     return this.#lookUp(id, isRight).then(found => this.#judge(found, digested, secret))
   }
@@ -117,7 +119,11 @@ export class StoredKeys {
   /** Lets in or refuses by a look-up that is true now. */
   #judge (entry: KnownKey | null, digested: string, secret: string | undefined): Caller | undefined {
     const end = entry?.endOf(digested)
-    if (entry == null || end === undefined || entry.lookup.now >= end) return this.#refuse()
+    if (entry === null) return this.#refuse()
+    if (end === undefined || entry.lookup.now >= end) {
+      this.#unknown.set(digested, entry.begun)
+      return this.#refuse()
+    }
     if (secret !== undefined) entry.secrets.set(secret, end)
     return entry.caller
   }
