@@ -34,7 +34,7 @@ export class Canaries {
   }
 }
 
-/** The strings in a JSON text, well-formed or not, in so far as a log line would hold them as they are. */
+/** The strings in a JSON text, well-formed or not, in so far as a log line would hold them as they are: their beginnings, of a text's beginning. */
 export function stringsIn (text: string): string[] {
-  return [...text.matchAll(/"([^"\\]{12,})/g)].map(([, string]) => string!)
+  return [...text.slice(0, 100_000).matchAll(/"([^"\\]{12,100})/g)].map(([, string]) => string!)
 }
