@@ -1,7 +1,7 @@
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { tagged } from './replies.ts'
-import type { Script, Scripts } from './scripts.ts'
+import type { Script, ScriptName, Scripts } from './scripts.ts'
 
 /** Commands that the service asks itself, with those of ioredis; what is in `scripts` counts for their caller as well. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
@@ -9,14 +9,23 @@ const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE',
 export const welcome = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
+/** Whoever makes and revokes keys (cli/) runs these with rights of their own, so that a service that was taken over can't. */
+const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate', 'key-revoke'])
 
 /** What a service is set up for, as far as it takes rights of its own. */
 export interface Setup { cluster: boolean, replicas: number }
 
 /** The commands that a user must be allowed for a service that is set up like this, in Redis's own form for rights. */
 export function neededCommands (scripts: Scripts, { cluster, replicas }: Setup): string[] {
-  const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...Object.values(scripts).flatMap(commandsIn)]
+  const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name))
+  const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own.flatMap(commandsIn)]
   return [...new Set(all)].sort()
+}
+
+/** What the scripts that only operators run take besides. */
+export function operatorCommands (scripts: Scripts, setup: Setup): string[] {
+  const needed = new Set(neededCommands(scripts, setup))
+  return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name)).sort()
 }
 
 /** What a script calls: each by its name, which test/lua/headers holds it to. */
@@ -35,16 +44,16 @@ export class Rights {
     this.#lanes = lanes
     this.#script = scripts.rights
     this.#keys = keys
-    // By EVALSHA it is asked.
-    this.#needed = neededCommands(scripts, setup).filter(name => name !== 'EVALSHA').join(' ')
+    this.#needed = neededCommands(scripts, setup).join(' ')
   }
 
   /** @returns the commands that it may not run on the master of this partition @throws {Unavailable} */
   lacking (tag: string, replica: string): Promise<string[]> {
-    return this.#lanes.call(this.#script, tag, [this.#keys.ready(tag, replica)], [this.#needed], readLacking)
+    return this.#lanes.call(this.#script, tag, [], [this.#needed, this.#keys.ready(tag, replica)], readLacking)
   }
 }
 
-function readLacking (reply: unknown): string[] {
+/** The commands that rights.lua says that it may not run. */
+export function readLacking (reply: unknown): string[] {
   return String(tagged(reply)[1]).split(' ').filter(name => name !== '')
 }

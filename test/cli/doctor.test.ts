@@ -97,7 +97,12 @@ t.test('what this user may not do', async t => {
   t.match(useful.of('rights'), { level: 'note', saw: 'narrow may not client|info, client|kill' })
   t.match(useful.notes, ['rights', 'unseen'])
   t.match(useful.of('unseen').saw, /^cannot see appendfsync, save, .*: NOPERM/)
-  await user('narrow', '+eval', ...grant, ...useful.of('rights').set!.split(' ').slice(3))
+  grant.push(...useful.of('rights').set!.split(' ').slice(3))
+  await user('narrow', '+eval', ...grant)
+  const service = (await examine(urlOf('narrow'))).of('rights')
+  t.match(service, { level: 'note', saw: 'narrow may not xadd', why: /keys/ })
+  grant.push(...service.set!.split(' ').slice(3))
+  await user('narrow', '+eval', ...grant)
   t.match((await examine(urlOf('narrow'))).of('rights'), { level: 'ok' })
   await serves(t, urlOf('narrow'))
 

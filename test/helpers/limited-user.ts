@@ -17,8 +17,8 @@ export async function limitedUser (url: string): Promise<LimitedUser> {
   const name = `handoff-test-${randomBytes(6).toString('hex')}`
   const password = randomBytes(24).toString('hex')
   try {
-    // The tests' clock lies beside their keys (test/helpers/redis.ts).
-    await setUser(admin, { user: 'handoff', name, password, prefix: 't-', more: ['~clock-t-*'] })
+    // The tests' clock lies beside their keys (test/helpers/redis.ts), and they make keys as an operator does.
+    await setUser(admin, { user: 'handoff', name, password, prefix: 't-', more: ['~clock-t-*', '+xadd'] })
   } catch (error) {
     admin.disconnect()
     throw error

@@ -1,3 +1,4 @@
+import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
 import type { LightMyRequestResponse } from 'fastify'
 import type { TestApp, Who } from './app.ts'
 import { form } from './forms.ts'
@@ -42,8 +43,13 @@ export async function allOperations ({ app, call }: TestApp, { toCatch, toDo, to
       { path: '/approvals/sign-out', status: 303, answer: signOut },
     ]
   }
-  const [api, pages] = await Promise.all([
-    Promise.all(asked.map(async ([status, who, method, path, body]) => ({ path, status, answer: await call(who, method, path, body) }))), page(),
+  /** With a key that might be one of those in Redis. */
+  const stranger = async (): Promise<Done> => {
+    const headers = { authorization: `Bearer ${newSecret(newKeyId())}` }
+    return { path: '/api/approvals', status: 401, answer: await app.inject({ url: '/api/approvals', headers }) }
+  }
+  const [api, pages, strange] = await Promise.all([
+    Promise.all(asked.map(async ([status, who, method, path, body]) => ({ path, status, answer: await call(who, method, path, body) }))), page(), stranger(),
   ])
-  return [...api, ...pages]
+  return [...api, ...pages, strange]
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { neededCommands, welcome } from '../../src/store/rights.ts'
+import { neededCommands, operatorCommands, welcome } from '../../src/store/rights.ts'
 import { loadScripts } from '../../src/store/scripts.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
@@ -17,15 +17,17 @@ import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
-const everything = [...neededCommands(loadScripts(), { cluster: true, replicas: 1 }), ...welcome].sort()
+const setup = { cluster: true, replicas: 1 }
+const everything = [...neededCommands(loadScripts(), setup), ...welcome].sort()
 const file = new URL('../../bench/fleet/users.acl', import.meta.url)
 
 t.test('the service’s user may do what the service does, and nothing else', async t => {
   t.strictSame(commandsOf('handoff'), everything)
   t.strictSame(usersOf('users.acl').get('handoff')!.filter(rule => !rule.startsWith('+')),
     ['on', '#SHA256_OF_SERVICE_PASSWORD', '~handoff:*', '&handoff:*', '-@all'])
-  // Beyond that: what `handoff doctor` and `handoff inspect` look at.
-  t.strictSame(commandsOf('handoff-operator'), [...everything, 'CONFIG|GET', 'PEXPIRETIME'].sort())
+  // Beyond that: what makes and revokes keys, and what `handoff doctor` and `handoff inspect` look at.
+  t.strictSame(operatorCommands(loadScripts(), setup), ['XADD'])
+  t.strictSame(commandsOf('handoff-operator'), [...everything, 'CONFIG|GET', 'PEXPIRETIME', 'XADD'].sort())
   t.strictSame(usersOf('users.acl').get('default'), ['off'])
 })
 
