@@ -48,8 +48,8 @@ t.test('a wait costs Redis nothing while it lasts', async t => {
   await sleep(2000)
   const after = await commands(redis)
   const called = Object.keys(after).filter(name => after[name] !== (before[name] ?? 0))
-  // The keep-alive, the reading of Redis's clock, this test's own, and the look at what became of keys, with what it reads.
-  t.strictSame(called.filter(name => !['ping', 'time', 'info', 'evalsha', 'xrange', 'xrevrange'].includes(name)), [])
+  // The keep-alive, the reading of Redis's clock, this test's own, and the look at what became of keys, with what it reads (GET is the test’s clock).
+  t.strictSame(called.filter(name => !['ping', 'time', 'info', 'evalsha', 'xrange', 'xrevrange', 'get'].includes(name)), [])
   t.ok(after.evalsha! - before.evalsha! <= 6, 'twice a second one, and no script besides')
   t.ok(before.evalsha! >= 80, 'each had looked twice')
   await Promise.all(waits)
