@@ -33,7 +33,7 @@ const one = (kind: string): Manifest => manifests.find(manifest => manifest.kind
 const deployment = one('Deployment')
 const pod = deployment.spec.template
 const [container] = pod.spec.containers
-const [port] = container.ports
+const [port, operations] = container.ports
 
 /** @throws what is wrong with it by the schema of its version and kind */
 function validate (manifest: Manifest): void {
@@ -81,17 +81,17 @@ t.test('and the schemas see what it does not take', async t => {
   t.match(unknownFields([copy]), [/readinessProb/])
 })
 
-t.test('the probes ask what the service answers, on its port', async t => {
-  const { app } = await testApp(t)
+t.test('the probes ask what the service answers, on its port for them', async t => {
+  const { app } = await testApp(t, { METRICS_PORT: String(operations.containerPort) })
   const { startupProbe, livenessProbe, readinessProbe } = container
   for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
-    t.equal(httpGet.port, port.name)
-    await until(async () => (await app.inject(httpGet.path)).statusCode === 200)
+    t.equal(httpGet.port, operations.name)
+    await until(async () => (await app.operations!.inject(httpGet.path)).statusCode === 200)
   }
   t.notSame(livenessProbe.httpGet.path, readinessProbe.httpGet.path, 'a Redis that is away restarts nobody')
   t.equal(port.containerPort, loadConfig({}).port)
   t.equal(one('Service').spec.ports[0].targetPort, port.name)
-  t.equal(one('NetworkPolicy').spec.ingress[0].ports[0].port, port.name)
+  t.strictSame(one('NetworkPolicy').spec.ingress[0].ports, [{ port: port.name }, { port: operations.name }])
 })
 
 t.test('every document is of the pods that the Deployment makes', async t => {
@@ -110,6 +110,7 @@ t.test('what it sets are settings, and it is given the time to drain', async t =
   t.equal(config.baseUrl, data.BASE_URL)
   t.equal(config.replicas, 1)
   t.equal(String(config.drainDelay), env.DRAIN_DELAY)
+  t.equal(config.metricsPort, operations.containerPort)
   const source = await readFile(join(projectRoot, 'src/config.ts'), 'utf8')
   const names = [...Object.keys(data), ...container.env.map(({ name }: Manifest) => name)]
   for (const name of names) t.match(source, new RegExp(`^  ${name}: `, 'm'), name)
