@@ -1,4 +1,5 @@
 import { loadConfig } from '../config.ts'
+import type { Config } from '../config.ts'
 import { Failure } from './failure.ts'
 
 /** Milliseconds. An engine that waits three seconds hears why. */
@@ -18,9 +19,9 @@ export async function healthcheck (): Promise<void> {
 }
 
 /** Where METRICS_PORT sets the operational routes apart, it is there. */
-function healthUrl ({ host, ...ports }: { host: string, port: number, metricsPort?: number | undefined }): string {
-  const port = ports.metricsPort ?? ports.port
-  if (port === 0) throw new Failure('PORT is 0: which port the service was given is not known here')
+function healthUrl ({ host, metricsPort, port: mainPort }: Config): string {
+  const port = metricsPort ?? mainPort
+  if (port === 0) throw new Failure(`${metricsPort === 0 ? 'METRICS_PORT' : 'PORT'} is 0: which port the service was given is not known here`)
   // Who listens on all addresses listens on the loopback one.
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/healthz`

@@ -31,6 +31,7 @@ t.test('handoff serve is the service, and handoff healthcheck asks it', async t 
   const well = { code: 0, stdout: '', stderr: '' }
   t.match(await handoff(['healthcheck'], { env: { PORT: port, REDIS_URL: url } }), well)
   t.match(await handoff(['healthcheck'], { env: { PORT: port, HOST: '0.0.0.0' } }), well, 'all addresses')
+  t.match(await handoff(['healthcheck'], { env: { PORT: '1', METRICS_PORT: port } }), well, 'where METRICS_PORT has it')
   t.match(await handoff(['healthcheck'], { env: { PORT: '0' } }), { code: 1, stderr: /^PORT is 0: [^\n]*\n$/ })
 
   service.child.kill('SIGTERM')
