@@ -9,7 +9,7 @@ export interface Mutation { file: string, from: string, to: string }
 
 /** Without tokens an operation that is asked again is taken for another's. */
 export const noToken: Mutation[] = [
-  { file: 'lua/pass.lua', from: 'if made_by ~= token then', to: 'if true then' },
+  { file: 'lua/pass.lua', from: 'if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then', to: 'if true then' },
   { file: 'lua/catch.lua', from: 'if by ~= caught_by or made_by ~= token then', to: 'if true then' },
   { file: 'lua/done.lua', from: 'made_by == token and', to: 'false and' },
 ]
