@@ -153,7 +153,7 @@ t.test('those that expire are named where that is asked, and no others', async t
   await place(on, expires[2]!, states['pending, waiting, overdue'])
   await place(on, 'acme:later', { now, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, expires: now + 5000, due: now })
   await place(on, 'acme:gone', { now, due: at.expires })
-  const [tag, lookedAt, expired, ...named] = await sweep(on, now, 10, now, 1) as [string, number, number, ...string[]]
-  t.strictSame([tag, lookedAt, expired], ['swept', 5, 3])
+  const [tag, lookedAt, expired, live, untilDue, ...named] = await sweep(on, now, 10, now, 1) as [string, number, number, number, number, ...string[]]
+  t.strictSame([tag, lookedAt, expired, live, untilDue], ['swept', 5, 3, 1, 1])
   t.strictSame(named.sort(), expires)
 })
