@@ -119,7 +119,7 @@ t.test('three masters', async t => {
     const swept = handoffs.sweep(place.tag, 10)
     await sleep(200)
     await cluster.moveSlot(slot, to)
-    t.strictSame(await swept, { lookedAt: 1, expired: 1 })
+    t.match(await swept, { lookedAt: 1, expired: 1 })
     t.match(await handoffs.status(place), { record: { status: 'expired' } })
   })
 
