@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
@@ -36,9 +35,8 @@ import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './store/api-keys.ts'
 import type { Store } from './store/store.ts'
+import { version } from './version.ts'
 import { approvalPages } from './web/pages.ts'
-
-const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
 
 declare module 'fastify' {
   interface FastifyInstance {

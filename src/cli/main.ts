@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { SettingError } from '../config.ts'
 import { EmbeddedError } from '../embedded/programs.ts'
 import { scopes } from '../handoff/handoff.ts'
+import { version } from '../version.ts'
 import { Failure, Misuse, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseRate, parseScopes } from './values.ts'
 
@@ -13,6 +14,7 @@ const json = 'one JSON value on stdout, for programs'
 const program = new Command('handoff')
   .description('The Agent Handoff Service and what its operator needs. Settings come from the environment, as for the service itself:\n' +
     'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL it is the Redis that runs on DATA_DIR (npm start).')
+  .version(version)
   .addHelpText('after', '\nExit status: 0 it was done, 1 it could not be done (a line on stderr says why), 2 it was asked for wrongly.')
   .showSuggestionAfterError(false)
   .exitOverride()
@@ -87,8 +89,8 @@ function taking<T> (parse: (option: string, text: string) => T, option: string):
 
 function sayWhy (error: Error): void {
   const misuse = error instanceof Misuse || error instanceof CommanderError
-  // Help has been printed by then; it was asked for, or for want of a command.
-  if (error instanceof CommanderError && error.message === '(outputHelp)') process.exitCode = error.exitCode === 0 ? 0 : 2
+  // Help or the version has been printed by then; it was asked for, or help for want of a command.
+  if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) process.exitCode = error.exitCode === 0 ? 0 : 2
   else tell(error, misuse)
 }
 

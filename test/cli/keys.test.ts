@@ -102,6 +102,7 @@ t.test('what is asked for wrongly is told in one line', async t => {
 
 t.test('help is there for the asking', async t => {
   t.match(await handoff(['--help']), { code: 0, stdout: /serve[^]*keys[^]*status[^]*inspect[^]*doctor[^]*healthcheck/, stderr: '' })
+  t.match(await handoff(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
   t.match(await handoff(['keys', 'create', '--help']), { code: 0, stdout: /--expires-in <duration>.*60s, 15m, 48h, 90d/, stderr: '' })
   t.match(await handoff([]), { code: 2, stdout: '', stderr: /^Usage: handoff/ })
 })

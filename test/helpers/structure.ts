@@ -10,7 +10,7 @@ const floors = ['store', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** What anyone may import, and what imports nothing but its like. */
-const leaves = (path: string) => path === 'errors.ts' || path === 'redis-url.ts' || path === 'durations.ts' || path === 'handoff/handoff.ts' || path.startsWith('schemas/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'durations.ts', 'version.ts', 'handoff/handoff.ts'].includes(path) || path.startsWith('schemas/')
 
 /** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']
