@@ -2,6 +2,7 @@ import t from 'tap'
 import { missingForCallgrind } from '../bench/callgrind.ts'
 import { bench, positive } from './helpers/bench.ts'
 
+t.setTimeout(300_000)
 // Side by side: what is looked at here is that they go and what they say, not what they measure.
 t.jobs = 2
 const aside = { buffered: true }

@@ -93,7 +93,15 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   })
 
   t.test('the master is killed: it goes on within seconds, and nothing acknowledged is lost', async t => {
+    // A Sentinel promotes only what it has heard of, which at the start takes it some ten seconds.
+    const knows = async (service: string) => {
+      const [, replicas, others] = /num-slaves\n(\d+)[^]*num-other-sentinels\n(\d+)/
+        .exec(await compose('exec', '-T', service, 'redis-cli', '-p', '26379', 'sentinel', 'master', 'handoff')) ?? []
+      return replicas === '2' && others === '2'
+    }
+    for (const service of ['sentinel-1', 'sentinel-2', 'sentinel-3']) await until(() => knows(service), minute)
     const load = passing()
+    t.teardown(() => load.stop())
     await until(() => load.acknowledged.length >= 50, minute)
     await (await containerOf('redis-1')).kill()
     const before = load.acknowledged.length
@@ -114,6 +122,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
 
   t.test('a replica is stopped and started: no request is broken', async t => {
     const load = passing()
+    t.teardown(() => load.stop())
     await until(() => load.acknowledged.length >= 20, minute)
     await compose('stop', 'replica-2')
     await compose('start', 'replica-2')
