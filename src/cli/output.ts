@@ -9,9 +9,6 @@ export function print (text: string | Buffer): void {
 }
 
 /** One line and nothing else, for programs. */
-// Who reads it may have seen enough: `handoff keys list | head -1`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
-
 export function printJson (value: unknown): void {
   print(JSON.stringify(value))
 }

@@ -31,7 +31,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials): 
     auth (key: string, request: FastifyRequest) {
       const caller = credentials.recall(key)
       // What is thrown there (429, 503) comes to the error handler as it is.
-      return caller === undefined ? credentials.find(key, request).then(found => admit(request, found)) : admit(request, caller)
+      return caller === undefined ? credentials.lookUp(key, request).then(found => admit(request, found)) : admit(request, caller)
     },
   })
   app.addHook('onRequest', app.verifyBearerAuth!)

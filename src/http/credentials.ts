@@ -38,10 +38,13 @@ export class Credentials {
    * @throws {Unavailable}
    */
   async find (secret: string, request: FastifyRequest): Promise<Caller | undefined> {
-    const caller = this.#keys.recall(secret)
-    if (caller !== undefined) return caller
+    return this.#keys.recall(secret) ?? await this.lookUp(secret, request)
+  }
+
+  /** As `find`, for one that `recall` has just not known. */
+  async lookUp (secret: string, request: FastifyRequest): Promise<Caller | undefined> {
     if (!this.#keys.isFamiliar(secret)) await this.#refuseGuessing(request)
-    const found = await this.#keys.find(secret)
+    const found = await this.#keys.lookUp(secret)
     if (found === undefined) await this.#attempts(request)
     return found
   }

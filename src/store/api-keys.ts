@@ -45,7 +45,12 @@ export class ApiKeys {
    * @throws {Unavailable} Redis doesn't tell; or too many that nobody knows are asked for
    */
   find (secret: string): Caller | undefined | Promise<Caller | undefined> {
-    return this.recall(secret) ?? this.#stored?.find(secret)
+    return this.recall(secret) ?? this.lookUp(secret)
+  }
+
+  /** As `find`, for one that `recall` has just not known: a flood of those pays for no digest twice. */
+  lookUp (secret: string): Caller | undefined | Promise<Caller | undefined> {
+    return this.#stored?.find(secret)
   }
 
   /** What stands for a key where its secret has no place, and leads to it as long as that secret opens it. */

@@ -89,3 +89,8 @@ export function handoffOf (member: unknown): { tenant: string, id: string } {
   const [tenant, id] = String(member).split(':') as [string, string]
   return { tenant, id }
 }
+
+/** The partition of what has no id of its own to say it, by a SHA-256 digest in base64url: as even as that is. */
+export function tagByDigest (digest: string, tags: readonly string[]): string {
+  return tags[Buffer.from(digest, 'base64url').readUInt16LE(0) % tags.length] as string
+}

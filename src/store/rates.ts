@@ -1,7 +1,8 @@
-import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Allowance } from './allowance.ts'
 import type { Taken } from './allowance.ts'
+import { digest } from './key-secret.ts'
+import { tagByDigest } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { tagged } from './replies.ts'
@@ -43,8 +44,7 @@ export class Rates {
   }
 
   #make (tenant: string, agent: string, limit: number): Allowance {
-    const partition = createHash('sha256').update(`rate ${tenant} ${agent}`).digest().readUInt16LE(0) % this.#tags.length
-    const tag = this.#tags[partition] as string
+    const tag = tagByDigest(digest(`rate ${tenant} ${agent}`), this.#tags)
     const keys = [this.#keys.rate(tag, tenant, agent)]
     const [limitText, windowText] = [String(limit), String(this.#window)]
     return new Allowance(limit, (needed, spare) =>

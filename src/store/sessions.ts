@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { digest } from './key-secret.ts'
-import { tagIn } from './keys.ts'
+import { tagByDigest, tagIn } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
 import { tagged } from './replies.ts'
@@ -53,7 +53,6 @@ export class Sessions {
 
   #keyOf (secret: string): string {
     const its = digest(secret)
-    const partition = Buffer.from(its, 'base64url').readUInt16LE(0) % this.#tags.length
-    return this.#keys.session(this.#tags[partition] as string, its)
+    return this.#keys.session(tagByDigest(its, this.#tags), its)
   }
 }
