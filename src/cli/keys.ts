@@ -86,8 +86,8 @@ function userName (): string {
 /** What a key's state is to be held against; ends and grace are by Redis's clock. Milliseconds. */
 async function redisClock (store: Store): Promise<number> {
   const [master] = store.masters.all()
-  const [seconds = 0] = await master?.calls.time() ?? []
-  return Number(seconds) * 1000
+  const [seconds = 0, microseconds = 0] = await master?.calls.time() ?? []
+  return Number(seconds) * 1000 + Number(microseconds) / 1000
 }
 
 type KeyState = 'live' | 'in grace' | 'ended' | 'revoked'
