@@ -27,6 +27,8 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials): 
   await app.register(bearerAuth, {
     keys: new Set<string>(),
     addHook: false,
+    // Of its two modes the one in which the scheme's name may be in any case (RFC 9110, 11.1).
+    specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'debug',
     auth (key: string, request: FastifyRequest) {
       const caller = credentials.recall(key)

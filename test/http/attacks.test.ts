@@ -23,6 +23,7 @@ const ambiguous: Record<string, string> = {
   'a length beyond 64 bits': `${head}Content-Length: 18446744073709551628\r\n\r\n${body}`,
   'chunks by another name': `${head}Transfer-Encoding: xchunked\r\n\r\n${chunks}`,
   'chunks that are not last': `${head}Transfer-Encoding: chunked, identity\r\n\r\n${chunks}`,
+  'chunks twice': `${head}Transfer-Encoding: chunked, chunked\r\n\r\n${chunks}`,
   'chunks before a colon that stands apart': `${head}Transfer-Encoding : chunked\r\n\r\n${chunks}`,
   'chunks behind a vertical tab': `${head}Transfer-Encoding:\x0bchunked\r\n\r\n${chunks}`,
   'a chunk’s size with 0x': `${head}Transfer-Encoding: chunked\r\n\r\n0x${chunks}`,
@@ -48,6 +49,35 @@ t.test('what can be read in two ways is refused, and nothing behind it is taken 
     await t.rejects(answer(), /the connection ended after ""/, `${name}: one answer`)
   }
   t.strictSame(await dump(), {}, 'nothing was passed')
+})
+
+/** Requests that say plainly where they end, and something else in two ways or in a way that isn't ours. */
+const faulty: Record<string, string> = {
+  'two Host fields': `${head}Host: y\r\nContent-Length: 12\r\n\r\n${body}`,
+  'the same Host twice': `${head}Host: x\r\nContent-Length: 12\r\n\r\n${body}`,
+  'two Host fields with different capitals': `${head}hOST: x\r\nContent-Length: 12\r\n\r\n${body}`,
+  'two Host fields of HTTP/1.0': `${head.replace('1.1', '1.0')}Host: y\r\nConnection: keep-alive\r\nContent-Length: 12\r\n\r\n${body}`,
+  'no Host field': `${head.replace('Host: x\r\n', '')}Content-Length: 12\r\n\r\n${body}`,
+  'another coding below chunks': `${head}Transfer-Encoding: gzip, chunked\r\n\r\n${chunks}`,
+  'another coding in a field of its own': `${head}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+}
+
+t.test('what RFC 9112 has refused is refused, and the next request on that connection is answered', async t => {
+  const { app, dump } = await testApp(t)
+  const port = await listen(app)
+  for (const [name, request] of Object.entries(faulty)) {
+    const { send, answer, socket } = await wire(t, port)
+    send(request)
+    isProblem(t, await answer(), 400, 'invalid_request', name)
+    send('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+    t.match(await answer(), { statusCode: 200 }, name)
+    socket.destroy()
+  }
+  t.strictSame(await dump(), {}, 'nothing was passed')
+  for (const coding of ['chunked', 'Chunked', 'CHUNKED ']) {
+    const passed = await ask(t, port, `${head}Transfer-Encoding: ${coding}\r\n\r\n${chunks}`)
+    t.equal(passed.statusCode, 201, coding)
+  }
 })
 
 t.test('the body of a request that is refused for another reason is not a request', async t => {
