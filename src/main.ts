@@ -13,6 +13,7 @@ import { expiryLog } from './http/logs.ts'
 import { openLog } from './log.ts'
 import { welcome } from './embedded/welcome.ts'
 import { ApiKeys } from './store/api-keys.ts'
+import { newKeyId, newSecret } from './store/key-secret.ts'
 import { openStore } from './store/store.ts'
 import { StoredKeys } from './store/stored-keys.ts'
 
@@ -25,7 +26,7 @@ const stopSignals = ['SIGINT', 'SIGTERM'] as const
 async function main (): Promise<void> {
   const config = loadConfig()
   const log = openLog(config.logLevel)
-  const embedded = config.redisUrl === undefined ? await startEmbedded(config, log) : undefined
+  const embedded = config.redisUrl === undefined ? await startEmbedded(config, log, () => newSecret(newKeyId())) : undefined
   try {
     await serve(config, log, embedded)
   } catch (error) {

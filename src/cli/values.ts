@@ -1,8 +1,9 @@
 import { scopes as known } from '../handoff/handoff.ts'
 import type { Scope } from '../handoff/handoff.ts'
 import { Misuse } from './failure.ts'
+import { harmless } from './output.ts'
 
-/** What options take. A refusal says what that is, and never repeats what was typed: it may be long, or a secret in the wrong place. */
+/** What options take. A refusal names what was wrong and says what the option takes. */
 
 const units = { s: 1000, m: 60_000, h: 3600_000, d: 86_400_000 } as const
 const durationShape = /^([1-9][0-9]{0,8})([smhd])$/
@@ -13,7 +14,7 @@ export function parseDuration (option: string, text: string): number {
   const [, count, unit] = durationShape.exec(text) ?? []
   const duration = Number(count) * units[unit as keyof typeof units]
   if (unit === undefined || duration > longest) {
-    throw new Misuse(`${option} takes a whole number, 1 at least, and its unit, as in 60s, 15m, 48h or 90d, and 3650d at the most`)
+    throw wrong(option, text, 'takes a whole number, 1 at least, and its unit, as in 60s, 15m, 48h or 90d, and 3650d at the most')
   }
   return duration
 }
@@ -21,20 +22,34 @@ export function parseDuration (option: string, text: string): number {
 /** `pass,catch,status`, each once. */
 export function parseScopes (option: string, text: string): Scope[] {
   const given = text.split(',')
-  if (!given.every((scope): scope is Scope => (known as readonly string[]).includes(scope))) {
-    throw new Misuse(`${option} takes one or more of ${known.join(', ')}, with commas and no spaces between`)
-  }
-  return [...new Set(given)]
+  const unknown = given.find(scope => !(known as readonly string[]).includes(scope))
+  if (unknown !== undefined) throw wrong(option, unknown, `takes one or more of ${known.join(', ')}, with commas and no spaces between`)
+  return [...new Set(given as Scope[])]
 }
 
 /** A tenant's or an agent's. */
 export function parseName (option: string, text: string): string {
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(text)) throw new Misuse(`${option} takes 1 to 64 of A-Z a-z 0-9 . _ -`)
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
   return text
 }
 
 /** Requests a minute. */
 export function parseRate (option: string, text: string): number {
-  if (!/^[1-9][0-9]{0,6}$/.test(text)) throw new Misuse(`${option} takes how many requests a minute: a whole number, 1 to 9999999`)
+  if (!/^[1-9][0-9]{0,6}$/.test(text)) throw wrong(option, text, 'takes how many requests a minute: a whole number, 1 to 9999999')
   return Number(text)
+}
+
+/** How much of what was typed is shown, in characters. */
+const shown = 40
+
+/** @param text what was wrong @param takes what the option takes */
+function wrong (option: string, text: string, takes: string): Misuse {
+  return new Misuse(`${option}: ${told(text)} is not valid; it ${takes}`)
+}
+
+/** What was typed, as it can stand in a line; not where it begins like an API key: a key in the wrong place stays a secret. */
+function told (text: string): string {
+  if (text.startsWith('handoff_')) return 'a value that looks like an API key'
+  const characters = [...text]
+  return harmless(JSON.stringify(characters.length > shown ? `${characters.slice(0, shown).join('')}…` : text))
 }

@@ -8,13 +8,14 @@ export interface LocalKeys { agentKey: string, approverKey: string, created: boo
 /**
  * The keys of this machine: one for an agent and one for a person who approves, kept in `dataDir` (mode 0600), made
  * when they aren't there. `created` tells whether either was made now. Throws an EmbeddedError for a file that holds no key.
+ * @param newKey makes one, in the form that all keys have
  */
-export async function localKeys (dataDir: string): Promise<LocalKeys> {
+export async function localKeys (dataDir: string, newKey: () => string): Promise<LocalKeys> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const agentKeyFile = join(dataDir, 'agent.key')
   const approverKeyFile = join(dataDir, 'approver.key')
-  const madeAgent = await makeUnlessThere(agentKeyFile)
-  const madeApprover = await makeUnlessThere(approverKeyFile)
+  const madeAgent = await makeUnlessThere(agentKeyFile, newKey)
+  const madeApprover = await makeUnlessThere(approverKeyFile, newKey)
   return {
     agentKey: await readKey(agentKeyFile),
     approverKey: await readKey(approverKeyFile),
@@ -28,7 +29,7 @@ export async function localKeys (dataDir: string): Promise<LocalKeys> {
  * Written whole under another name first, then linked: the file appears with all its content or not at all, and of
  * two that start at once one makes the key (a link never replaces) and the other reads it.
  */
-async function makeUnlessThere (file: string): Promise<boolean> {
+async function makeUnlessThere (file: string, newKey: () => string): Promise<boolean> {
   const there = await readFile(file).then(() => true, (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return false
     throw error
@@ -36,7 +37,7 @@ async function makeUnlessThere (file: string): Promise<boolean> {
   if (there) return false
   const temp = `${file}.${randomBytes(6).toString('hex')}`
   try {
-    await writeFile(temp, `ah_${randomBytes(32).toString('base64url')}\n`, { flag: 'wx', mode: 0o600, flush: true })
+    await writeFile(temp, `${newKey()}\n`, { flag: 'wx', mode: 0o600, flush: true })
     await link(temp, file)
     return true
   } catch (error) {

@@ -19,10 +19,10 @@ interface EmbeddedLog {
 
 /** Brings up a Redis of our own and, where no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
 export async function startEmbedded (
-  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[] }, log: EmbeddedLog
+  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[] }, log: EmbeddedLog, newKey: () => string
 ): Promise<Embedded> {
   const binary = await findRedisServer({ serverBin: config.redisServerBin, cacheDir: defaultCacheDir, log: line => log.info(line) })
   const redis = await startRedis({ binary, dataDir: config.dataDir, log })
-  const keys = config.apiKeys.length === 0 ? await localKeys(config.dataDir) : undefined
+  const keys = config.apiKeys.length === 0 ? await localKeys(config.dataDir, newKey) : undefined
   return { socket: redis.socket, keys, stop: redis.stop }
 }

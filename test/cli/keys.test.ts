@@ -73,13 +73,14 @@ t.test('what is asked for wrongly is told in one line', async t => {
   const long = 'x'.repeat(10_000)
   // What each option takes is test/cli/values' matter; here it is how it is told.
   const wrong: Array<[args: string[], says: RegExp]> = [
-    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in', '0'], /^--expires-in takes .*60s, 15m, 48h or 90d/],
-    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in=-1d'], /^--expires-in takes/],
-    [['keys', 'rotate', 'x', '--grace', '1y2'], /^--grace takes .*60s/],
-    [['keys', 'create', '--name', 'a', `--scopes=${long}`], /^--scopes takes .*pass, catch, status, approve/],
-    [['keys', 'create', `--name=${long}`, '--scopes', 'pass'], /^--name takes 1 to 64 of/],
-    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--tenant', 'a b'], /^--tenant takes 1 to 64 of/],
-    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--rate-limit', '0'], /^--rate-limit takes/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in', '0'], /^--expires-in: .* is not valid; it takes .*60s, 15m, 48h or 90d/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in=-1d'], /^--expires-in: .* is not valid; it takes/],
+    [['keys', 'rotate', 'x', '--grace', '1y2'], /^--grace: .* is not valid; it takes .*60s/],
+    [['keys', 'create', '--name', 'a', `--scopes=${long}`], /^--scopes: .* is not valid; it takes .*pass, catch, status, approve/],
+    [['keys', 'create', `--name=${long}`, '--scopes', 'pass'], /^--name: .* is not valid; it takes 1 to 64 of/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--tenant', 'a b'], /^--tenant: .* is not valid; it takes 1 to 64 of/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--rate-limit', '0'], /^--rate-limit: .* is not valid; it takes/],
+    [['keys', 'create', '--name', 'a', '--scopes', 'pass,fly'], /^--scopes: "fly" is not valid; it takes/],
     [['keys', 'create', '--name', 'a'], /--scopes.* not specified/],
     [['keys', 'rotate'], /missing required argument 'id'/],
     [['keys', 'lsit'], /unknown command/],

@@ -2,11 +2,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Misuse, oneLine } from '../../src/cli/failure.ts'
 import { harmless, span, table } from '../../src/cli/output.ts'
+import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
 import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/values.ts'
 
 const long = 'x'.repeat(10_000)
 
-/** Refused, by what the option takes, and without what was typed. */
+/** Refused, with what was wrong, as far as it fits in a line, and what the option takes. */
 function refused (t: Test, parse: (option: string, text: string) => unknown, texts: readonly string[], says: RegExp): void {
   for (const text of texts) {
     try {
@@ -14,8 +15,12 @@ function refused (t: Test, parse: (option: string, text: string) => unknown, tex
       t.fail(`${text.slice(0, 40)} was taken`)
     } catch (error) {
       t.ok(error instanceof Misuse, text.slice(0, 40))
-      t.match((error as Error).message, says)
-      t.ok((error as Error).message.length < 200)
+      const { message } = error as Error
+      t.match(message, says)
+      t.match(message, /^--option: ".*" is not valid; it takes /)
+      t.ok(text.length > 40 || [text, ...text.split(',')].some(part => message.includes(harmless(JSON.stringify(part)))), message)
+      t.notMatch(message, /[\p{Cc}]/u, 'nothing that steers a terminal')
+      t.ok(message.length < 250)
     }
   }
 }
@@ -25,24 +30,31 @@ t.test('durations', async t => {
     t.equal(parseDuration('--option', text), milliseconds, text)
   }
   refused(t, parseDuration, ['', '0', '0s', '00d', '01d', '-1d', '+1d', '5', 's', '1y2', '1y', '1w', '1.5h', '1e3s', '0x1s', ' 1h', '1h ', '1h\n', '48H', '1d1h', '3651d',
-    '9999999999s', '999999999d', '٣d', long], /^--option takes .*60s, 15m, 48h or 90d/)
+    '9999999999s', '999999999d', '٣d', long], /; it takes .*60s, 15m, 48h or 90d/)
 })
 
 t.test('scopes', async t => {
   t.strictSame(parseScopes('--option', 'pass'), ['pass'])
   t.strictSame(parseScopes('--option', 'status,catch,pass,approve,catch'), ['status', 'catch', 'pass', 'approve'])
   refused(t, parseScopes, ['', ' ', 'read', 'pass,', ',pass', 'pass,,catch', 'pass, catch', 'pass catch', 'PASS', 'constructor', 'toString', long],
-    /^--option takes one or more of pass, catch, status, approve/)
+    /; it takes one or more of pass, catch, status, approve/)
 })
 
 t.test('names', async t => {
   for (const text of ['a', 'a.b-c_D9', 'x'.repeat(64)]) t.equal(parseName('--option', text), text)
-  refused(t, parseName, ['', ' ', 'a b', 'a:b', 'a/b', 'a,b', 'ä', 'a\n', '\u001b[2J', '{a}', 'x'.repeat(65), long], /^--option takes 1 to 64 of A-Z a-z 0-9/)
+  refused(t, parseName, ['', ' ', 'a b', 'a:b', 'a/b', 'a,b', 'ä', 'a\n', '\u001b[2J', '{a}', 'x'.repeat(65), long], /; it takes 1 to 64 of A-Z a-z 0-9/)
 })
 
 t.test('requests a minute', async t => {
   t.equal(parseRate('--option', '600'), 600)
-  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /^--option takes how many requests a minute/)
+  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /; it takes how many requests a minute/)
+})
+
+t.test('what is wrong is named, but no key', async t => {
+  const message = (text: string) => { try { parseScopes('--scopes', text) } catch (error) { return (error as Error).message } }
+  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, with commas and no spaces between')
+  t.match(message(newSecret(newKeyId())), /^--scopes: a value that looks like an API key is not valid/)
+  t.match(message(long), /^--scopes: "x{40}…" is not valid/)
 })
 
 t.test('what is printed', async t => {
