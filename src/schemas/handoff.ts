@@ -60,8 +60,8 @@ export const passHeaders = Type.Object({
 /** @param maxExpiresIn the most seconds that expires_in may ask for */
 export const passBody = (maxExpiresIn: number) => Type.Object({
   task: Type.String({ minLength: 1, description: 'What the next agent should do.', examples: ['Summarise the attached figures in five lines.'] }),
-  output: Type.Optional(nullable<object>('object', { description: 'Result of the agent that passes.', examples: [{ rows: 128, total: 1.0 }] })),
-  context: Type.Optional(nullable<object>('object', { description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] })),
+  output: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Result of the agent that passes.', examples: [{ rows: 128, total: 1.0 }] })),
+  context: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] })),
   constraints: Type.Optional(nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })),
   require_human: Type.Optional(nullable<boolean>('boolean', { default: false, description: 'A person must approve before anyone can catch it.' })),
   expires_in: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxExpiresIn, description: 'Seconds until it can’t be caught any more.', examples: [3600] })),
@@ -98,7 +98,7 @@ export const catchAnswer = Type.Object({
 }, { description: 'Caught: it is the asker’s.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
-  output: Type.Optional(nullable<object>('object', { description: 'Result of the work; read back as `result` on status.', examples: [{ summary: 'All five rows agree.' }] })),
+  output: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Result of the work; read back as `result` on status.', examples: [{ summary: 'All five rows agree.' }] })),
 }, { additionalProperties: false })
 
 export const doneAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt },
@@ -115,6 +115,6 @@ export const statusAnswer = Type.Object({
   caught_by: nullable<string>('string', { description: 'Name of the agent that caught it.', examples: ['writer'] }),
   completed_at: nullable<string>('string', { format: 'date-time', examples: [null] }),
   approval: Type.Union([approval, Type.Null()], { examples: [null] }),
-  result: nullable<object>('object', { description: 'The output as given to done.', examples: [null] }),
+  result: nullable<object>('object', { additionalProperties: true, description: 'The output as given to done.', examples: [null] }),
 }, { description: 'Where it stands. What hasn’t happened is null.' })
 export type StatusAnswer = Static<typeof statusAnswer>
