@@ -12,7 +12,7 @@ export function decisionForm (address: string, draft?: Draft): string {
   return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
 !${draft === undefined ? '' : notice('bad', html`<p id="problem">${draft.problem}</p>`)}
 <label for="note">Note <span class="quiet">(needed to reject)</span></label>
-<textarea id="note" name="note" rows="3" dir="auto"!${draft === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+<textarea id="note" name="note" rows="2" dir="auto"!${draft === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
 ${draft?.note ?? ''}</textarea>
 <div class="buttons"><button class="good">Approve</button> <button class="bad" formaction="${address}/reject">Reject</button></div>
 </form>`

@@ -26,7 +26,7 @@ export function handoffPage (base: string, caller: Caller, one: Inspection, draf
     base,
     title: 'One handoff',
     caller,
-    main: html`!${waits ? '' : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
+    main: html`!${waits ? '<a class="skip" href="#note">Skip to the decision</a>\n' : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
 !${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(address, one.payload)}
 !${waits ? decisionForm(address, draft) : ''}`,
