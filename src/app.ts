@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
 import { ApprovalService } from './handoff/approvals.ts'
 import { HandoffService } from './handoff/service.ts'
@@ -54,7 +55,8 @@ export interface AppDependencies {
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
 export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
-  const app = bareApp(serverOptions(config), requests, log)
+  const { basePath } = config
+  const app = bareApp(serverOptions(config), requests, log, basePath)
   const refused: Refused = { limited: 0, shed: 0 }
   app.decorate('refused', refused)
   const shed = shedLate(app, refused)
@@ -62,12 +64,12 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
   logTransitions(app, log)
-  await useOpenApi(app, version)
+  await useOpenApi(app, version, basePath)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
   // Whoever draws a connection to an operator's port out isn't waited for: its service has ended by then.
-  const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log)
+  const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
   app.decorate('operations', operations)
   app.addHook('onClose', async () => operations?.close())
   healthRoutes(operations ?? app, async () => isDraining() ? 'The service is stopping.' : store.whyNotReady())
@@ -92,20 +94,20 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     await useAuth(api, credentials)
     api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
     useJsonBodies(api)
-    passRoute(api, service, config.maxExpiresIn)
+    passRoute(api, service, config.maxExpiresIn, basePath)
     catchRoute(api, service)
     doneRoute(api, service)
     statusRoute(api, service)
     approvalRoutes(api, approvals, log)
   })
   await app.register(pages => approvalPages(pages,
-    { approvals, keys, credentials, sessions: store.sessions, baseUrl, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+    { approvals, keys, credentials, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
   return app
 }
 
 /** An instance that answers and counts what comes, and has no routes yet. */
-function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog): FastifyInstance {
-  const answerError = answerErrors(log, code => requests.refused(code))
+function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string): FastifyInstance {
+  const answerError = answerErrors(log, code => requests.refused(code), basePath)
   const app = Fastify({
     ...options,
     genReqId: requestId,
@@ -116,6 +118,10 @@ function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultL
     },
   })
   app.setErrorHandler(answerError)
+  // Of such an address nobody could tell whether a proxy has taken the path off.
+  app.addHook('onRoute', ({ url }) => {
+    if (basePath !== '' && `${url}/`.startsWith(`${basePath}/`)) throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
+  })
   app.addSchema(problem)
   requests.watch(app)
   useNodeAnswers(app)

@@ -16,7 +16,8 @@ const environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one' }),
   BASE_URL: Type.Optional(Type.String({
-    pattern: '^https?://[^/?#\\s]+(/[^?#\\s]*)?$', description: 'what pickup_url and approval_url are built on: an http(s) URL without query'
+    pattern: '^https?://[^/?#\\s]+(/(?!\\.\\.?(/|$))[A-Za-z0-9._~-]+)*/*$',
+    description: 'what links are built on: an http(s) URL without query, its path, if any, of names of A-Z a-z 0-9 . _ ~ - between slashes'
   })),
   REDIS_URL: Type.Optional(Type.String({
     description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss… with TLS'
@@ -66,6 +67,7 @@ export type Config = ReturnType<typeof loadConfig>
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
   if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
+  if (given.BASE_URL !== undefined && !URL.canParse(given.BASE_URL)) throw wrong('BASE_URL')
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const trustedProxies = listed(given.TRUSTED_PROXIES)
   if (!trustedProxies.every(isNetwork)) throw wrong('TRUSTED_PROXIES')
@@ -74,6 +76,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     host: given.HOST,
     port: given.PORT,
     baseUrl: given.BASE_URL?.replace(/\/+$/, ''),
+    /** What comes before the service's own paths in every address that it writes: '' or, say, '/handoff'. */
+    basePath: given.BASE_URL === undefined ? '' : new URL(given.BASE_URL).pathname.replace(/\/+$/, ''),
     redisUrl: given.REDIS_URL,
     redisServerBin: given.REDIS_SERVER_BIN,
     keyPrefix: given.REDIS_KEY_PREFIX,

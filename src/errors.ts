@@ -8,6 +8,7 @@ export const errorTable = {
   insufficient_scope: { status: 403, title: 'Insufficient scope', detail: 'This key may not do that; use one with the scope that the operation needs.' },
   not_the_catcher: { status: 403, title: 'Not the catcher', detail: 'Another agent caught this handoff; only that agent may report it done.' },
   self_approval: { status: 403, title: 'Self-approval', detail: 'Who passed a handoff may not decide on it; ask somebody else.' },
+  cross_origin: { status: 403, title: 'Cross-origin request', detail: 'Another site sent this, so nothing happened; do it from a page of this service itself.' },
   not_found: { status: 404, title: 'Not found', detail: 'There is nothing at this address: it never was, is gone, or is not yours.' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'Use a method that the Allow header lists.' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request was not there whole in time; send it again on a new connection.' },

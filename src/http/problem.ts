@@ -23,11 +23,11 @@ const challenges: Record<string, string> = {
   FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: 'Bearer error="invalid_token"',
 }
 
-/** The problem document's text. */
-export function problemText (problem: Problem, requestId: string): string {
+/** The problem document's text. Its type is relative to the host (RFC 9457, 3.1.1), so BASE_URL's path is part of it. */
+export function problemText (problem: Problem, requestId: string, base: string): string {
   const { status, title, detail } = errorTable[problem.code]
   return JSON.stringify({
-    type: `/problems#${problem.code}`,
+    type: `${base}/problems#${problem.code}`,
     title,
     status,
     detail: problem.more.detail ?? detail,
@@ -38,22 +38,22 @@ export function problemText (problem: Problem, requestId: string): string {
   })
 }
 
-/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. @param refused told each code */
-export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
+/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. @param refused told each code @param base BASE_URL's path */
+export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(error)
     refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
-    answerProblem(problem, request, reply)
+    answerProblem(problem, request, reply, base)
   }
 }
 
-function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
+function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply, base: string): void {
   reply
     .code(errorTable[problem.code].status)
     .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
     .header('content-type', problemType)
-    .send(problemText(problem, request.id))
+    .send(problemText(problem, request.id, base))
 }
 
 function asProblem (error: unknown): Problem {

@@ -19,7 +19,7 @@ const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 
 /** How long the requests of one method to one route took, by the status of the answer. */
 export interface RouteRequests { method: string, route: string, byStatus: Array<Durations | undefined> }
 
-/** The refusals that say that a handoff isn't where the request wants it, or not for who asks. */
+/** The refusals that say that a handoff isn't where the request wants it, or not for who asks; and that another site sent it. */
 export const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
   .filter(code => [403, 409, 410].includes(errorTable[code].status) && code !== 'insufficient_scope')
 

@@ -1,12 +1,14 @@
-import { answerSocketError } from './socket-errors.ts'
+import { withoutBase } from './base-path.ts'
+import { answerSocketErrors } from './socket-errors.ts'
 
 /** A request that isn't there whole after this is answered 408: within ten seconds of its start, when it is next looked at. */
 const requestTimeout = 9500
 
 /** Fastify's and node's defaults that must go, each with its reason. */
-export function serverOptions (config: { bodyLimit: number, trustedProxies: string[] }) {
+export function serverOptions (config: { bodyLimit: number, trustedProxies: string[], basePath: string }) {
   return {
     bodyLimit: config.bodyLimit,
+    ...config.basePath !== '' && { rewriteUrl: withoutBase(config.basePath) },
     // Whose X-Forwarded-For says where a request came from. What links are built on doesn't depend on it (app.ts).
     trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
@@ -34,6 +36,6 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
       // Node's own refusal is no problem document; ours is in node-answers.ts.
       requireHostHeader: false,
     },
-    clientErrorHandler: answerSocketError,
+    clientErrorHandler: answerSocketErrors(config.basePath),
   }
 }

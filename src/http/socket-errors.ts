@@ -17,7 +17,11 @@ const parserCodes: Record<string, ErrorCode> = {
 const linger = 1000
 
 /** Answers on the bare socket and closes it: what follows on that connection can't be told apart from the rest of the fault. */
-export function answerSocketError (error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerSocketErrors (base: string) {
+  return (error: NodeJS.ErrnoException, socket: Socket): void => answer(base, error, socket)
+}
+
+function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): void {
   // Each further piece of what was answered already comes here again.
   if (socket.writableEnded) return
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -30,7 +34,7 @@ export function answerSocketError (error: NodeJS.ErrnoException, socket: Socket)
     : {})
   const { status } = errorTable[problem.code]
   const requestId = newRequestId()
-  const body = problemText(problem, requestId)
+  const body = problemText(problem, requestId, base)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
     `Content-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
     `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)

@@ -45,7 +45,7 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
   }, () => Object.entries({ ...requests.moved, expired: store.sweeper.expired }).map(([to, count]) => [{ to }, count]))
   families.counter({
     name: 'handoff_conflicts_total',
-    help: 'Requests refused since the handoff is not where they want it or not for who asks, by the error’s code.',
+    help: 'Requests refused since the handoff is not where they want it or not for who asks, or since another site sent them, by the error’s code.',
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests that wait (wait=).' }, () => [[{}, waiter.count]])

@@ -3,7 +3,7 @@ import type { SignIn } from './session.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
 
 /** Lets in who is signed in; sends everybody else to sign in, and then back to where they were going. */
-export function requireSession (signIn: SignIn) {
+export function requireSession (base: string, signIn: SignIn) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const caller = await signIn.whoIs(request)
     if (caller !== undefined) {
@@ -12,11 +12,11 @@ export function requireSession (signIn: SignIn) {
     }
     const hadSession = signIn.secretOf(request) !== undefined
     if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
-      return show(reply, 200, againPage(request.url))
+      return show(reply, 200, againPage(base + request.url))
     }
-    if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', signInUrl('/approvals', true)).send()
-    if (request.method === 'GET') return reply.redirect(signInUrl(request.url, hadSession), 303)
-    return show(reply, 401, signInPage(handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+    if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+    if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
+    return show(reply, 401, signInPage(base, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
   }
 }
 
@@ -25,12 +25,12 @@ export function show (reply: FastifyReply, status: number, page: string): Fastif
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
 }
 
-/** A way within these pages: not to another site, nor to what signs out. */
+/** A way within these pages, without BASE_URL's path: not to another site, nor to what signs out. */
 export function ownPath (path: unknown): string {
   return typeof path === 'string' && /^\/approvals([/?][\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
 }
 
-/** The page that a form stood on: its address without the last part. */
+/** The page that a form stood on: the form's own address, without the last part. */
 export function handoffOf (url: string): string {
   return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
 }

@@ -4,13 +4,13 @@ import { Problem } from '../errors.ts'
 /**
  * Refuses a form that another site sent (CSRF): the browser says where it comes from, and a page can't change what it says.
  * Sec-Fetch-Site is sent to https and localhost alone, Origin with every POST.
- * @throws {Problem} insufficient_scope
+ * @throws {Problem} cross_origin
  */
 export function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
   if (request.method !== 'POST') return
   const { 'sec-fetch-site': site, origin, host } = request.headers
   if (site !== undefined ? site === 'same-origin' || site === 'none' : isOwn(origin, host, baseUrl)) return
-  throw new Problem('insufficient_scope')
+  throw new Problem('cross_origin')
 }
 
 /** By its host: a proxy in front may have ended TLS, so the scheme here needn't be that in the browser. */

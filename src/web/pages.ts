@@ -30,6 +30,8 @@ export interface Pages {
   credentials: Credentials
   sessions: Sessions
   baseUrl: () => string
+  /** BASE_URL's path: every address that a page writes begins with it. */
+  base: string
   /** Refuses what is too much. */
   shed: onRequestHookHandler
   log: FaultLog & DecisionLog
@@ -43,11 +45,11 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The page on which people decide, with everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, shed, log, refused }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn(sessions, keys, credentials, isSecure)
+  const signIn = new SignIn(sessions, keys, credentials, isSecure, base)
   app.decorateRequest('caller', null as unknown as Caller)
-  app.setErrorHandler(showErrors(log, refused))
+  app.setErrorHandler(showErrors(base, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that its headers are on whatever the hooks after it answer.
   await app.register(helmet, headers(isSecure()))
@@ -70,12 +72,12 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   app.removeAllContentTypeParsers()
   // Longer than any note that is taken, so that one that is too long can be given back.
   await app.register(formbody, { bodyLimit: 512 * 1024 })
-  signInRoutes(app, signIn)
+  signInRoutes(app, base, signIn)
   await app.register(async own => {
-    own.addHook('onRequest', requireSession(signIn))
-    listRoutes(own, approvals)
-    handoffRoutes(own, approvals)
-    decisionRoutes(own, approvals, log, refused)
+    own.addHook('onRequest', requireSession(base, signIn))
+    listRoutes(own, base, approvals)
+    handoffRoutes(own, base, approvals)
+    decisionRoutes(own, base, approvals, log, refused)
   })
 }
 

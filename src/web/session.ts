@@ -11,13 +11,15 @@ export class SignIn {
   readonly #keys: ApiKeys
   readonly #credentials: Credentials
   readonly #isSecure: () => boolean
+  readonly #base: string
 
-  /** @param isSecure do browsers come by https? */
-  constructor (sessions: Sessions, keys: ApiKeys, credentials: Credentials, isSecure: () => boolean) {
+  /** @param isSecure do browsers come by https? @param base BASE_URL's path */
+  constructor (sessions: Sessions, keys: ApiKeys, credentials: Credentials, isSecure: () => boolean, base: string) {
     this.#sessions = sessions
     this.#keys = keys
     this.#credentials = credentials
     this.#isSecure = isSecure
+    this.#base = base
   }
 
   /** @returns undefined where nobody is signed in, any more or at all */
@@ -46,13 +48,17 @@ export class SignIn {
     return request.cookies[this.#cookie()]
   }
 
-  /** With the prefix a browser holds us to the options: nobody else on the domain can set it. */
+  /**
+   * With the prefix a browser holds us to the options: nobody else on the domain can set it. `__Host-` is for a whole host alone;
+   * below a path the others on the host are not to get it, so it is `__Secure-`, which a neighbour on the domain can set.
+   */
   #cookie (): string {
-    return this.#isSecure() ? '__Host-handoff_session' : 'handoff_session'
+    if (!this.#isSecure()) return 'handoff_session'
+    return this.#base === '' ? '__Host-handoff_session' : '__Secure-handoff_session'
   }
 
   #options () {
-    return { path: '/', httpOnly: true, sameSite: 'strict', secure: this.#isSecure() } as const
+    return { path: this.#base === '' ? '/' : this.#base, httpOnly: true, sameSite: 'strict', secure: this.#isSecure() } as const
   }
 }
 

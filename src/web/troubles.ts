@@ -22,7 +22,7 @@ const troubles: Record<number, Trouble> = {
 }
 
 /** Answers whatever is thrown with a page in plain words. A fault of ours is logged and doesn't show. @param refused told each problem's code */
-export function showErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
+export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     if (error instanceof Problem) refused(error.code)
     const status = statusOf(error)
@@ -31,7 +31,7 @@ export function showErrors (log: FaultLog, refused: (code: ErrorCode) => void) {
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.
     const caller = request.caller ?? undefined
-    show(reply, status, problemPage(caller, troubles[status] as Trouble, request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'))
+    show(reply, status, problemPage(base, caller, troubles[status] as Trouble, request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'))
   }
 }
 

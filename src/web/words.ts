@@ -5,20 +5,24 @@ export function timeTag (at: number, words: string): string {
   return html`<time datetime="${new Date(at).toISOString()}">${words}</time>`
 }
 
-const units: Array<[length: number, name: string]> = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1000, 's']]
+/** Up to which number each is told. Of hours there are more than a day has: a day and a half is neither one day nor two. */
+const units: Array<[length: number, upTo: number, name: string]> =
+  [[1000, 59, 's'], [60_000, 59, 'min'], [3_600_000, 47, 'h'], [86_400_000, Infinity, 'd']]
 
-/** Milliseconds in the largest unit that they fill: `5 min`. */
-export function span (milliseconds: number): string {
-  const [length, name] = units.find(([length]) => milliseconds >= length) ?? units[units.length - 1]!
-  return `${Math.max(0, Math.floor(milliseconds / length))} ${name}`
+/** Milliseconds as a whole number of one unit: `5 min`. */
+function span (milliseconds: number, whole: (parts: number) => number): string {
+  const [length, , name] = units.find(([length, upTo]) => whole(milliseconds / length) <= upTo)!
+  return `${whole(milliseconds / length)} ${name}`
 }
 
+/** Never more than it is; nor less than nothing, where two clocks differ. */
 export function waitingFor (since: number, now: number): string {
-  return timeTag(since, `waiting for ${span(now - since)}`)
+  return timeTag(since, `waiting for ${span(Math.max(0, now - since), Math.floor)}`)
 }
 
+/** The nearest; but nothing that is still to be decided has no time left. */
 export function expiresIn (at: number, now: number): string {
-  return timeTag(at, at > now ? `expires in ${span(at - now)}` : 'expired')
+  return timeTag(at, at > now ? `expires in ${span(Math.max(1000, at - now), Math.round)}` : 'expired')
 }
 
 /** A moment, to the second and for everybody the same: who reads it may be anywhere. */

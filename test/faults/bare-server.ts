@@ -14,7 +14,7 @@ export const bareProgram = fileURLToPath(import.meta.url)
 const file = Buffer.alloc(1_500_000, 'x')
 
 function main (): void {
-  const options = serverOptions({ bodyLimit: 0, trustedProxies: [] })
+  const options = serverOptions({ bodyLimit: 0, trustedProxies: [], basePath: '' })
   const server = createServer(options.http, (request, response) => {
     request.on('error', () => {}) // it was slow: node has answered it
     if (request.method === 'GET') response.end(file)

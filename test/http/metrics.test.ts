@@ -94,12 +94,14 @@ t.test('what a person does on the page counts like what programs do', async t =>
   t.equal((await decide('reject', 'no')).statusCode, 303)
   t.equal((await decide('approve', '')).statusCode, 409)
   t.equal((await service.app.inject({ url: `/approvals/${await passed(service, { require_human: false })}`, headers: cookie })).statusCode, 409)
+  t.equal((await service.app.inject(form(`/approvals/${id}/approve`, {}, { ...cookie, 'sec-fetch-site': 'cross-site' }))).statusCode, 403)
   const after = await scrape(service.app)
   t.strictSame(grown(before, after, /^handoff_(transitions|conflicts)/), {
     'handoff_transitions_total{to="pending"}': 1,
     'handoff_transitions_total{to="rejected"}': 1,
     'handoff_conflicts_total{code="already_decided"}': 1,
     'handoff_conflicts_total{code="no_approval_required"}': 1,
+    'handoff_conflicts_total{code="cross_origin"}': 1,
   })
   t.equal(after.get('http_request_duration_seconds_count{method="POST",route="/approvals/:id/reject",status_code="303"}'), 1)
 })

@@ -28,7 +28,7 @@ for (const [device, options] of Object.entries(devices)) {
       await page.getByText('2 handoffs wait').waitFor()
       await shot('2-list')
       const rows = await page.getByRole('listitem').allInnerTexts()
-      t.match(rows, [/^Delete the old invoices[^]*from alice[^]*waiting for \d+ s[^]*expires in 23 h/, /Send the newsletter[^]*expires in 59 min/])
+      t.match(rows, [/^Delete the old invoices[^]*from alice[^]*waiting for \d+ s[^]*expires in 24 h/, /Send the newsletter[^]*expires in 1 h/])
 
       await page.getByRole('link', { name: /Delete the old invoices/ }).click()
       await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()

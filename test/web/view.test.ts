@@ -1,7 +1,7 @@
 import t from 'tap'
 import { jsonView } from '../../src/web/json-view.ts'
 import { beginningOf, visible } from '../../src/web/text.ts'
-import { span } from '../../src/web/words.ts'
+import { expiresIn, waitingFor } from '../../src/web/words.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
 /** What a browser would show, in one line. */
@@ -43,5 +43,20 @@ t.test('the beginning of a text fits a page whatever it is made of', async t => 
 })
 
 t.test('a time in words', async t => {
-  t.strictSame([0, 999, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000 * 3, -5].map(span), ['0 s', '0 s', '59 s', '1 min', '59 min', '1 h', '3 d', '0 s'])
+  const [s, min, h, d] = [1000, 60_000, 3_600_000, 86_400_000]
+  const words = (told: string) => told.replace(/<[^>]*>/g, '')
+  const expires = (left: number) => words(expiresIn(left, 0))
+  const waits = (passed: number) => words(waitingFor(0, passed))
+  // What is left: the nearest. A unit ends where the next one says it better.
+  for (const [left, said] of [
+    [1, '1 s'], [499, '1 s'], [1500, '2 s'], [59.4 * s, '59 s'], [59.6 * s, '1 min'], [60 * s, '1 min'], [89 * s, '1 min'], [91 * s, '2 min'], [59.4 * min, '59 min'],
+    [59.6 * min, '1 h'], [h - 1, '1 h'], [h, '1 h'], [23.4 * h, '23 h'], [23.6 * h, '24 h'], [d - s, '24 h'], [d, '24 h'], [47 * h, '47 h'], [47.6 * h, '2 d'], [2 * d, '2 d'],
+    [2.4 * d, '2 d'], [30 * d - s, '30 d'],
+  ] as const) t.equal(expires(left), `expires in ${said}`, String(left))
+  t.strictSame([0, -1, -d].map(expires), ['expired', 'expired', 'expired'])
+  // What has passed: never more than it is, as with anybody's age.
+  for (const [passed, said] of [
+    [0, '0 s'], [-5, '0 s'], [-d, '0 s'], [999, '0 s'], [59.6 * s, '59 s'], [min, '1 min'], [59.6 * min, '59 min'], [h, '1 h'], [23.6 * h, '23 h'], [d, '24 h'], [47.9 * h, '47 h'], [2 * d, '2 d'],
+    [3 * d - 1, '2 d'],
+  ] as const) t.equal(waits(passed), `waiting for ${said}`, String(passed))
 })

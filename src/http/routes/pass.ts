@@ -7,8 +7,8 @@ import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
 import { traceparentOf } from '../traceparent.ts'
 
-/** @param maxExpiresIn milliseconds */
-export function passRoute (app: FastifyInstance, service: HandoffService, maxExpiresIn: number): void {
+/** @param maxExpiresIn milliseconds @param base BASE_URL's path */
+export function passRoute (app: FastifyInstance, service: HandoffService, maxExpiresIn: number, base: string): void {
   app.post<{ Body: PassBody }>('/api/pass', {
     config: { scope: 'pass', moves: 'pending' },
     schema: {
@@ -25,7 +25,7 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
     const passed = { payload: joinPayload(members), taskLength: members.raw('task')!.length, raw: bytes, traceparent: traceparentOf(request) }
     const { answer, replayed } = await service.pass(caller, body, passed, idempotencyKey(request))
     markReplayed(reply, replayed)
-    reply.code(201).header('location', `/api/status/${answer.handoff_id}`)
+    reply.code(201).header('location', `${base}/api/status/${answer.handoff_id}`)
     return answer
   })
 }

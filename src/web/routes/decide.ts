@@ -15,8 +15,8 @@ const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
 /** @param refused told why a decision wasn't taken, where the handoff's page says it and no error does */
-export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
-  const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ approvals, log, refused }, verdict, request, reply)
+export function decisionRoutes (app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
+  const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ base, approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', { schema }, decideAs('approved'))
   app.post<Decide>('/:id/reject', { schema, config: { moves: 'rejected' } }, decideAs('rejected'))
 }
@@ -26,14 +26,14 @@ export function decisionRoutes (app: FastifyInstance, approvals: ApprovalService
  * the same key would decide what nobody has read.
  */
 async function decide (
-  { approvals, log, refused }: { approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void },
+  { base, approvals, log, refused }: { base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void },
   verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply
 ): Promise<FastifyReply> {
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
   if (problem !== undefined) {
-    return show(reply, 400, handoffPage(caller, await approvals.inspect(caller, id), { note, problem }))
+    return show(reply, 400, handoffPage(base, caller, await approvals.inspect(caller, id), { note, problem }))
   }
   try {
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)))
@@ -41,10 +41,10 @@ async function decide (
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
     refused(error.code)
     // The handoff says for itself what stands: who decided, or that its time is over.
-    return show(reply, errorTable[error.code].status, handoffPage(caller, await approvals.inspect(caller, id)))
+    return show(reply, errorTable[error.code].status, handoffPage(base, caller, await approvals.inspect(caller, id)))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
-  return reply.redirect(`/approvals?decided=${id}`, 303)
+  return reply.redirect(`${base}/approvals?decided=${id}`, 303)
 }
 
 const standing = new Set<string>(['already_decided', 'expired', 'self_approval'])

@@ -16,20 +16,20 @@ const patience = 25_000
 
 interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
 
-export function listRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+export function listRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
   app.get<ListQuery>('/', { schema }, async (request, reply) => {
     const { cursor, decided } = request.query
     const from = typeof cursor === 'string' ? cursor : undefined
     const flash = typeof decided === 'string' ? await flashOf(approvals, request.caller, decided) : ''
     const part = await approvals.list(request.caller, from, listed)
-    return show(reply, 200, listPage({ caller: request.caller, part, flash, isFirst: from === undefined }))
+    return show(reply, 200, listPage({ base, caller: request.caller, part, flash, isFirst: from === undefined }))
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
     const part = await approvals.watch(request.caller, listed,
       { milliseconds: patience, onGone: stop => { reply.raw.once('close', stop) } }, part => fingerprint(part) !== seen)
-    return show(reply, 200, listFragment(part, fingerprint(part) !== seen))
+    return show(reply, 200, listFragment(base, part, fingerprint(part) !== seen))
   })
 }
 

@@ -9,9 +9,9 @@ const schema = { hide: true }
 interface OneHandoff { Params: { id: string } }
 
 /** One handoff to read: this is its approval_url. Reading it decides nothing, whoever opens it. */
-export function handoffRoutes (app: FastifyInstance, approvals: ApprovalService): void {
+export function handoffRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
   app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
-    return show(reply, 200, handoffPage(request.caller, await approvals.inspect(request.caller, request.params.id)))
+    return show(reply, 200, handoffPage(base, request.caller, await approvals.inspect(request.caller, request.params.id)))
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {

@@ -7,10 +7,10 @@ const schema = { hide: true }
 
 type Form = Record<string, unknown> | undefined
 
-export function signInRoutes (app: FastifyInstance, signIn: SignIn): void {
+export function signInRoutes (app: FastifyInstance, base: string, signIn: SignIn): void {
   app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
     const { next, ended } = request.query
-    return show(reply, 200, signInPage(ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to go on where you were.'))
+    return show(reply, 200, signInPage(base, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to go on where you were.'))
   })
 
   app.post<{ Body: Form }>('/sign-in', { schema }, async (request, reply) => {
@@ -18,13 +18,13 @@ export function signInRoutes (app: FastifyInstance, signIn: SignIn): void {
     const way = ownPath(next)
     // One sentence whatever is wrong with it: what a key is, is nothing to tell to who has none.
     if (typeof key !== 'string' || !await signIn.start(request, reply, key.trim())) {
-      return show(reply, 401, signInPage(way, 'This key can’t be used here. Check it, or ask whoever runs this service for an approver key.'))
+      return show(reply, 401, signInPage(base, way, 'This key can’t be used here. Check it, or ask whoever runs this service for an approver key.'))
     }
-    return reply.redirect(way, 303)
+    return reply.redirect(base + way, 303)
   })
 
   app.post('/sign-out', { schema }, async (request, reply) => {
     await signIn.end(request, reply)
-    return reply.redirect('/approvals/sign-in', 303)
+    return reply.redirect(`${base}/approvals/sign-in`, 303)
   })
 }

@@ -15,19 +15,21 @@ const textShown = 20_000
 const jsonShown = 60_000
 
 // Beside the notice: a browser scrolls to what has the keyboard.
-const onward = '<p><a class="onward" href="/approvals" autofocus>To what waits</a></p>'
+const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To what waits</a></p>`
 
-/** @param draft what was typed and not taken, and why */
-export function handoffPage (caller: Caller, one: Inspection, draft?: Draft): string {
+/** @param base BASE_URL's path @param draft what was typed and not taken, and why */
+export function handoffPage (base: string, caller: Caller, one: Inspection, draft?: Draft): string {
   const { record, now } = one
   const waits = stateOf(caller, one) === 'to decide'
+  const address = `${base}/approvals/${one.id}`
   return layout({
+    base,
     title: 'One handoff',
     caller,
-    main: html`!${waits ? '' : notice('bad', standing(caller, one)) + onward}<h1>Handoff from ${record.passedBy}</h1>
+    main: html`!${waits ? '<a class="skip" href="#note">Skip to the decision</a>\n' : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
-!${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(one.id, one.payload)}
-!${waits ? decisionForm(one.id, draft) : ''}`,
+!${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(address, one.payload)}
+!${waits ? decisionForm(address, draft) : ''}`,
   })
 }
 
@@ -56,14 +58,14 @@ export function verdictLine (caller: Caller, approval: string, { by, at, note }:
 !${said === null ? '' : html`<p>Note:</p><blockquote class="text" dir="auto">!${visible(said)}</blockquote>`}`
 }
 
-function contents (id: string, payload: Buffer): string {
+function contents (address: string, payload: Buffer): string {
   const members = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
   const { task, constraints } = members.values as { task: string, constraints: string | null }
   const raw = (name: string) => members.raw(name)?.toString() ?? '{}'
-  return html`!${part('Task', textView(id, task))}
-!${part('Constraints', constraints === null ? none : textView(id, constraints))}
-!${part('Output', objectView(id, raw('output')))}
-!${part('Context', objectView(id, raw('context')))}`
+  return html`!${part('Task', textView(address, task))}
+!${part('Constraints', constraints === null ? none : textView(address, constraints))}
+!${part('Output', objectView(address, raw('output')))}
+!${part('Context', objectView(address, raw('context')))}`
 }
 
 const none = '<p class="quiet">None.</p>'
@@ -73,19 +75,19 @@ function part (title: string, inside: string): string {
   return html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>!${inside}</section>`
 }
 
-function textView (id: string, text: string): string {
+function textView (address: string, text: string): string {
   const shown = beginningOf(text, textShown)
-  return html`<div class="text" dir="auto">!${visible(shown)}</div>!${leftOut(id, text.length - shown.length)}`
+  return html`<div class="text" dir="auto">!${visible(shown)}</div>!${leftOut(address, text.length - shown.length)}`
 }
 
-function objectView (id: string, json: string): string {
+function objectView (address: string, json: string): string {
   if (/^\{\s*\}$/.test(json)) return none
   const shown = beginningOf(json, jsonShown)
   const isWhole = shown.length === json.length
-  return html`<div class="json">!${jsonView(isWhole ? json : `${shown}…`)}</div>!${leftOut(id, json.length - shown.length)}`
+  return html`<div class="json">!${jsonView(isWhole ? json : `${shown}…`)}</div>!${leftOut(address, json.length - shown.length)}`
 }
 
-function leftOut (id: string, characters: number): string {
+function leftOut (address: string, characters: number): string {
   if (characters === 0) return ''
-  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="/approvals/${id}/whole">Get the whole as a file</a> before you decide.</p>`
+  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="${address}/whole">Get the whole as a file</a> before you decide.</p>`
 }

@@ -2,6 +2,8 @@ import { html } from 'ghtml'
 import type { Caller } from '../../handoff/handoff.ts'
 
 export interface Page {
+  /** BASE_URL's path. */
+  base: string
   title: string
   /** HTML. */
   main: string
@@ -13,7 +15,7 @@ export interface Page {
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
 /** A whole page. */
-export function layout ({ title, main, caller }: Page): string {
+export function layout ({ base, title, main, caller }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -23,13 +25,13 @@ export function layout ({ title, main, caller }: Page): string {
 <meta name="color-scheme" content="light dark">
 <meta name="htmx-config" content="${htmxConfig}">
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/approvals/assets/page.css">
-<script src="/approvals/assets/htmx.min.js" defer></script>
-<script src="/approvals/assets/page.js" defer></script>
+<link rel="stylesheet" href="${base}/approvals/assets/page.css">
+<script src="${base}/approvals/assets/htmx.min.js" defer></script>
+<script src="${base}/approvals/assets/page.js" defer></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<header>!${caller === undefined ? '<span class="home">Approvals</span>' : signedIn(caller)}</header>
+<header>!${caller === undefined ? '<span class="home">Approvals</span>' : signedIn(base, caller)}</header>
 <main id="main" tabindex="-1">
 !${main}
 </main>
@@ -38,10 +40,10 @@ export function layout ({ title, main, caller }: Page): string {
 `
 }
 
-function signedIn ({ tenant, agent }: Caller): string {
+function signedIn (base: string, { tenant, agent }: Caller): string {
   const who = tenant === 'default' ? agent : `${tenant}/${agent}`
-  return html`<a class="home" href="/approvals">Approvals</a>
-<form method="post" action="/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
+  return html`<a class="home" href="${base}/approvals">Approvals</a>
+<form method="post" action="${base}/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
 }
 
 /** A sentence that comes first, and is read out. */

@@ -15,13 +15,14 @@ export function fingerprint ({ items }: ListPart): string {
   return createHash('sha256').update(items.map(({ id }) => id).join()).digest('base64url').slice(0, 16)
 }
 
-export interface ListPage { caller: Caller, part: ListPart, flash: string, isFirst: boolean }
+export interface ListPage { base: string, caller: Caller, part: ListPart, flash: string, isFirst: boolean }
 
-export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
+export function listPage ({ base, caller, part, flash, isFirst }: ListPage): string {
   const list = isFirst
-    ? liveList(part, flash !== '')
-    : html`<div id="list">!${items(part, true)}</div><p><a href="/approvals">Back to the oldest</a></p>`
+    ? liveList(base, part, flash !== '')
+    : html`<div id="list">!${items(base, part, true)}</div><p><a href="${base}/approvals">Back to the oldest</a></p>`
   return layout({
+    base,
     title: 'What waits for a person',
     caller,
     main: html`!${flash}<h1>What waits for you</h1>
@@ -32,15 +33,15 @@ export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
 }
 
 /** The list, which asks for its next state as soon as it is there. @param focus put the keyboard on the first one */
-export function liveList (part: ListPart, focus: boolean): string {
+export function liveList (base: string, part: ListPart, focus: boolean): string {
   // The pause keeps a service that is about to stop, and so answers at once, from being asked in a circle.
-  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(part)}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, focus)}</div>`
+  return html`<div id="list" hx-get="${base}/approvals/list?seen=${fingerprint(part)}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(base, part, focus)}</div>`
 }
 
 /** The list's next state; the count is told anew only where it changed, since it is read out then. */
-export function listFragment (part: ListPart, changed: boolean): string {
+export function listFragment (base: string, part: ListPart, changed: boolean): string {
   const told = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${count(part)}</p>` : ''
-  return liveList(part, false) + told
+  return liveList(base, part, false) + told
 }
 
 function count ({ items, next }: ListPart): string {
@@ -49,17 +50,17 @@ function count ({ items, next }: ListPart): string {
   return items.length === 1 ? 'One handoff waits.' : `${items.length} handoffs wait, the oldest first.`
 }
 
-function items ({ items, next }: ListPart, focus: boolean): string {
+function items (base: string, { items, next }: ListPart, focus: boolean): string {
   const now = Date.now()
-  const rows = items.map((one, index) => row(one, now, focus && index === 0))
-  const more = next === null ? '' : html`<p><a href="/approvals?cursor=${next}">Those that came later</a></p>`
+  const rows = items.map((one, index) => row(base, one, now, focus && index === 0))
+  const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Those that came later</a></p>`
   return rows.length === 0 ? '' : html`<ol class="waiting">!${rows}</ol>!${more}`
 }
 
-function row ({ id, record, task }: Waiting, now: number, focus: boolean): string {
+function row (base: string, { id, record, task }: Waiting, now: number, focus: boolean): string {
   const all = JSON.parse(task.toString()) as string
   const shown = beginningOf(all, taskShown)
-  return html`<li><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
+  return html`<li><a id="h-${id}" href="${base}/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
 <span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(record.createdAt, now)}</span> <span>!${expiresIn(record.expiresAt, now)}</span></span>
 </a></li>`

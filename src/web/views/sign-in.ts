@@ -1,15 +1,15 @@
 import { html } from 'ghtml'
 import { layout, notice } from './layout.ts'
 
-/** @param next where to go then @param problem in plain words */
-export function signInPage (next: string, problem?: string): string {
-  return layout({ title: 'Sign in', main: signInForm(next, problem) })
+/** @param base BASE_URL's path @param next where to go then, without it @param problem in plain words */
+export function signInPage (base: string, next: string, problem?: string): string {
+  return layout({ base, title: 'Sign in', main: signInForm(base, next, problem) })
 }
 
-export function signInForm (next: string, problem?: string): string {
+export function signInForm (base: string, next: string, problem?: string): string {
   return html`<h1>Sign in</h1>
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
-<form class="sign-in" method="post" action="/approvals/sign-in">
+<form class="sign-in" method="post" action="${base}/approvals/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label for="key">Approver key</label>
 <input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined ? '' : ' aria-describedby="problem"'}>

@@ -50,6 +50,12 @@ export async function startNginx (t: Stage, replicas: readonly string[], options
   const port = await freePort(loopback)
   const file = join(dir, 'nginx.conf')
   await writeFile(file, nginxConfig(port, replicas, options))
+  await runNginx(t, file, dir, port)
+  return `http://127.0.0.1:${port}`
+}
+
+/** Runs nginx in a directory until the stage ends. @param port where its configuration has it listen @throws what it said, when it doesn't start */
+export async function runNginx (t: Stage, file: string, dir: string, port: number): Promise<void> {
   const proxy = run(loopback, 'nginx', ['-c', file, '-p', dir, '-e', 'stderr'], { stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => proxy.kill())
   let said = ''
@@ -61,5 +67,4 @@ export async function startNginx (t: Stage, replicas: readonly string[], options
     const socket = connect(port, '127.0.0.1')
     return await once(socket, 'connect').then(() => true, () => false).finally(() => socket.destroy())
   })
-  return `http://127.0.0.1:${port}`
 }

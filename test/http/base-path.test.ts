@@ -1,0 +1,106 @@
+import t from 'tap'
+import { SettingError, loadConfig } from '../../src/config.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { ask, listen } from '../helpers/wire.ts'
+
+const settings = { BASE_URL: 'https://handoff.example/handoff/' }
+
+t.test('with BASE_URL’s path, as one proxy forwards it, or without, as another does, it is the same request', async t => {
+  const { call } = await testApp(t, settings)
+  for (const base of ['', '/handoff']) {
+    const passed = await call('alice', 'POST', `${base}/api/pass`, { task: 't' })
+    t.equal(passed.statusCode, 201)
+    const { handoff_id: id, pickup_url: link } = passed.json()
+    t.strictSame([passed.headers.location, link], [`/handoff/api/status/${id}`, `https://handoff.example/handoff/api/catch/${id}`], 'what it writes has the path')
+    t.equal((await call('alice', 'GET', passed.headers.location as string)).json().status, 'pending')
+    t.equal((await call('bob', 'GET', `${base}/api/catch/${id}?wait=0`)).statusCode, 200)
+    t.equal((await call('bob', 'POST', `${base}/api/done/${id}`)).statusCode, 200)
+    for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/', '/problems', '/approvals/sign-in', '/approvals/assets/page.css']) {
+      t.equal((await call(null, 'GET', base + path)).statusCode, 200, base + path)
+    }
+    isProblem(t, await call(null, 'POST', `${base}/healthz`), 405, 'method_not_allowed')
+    t.equal((await call(null, 'POST', `${base}/healthz`)).headers.allow, 'GET, HEAD')
+    isProblem(t, await call('bob', 'GET', `${base}/api/status/a%2Fb`), 404, 'not_found')
+  }
+})
+
+t.test('what only looks like the path is none of it', async t => {
+  const { call, app } = await testApp(t, settings)
+  for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff', '/handoff/', '/handoff?x=/healthz', '/handoff%']) {
+    isProblem(t, await call(null, 'GET', path), 404, 'not_found', path)
+  }
+  const port = await listen(app)
+  for (const [target, status] of [['http://handoff.example/handoff/healthz', 200], ['http://handoff.example/healthz', 200], ['http://handoff.example/handoffx/healthz', 404]] as const) {
+    t.equal((await ask(t, port, `GET ${target} HTTP/1.1\r\nHost: handoff.example\r\n\r\n`)).statusCode, status, `in absolute form: ${target}`)
+  }
+})
+
+t.test('a problem’s type leads to the page that explains it', async t => {
+  const { call, app } = await testApp(t, settings)
+  const port = await listen(app)
+  const answers = [
+    await call('alice', 'GET', '/api/status/nothing'), await call('alice', 'GET', '/handoff/api/status/nothing'), await call(null, 'GET', '/handoff/%zz'),
+    await ask(t, port, '\0\r\n\r\n'),
+  ]
+  for (const { body } of answers) {
+    const { type, code } = JSON.parse(body)
+    t.equal(type, `/handoff/problems#${code}`)
+    t.match((await call(null, 'GET', type.replace(/#.*/, ''))).body, `id="${code}"`)
+  }
+})
+
+t.test('the documentation and its page lead to the path', async t => {
+  const { call } = await testApp(t, settings)
+  for (const path of ['/openapi.json', '/docs/json']) {
+    const { body } = await call(null, 'GET', path)
+    t.strictSame(JSON.parse(body).servers, [{ url: '/handoff' }])
+    t.match(body, '"type":"/handoff/problems#expired"')
+    t.notMatch(body, '"/problems#')
+  }
+  t.match((await call(null, 'GET', '/handoff/docs')).body, 'src="/handoff/docs/static/swagger-ui-bundle.js"')
+  t.equal((await call(null, 'GET', '/handoff/docs/static/swagger-ui-bundle.js')).statusCode, 200)
+  t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/handoff/docs/')
+})
+
+t.test('without a path nothing of this is there', async t => {
+  const { call } = await testApp(t, { BASE_URL: 'https://handoff.example/' })
+  const passed = await call('alice', 'POST', '/api/pass', { task: 't' })
+  t.equal(passed.headers.location, `/api/status/${passed.json().handoff_id}`)
+  t.equal((await call('alice', 'GET', '/api/status/nothing')).json().type, '/problems#not_found')
+  const { body } = await call(null, 'GET', '/openapi.json')
+  t.notOk('servers' in JSON.parse(body))
+  t.match(body, '"type":"/problems#expired"')
+  t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/docs/')
+  isProblem(t, await call(null, 'GET', '/handoff/healthz'), 404, 'not_found')
+})
+
+t.test('a path that can’t be one stops the start', async t => {
+  for (const path of ['//x', '/a//b', '/..', '/a/../b', '/.', '/a;b', '/a b', '/é', '/a%2Fb', '/a"b', '?x', '#x']) {
+    t.throws(() => loadConfig({ BASE_URL: `https://handoff.example${path}` }), { message: /^BASE_URL: [^\n]+$/ }, path)
+  }
+  for (const url of ['http://', 'https://[::1', 'https://a:99999', 'ftp://a']) t.throws(() => loadConfig({ BASE_URL: url }), { message: /^BASE_URL: / }, url)
+  for (const [path, base] of [['', ''], ['/', ''], ['//', ''], ['/a', '/a'], ['/a/', '/a'], ['/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['/...', '/...']] as const) {
+    t.equal(loadConfig({ BASE_URL: `https://handoff.example${path}` }).basePath, base, path)
+  }
+  // Of such an address nobody could tell whether a proxy has taken the path off.
+  for (const path of ['/api', '/api/catch', '/approvals', '/docs', '/problems', '/metrics', '/approvals/assets']) {
+    await t.rejects(testApp(t, { BASE_URL: `https://handoff.example${path}` }), new SettingError(`BASE_URL: ${path} is the service’s own; take another path`), path)
+  }
+  await testApp(t, { BASE_URL: 'https://handoff.example/api/handoff' })
+  await testApp(t, { BASE_URL: 'https://handoff.example/approval' })
+})
+
+t.test('the operators’ port has the path or not, too', async t => {
+  const { app } = await testApp(t, { ...settings, METRICS_PORT: '0' })
+  for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operations!.inject(path)).statusCode, 200, path)
+  isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
+})
+
+t.test('logs name the handoff, and metrics the route, whatever the proxy forwards', async t => {
+  const { call, app } = await testApp(t, settings)
+  await call('alice', 'GET', '/handoff/api/status/nothing')
+  await call('alice', 'GET', '/api/status/nothing')
+  t.match((await app.inject('/handoff/metrics')).body, 'http_request_duration_seconds_count{method="GET",route="/api/status/:id",status_code="404"} 2')
+  t.notMatch((await app.inject('/metrics')).body, secrets.alice)
+})
