@@ -6,7 +6,7 @@
 # Without REDIS_URL it ends with a line that says so; without BASE_URL its links read http://0.0.0.0:8080.
 # Stop it with a time-out above DRAIN_TIMEOUT (15 s): docker stop -t 20.
 
-FROM node:22-bookworm-slim AS build
+FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
@@ -15,12 +15,12 @@ COPY src ./src
 RUN npm run build
 
 # Apart from the build, so that a change of the sources doesn't install anything anew.
-FROM node:22-bookworm-slim AS dependencies
+FROM node:24-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 
-FROM node:22-bookworm-slim
+FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules

@@ -88,6 +88,7 @@ async function startBesideRedis (t: Test, container = new GenericContainer(image
 async function holdsNothingElse (t: Test, service: StartedTestContainer): Promise<void> {
   const sh = async (script: string, user: string) => (await service.exec(['sh', '-c', script], { user })).stdout.trim()
   t.equal((await service.exec(['id', '-un'])).stdout.trim(), 'node')
+  t.match((await service.exec(['node', '--version'])).stdout, /^v24\./, 'the LTS that README.md names')
   t.equal(await sh('find /app -writable | head', 'node'), '', 'the service cannot change itself')
   t.equal(await sh('ls -A /app | sort | xargs', 'root'), 'LICENSE dist lua node_modules package.json src')
   t.equal(await sh('find /app/src -type f ! -path "/app/src/web/assets/*"', 'root'), '', 'of the sources only what the page is served with')

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
+import { testedServers } from '../src/store/server-info.ts'
 import { scratchDir } from './helpers/processes.ts'
 import { shBlocks } from './helpers/readme.ts'
 import { npmStart, projectRoot } from './helpers/service.ts'
@@ -22,6 +23,14 @@ t.test('every link within the project leads to a file of it', async t => {
     t.ok(links.length > 1, page)
     for (const link of links) t.ok(files.has(join(dirname(page), link)), `${page}: ${link}`)
   }
+})
+
+t.test('it names the servers that /readyz and doctor name as tested, and that CI runs on', async t => {
+  const [readme, ci] = await Promise.all(['README.md', '.ci/run'].map(file => readFile(join(projectRoot, file), 'utf8')))
+  for (const server of testedServers) t.match(readme, server)
+  // The system's own is 7.0.
+  const others = /for server in (.*); do/.exec(ci!)![1]!.split(' ')
+  t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
 })
 
 t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 }, async t => {

@@ -1,6 +1,6 @@
 /**
- * `npm test`: finds a Redis for the tests (REDIS_URL, else a container where an engine answers, else the ladder of `npm start`),
- * runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
+ * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container where an engine answers, else the
+ * ladder of `npm start`), runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
  * bench/fleet/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
  * `npm test -- test/store/lane.test.ts`.
  */
@@ -44,6 +44,8 @@ async function byLadder (): Promise<TestRedis> {
 
 async function findRedis (): Promise<TestRedis> {
   if (process.env.REDIS_URL) return { url: process.env.REDIS_URL, from: 'REDIS_URL', stop: async () => {} }
+  // Somebody wants that server; the tests' own ones are of it too.
+  if (process.env.REDIS_SERVER_BIN) return await byLadder()
   return await inContainer() ?? await byLadder()
 }
 

@@ -3,7 +3,7 @@ import { Lane } from './lane.ts'
 import type { Durability, LaneOwner } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
 import { OpenCalls } from './open-calls.ts'
-import { passing, refusing } from './redis-errors.ts'
+import { passing, refusing, unsupported } from './redis-errors.ts'
 import { scriptCalls } from './script-calls.ts'
 import type { ScriptCall } from './script-calls.ts'
 import type { Script } from './scripts.ts'
@@ -109,7 +109,7 @@ export class Lanes implements LaneOwner {
       lane.ask(call)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
-    } else if (refusing.test(message)) {
+    } else if (refusing.test(message) || unsupported.test(message)) {
       this.#end(call, new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
       // The connection broke: it asks again when it is back; another that has the partition by now asks at once.

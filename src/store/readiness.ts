@@ -3,7 +3,10 @@ import { Unavailable } from './lanes.ts'
 import type { Leases } from './leases.ts'
 import type { Master, Masters } from './masters.ts'
 import type { ConnectionLog } from './redis.ts'
+import { unsupported } from './redis-errors.ts'
 import type { Rights } from './rights.ts'
+import { onlineReplicas, readInfo, testedServers, versionOf } from './server-info.ts'
+import type { ServerInfo } from './server-info.ts'
 
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
@@ -44,61 +47,79 @@ export interface Readiness {
   replicas: number
 }
 
-/**
- * Why Redis can't serve us now, in a sentence for an operator; null when it can. Of a Cluster's masters one that serves is
- * enough, since who is not ready gets no requests at all; but none may be set up so that it drops what was acknowledged.
- */
-export async function whyNotReady (readiness: Readiness): Promise<string | null> {
-  const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
-  const unsafe = looks.find(({ safe }) => !safe)
-  if (unsafe !== undefined) return unsafe.complaint
-  return looks.some(({ complaint }) => complaint === null) ? null : looks[0]?.complaint ?? whyUnreached(readiness.masters.trouble)
+/** What came of looking at Redis. Redis's own words are for the log: /readyz needs no key. */
+export interface Verdict {
+  /** Why Redis can't serve, in a sentence for an operator; null when it can. */
+  reason: string | null
+  said?: string
+  /** What couldn't be found out. It hinders nothing: what isn't answered is no refusal. */
+  doubt?: { reason: string, said?: string }
 }
 
-/** The same answer, with a line in the log whenever it is another than before. */
-export function told (look: () => Promise<string | null>, log: ConnectionLog): () => Promise<string | null> {
+/**
+ * Can Redis serve us now? Of a Cluster's masters one that serves is enough, since who is not ready gets no requests at all; but
+ * none may be set up so that it drops what was acknowledged.
+ */
+export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
+  const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
+  return looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? { reason: whyUnreached(readiness.masters.trouble) }
+}
+
+/** The reason alone, with a line in the log whenever it, or what couldn't be found out, is another than before. */
+export function told (look: () => Promise<Verdict>, log: ConnectionLog): () => Promise<string | null> {
   let last: string | null | undefined
+  let lastDoubt: string | undefined
   return async () => {
-    const reason = await look()
-    if (reason !== null && reason !== last) log.warn({ reason }, 'not ready')
+    const { reason, said, doubt } = await look()
+    if (reason !== null && reason !== last) log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
     if (reason === null && last !== null) log.info({}, 'ready')
+    if (doubt !== undefined && doubt.reason !== lastDoubt) log.warn(doubt, 'not all of Redis can be seen')
     last = reason
+    if (reason === null) lastDoubt = doubt?.reason
     return reason
   }
 }
 
-interface Look { complaint: string | null, safe: boolean }
-
-async function look (master: Master, { leases, rights, keys, replica, replicas }: Readiness): Promise<Look> {
+async function look (master: Master, readiness: Readiness): Promise<Verdict & { unsafe?: boolean }> {
   const [tag] = master.tags
   // One that only takes slots over has nothing of ours yet.
-  if (master.calls.status !== 'ready' || tag === undefined) return { complaint: whyUnreached(master.trouble), safe: true }
-  // A true write, by a script like those that serve: a replica and a stopped disk show. What other scripts may not do shows before.
-  const write = rights.lacking(tag, replica).then(async lacking => {
-    if (lacking.length > 0) return `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.`
-    await leases.take(keys.ready(tag, replica), signDuration)
-    return null
-  }).catch(meaningOf)
-  const info = await master.calls.info('server', 'memory', 'replication').catch(() => null)
-  const unsafe = info === null ? null : unsafeSetting(info)
-  if (unsafe !== null) return { complaint: unsafe, safe: false }
-  const online = info?.match(/^slave\d+:.*state=online/gm)?.length ?? 0
-  if (info !== null && online < replicas) return { complaint: `Redis has ${online} replicas online; DURABILITY needs ${replicas}.`, safe: true }
-  return { complaint: await write, safe: true }
+  if (master.calls.status !== 'ready' || tag === undefined) return { reason: whyUnreached(master.trouble) }
+  const tried = tryScripts(tag, readiness).catch((error: Error) => error)
+  const info = await master.calls.info('server', 'memory', 'replication')
+    // Before 7.0 it takes one section or none, and it is to tell us that it is so old.
+    .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
+  const unsafe = unsafeSetting(info)
+  if (unsafe !== null) return { reason: unsafe, unsafe: true }
+  const online = onlineReplicas(info)
+  if (online !== undefined && online < readiness.replicas) return { reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.` }
+  const outcome = await tried
+  return outcome instanceof Error ? { reason: meaningOf(outcome, info), said: outcome.message } : outcome
 }
 
-function meaningOf (error: Error): string {
+/** A true write, by a script like those that serve: a replica and a stopped disk show. What other scripts may not do shows before. */
+async function tryScripts (tag: string, { leases, rights, keys, replica }: Readiness): Promise<Verdict> {
+  const { lacking, missing, untold, said } = await rights.ask(tag, replica)
+  if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
+  if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
+  await leases.take(keys.ready(tag, replica), signDuration)
+  return { reason: null, ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } } }
+}
+
+const ofAnotherVersion = `tested are ${testedServers.join(', ')}. Its own words are in the service’s log.`
+
+function meaningOf (error: Error, info: ServerInfo): string {
   const meaning = meanings.find(([start]) => error.message.startsWith(start))?.[1]
-  return meaning ?? (error instanceof Unavailable ? 'Redis does not answer in time.' : 'Redis does not run our scripts.')
+  if (meaning !== undefined) return meaning
+  if (error instanceof Unavailable && !unsupported.test(error.message)) return 'Redis does not answer in time.'
+  return `${versionOf(info)?.name ?? 'Redis'} does not run our scripts; ${ofAnotherVersion}`
 }
 
 /** What makes a server one to keep nothing on, by its own INFO. */
-function unsafeSetting (info: string): string | null {
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
-  const version = field('redis_version')
-  if (Number(version.split('.')[0]) < 7) return `Redis ${version} is too old: 7.0 or later is needed.`
-  const policy = field('maxmemory_policy')
-  if (policy !== 'noeviction') {
+function unsafeSetting (info: ServerInfo): string | null {
+  const version = versionOf(info)
+  if (version?.tooOld) return `${version.name} is too old: 7.0 or later is needed.`
+  const policy = info.maxmemory_policy
+  if (policy !== undefined && policy !== 'noeviction') {
     return `maxmemory-policy is ${policy}: Redis may drop handoffs that were acknowledged. Set it to noeviction.`
   }
   return null

@@ -13,12 +13,15 @@ const silent: ConnectionLog = { info () {}, warn () {} }
 /** Milliseconds between attempts. An outage is noticed to be over that much late, of the 2 s that a call is asked again for. */
 const retryStrategy = (attempts: number) => Math.min(25 * attempts, 100)
 
+// CLIENT SETINFO, twice a connection: a right more that a limited user would need, and that a Redis before 7.2 doesn't know. Here,
+// since ioredis has no option for its connections to Sentinels; test/store/acl-fleet sees what a Sentinel refused.
+const { defaultOptions } = Redis as unknown as { defaultOptions: RedisOptions }
+defaultOptions.disableClientInfo = true
+
 /** Each setting that is not ioredis's own, with its reason. */
 const options = {
   // What `CLIENT LIST` shows an operator, and how a second service knows that an embedded Redis is taken.
   connectionName: 'handoff',
-  // CLIENT SETINFO, twice a connection: a right more that a limited user would need, and that a Redis before 7.2 doesn't know.
-  disableClientInfo: true,
   // Asking again is the lane's work: with the operation's token, within the call's budget. ioredis knows neither.
   maxRetriesPerRequest: 0,
   enableOfflineQueue: false,

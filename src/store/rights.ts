@@ -1,4 +1,5 @@
 import type { Keys } from './keys.ts'
+import { Unavailable } from './lanes.ts'
 import type { Lanes } from './lanes.ts'
 import { tagged } from './replies.ts'
 import type { Script, ScriptName, Scripts } from './scripts.ts'
@@ -33,27 +34,59 @@ function commandsIn ({ source }: Script): string[] {
   return [...source.matchAll(/redis\.call\('([A-Z]+)'/g)].map(([, name]) => name as string)
 }
 
+/** What a user may do, as far as Redis tells. */
+export interface RightsTold {
+  /** What it may not run. */
+  lacking: string[]
+  /** What the server doesn't have: it is of another version, or hides it from everybody. */
+  missing: string[]
+  /** What couldn't be asked about, and so may be allowed as well as not. */
+  untold: string[]
+  /** Redis's own words of what is missing, or couldn't be asked; empty where there is nothing. */
+  said: string
+}
+
 /** Whether a master's user (ACL) may do what the service does there. */
 export class Rights {
   readonly #lanes: Lanes
   readonly #script: Script
   readonly #keys: Keys
-  readonly #needed: string
+  readonly #needed: readonly string[]
 
   constructor (lanes: Lanes, scripts: Scripts, keys: Keys, setup: Setup) {
     this.#lanes = lanes
     this.#script = scripts.rights
     this.#keys = keys
-    this.#needed = neededCommands(scripts, setup).join(' ')
+    this.#needed = neededCommands(scripts, setup)
   }
 
-  /** @returns the commands that it may not run on the master of this partition @throws {Unavailable} */
-  lacking (tag: string, replica: string): Promise<string[]> {
-    return this.#lanes.call(this.#script, tag, [], [this.#needed, this.#keys.ready(tag, replica)], readLacking)
+  /** Asks the master of this partition. @throws {Unavailable} */
+  ask (tag: string, replica: string): Promise<RightsTold> {
+    return this.#lanes.call(this.#script, tag, [], [this.#needed.join(' '), this.#keys.ready(tag, replica)], readRights)
+      .catch((error: Error) => {
+        if (error instanceof Unavailable) throw error
+        return { lacking: [], missing: [], untold: [...this.#needed], said: error.message }
+      })
   }
 }
 
-/** The commands that rights.lua says that it may not run. */
-export function readLacking (reply: unknown): string[] {
-  return String(tagged(reply)[1]).split(' ').filter(name => name !== '')
+/** The reply of rights.lua. */
+export function readRights (reply: unknown): RightsTold {
+  const [, lacking, untold] = tagged(reply).map(String) as [string, string, string]
+  const unanswered = untold.split('\n').filter(line => line !== '').map(line => {
+    const [name = '', ...words] = line.split(' ')
+    return { name, words: words.join(' ') }
+  })
+  const names = (among: typeof unanswered) => among.map(({ name }) => name)
+  return {
+    lacking: lacking.split(' ').filter(name => name !== ''),
+    missing: names(unanswered.filter(isMissing)),
+    untold: names(unanswered.filter(one => !isMissing(one))),
+    said: [...new Set(unanswered.map(({ words }) => words))].join('; '),
+  }
+}
+
+/** Redis refuses to tell of a command that it doesn't have, too: that is an answer. */
+function isMissing ({ words }: { words: string }): boolean {
+  return /^ERR Invalid command\b/.test(words)
 }

@@ -18,7 +18,7 @@ import { loadScripts } from './scripts.ts'
 import type { Script, Scripts } from './scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
-import { told, whyNotReady } from './readiness.ts'
+import { lookAtRedis, told } from './readiness.ts'
 import { Rights } from './rights.ts'
 
 export interface StoreOptions extends Lifetimes {
@@ -77,7 +77,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     onExpired: options.onExpired,
   })
   let ready: boolean | undefined
-  const look = told(() => whyNotReady({ masters, leases, rights, keys, replica, replicas }), log)
+  const look = told(() => lookAtRedis({ masters, leases, rights, keys, replica, replicas }), log)
   return {
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),

@@ -29,6 +29,9 @@ async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, st
   }
 }
 
+// Some thirty runs of the command, each a process of its own, on a machine that may be busy.
+t.setTimeout(300_000)
+
 t.test('a Redis as it should be, and one setting after another that is wrong', async t => {
   const server = await startRedisServer(t)
   const { url, admin } = server
@@ -42,6 +45,8 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   const whole = await handoff(['doctor'], { env: { REDIS_URL: url } })
   t.match(whole, { code: 0, stderr: '', stdout: new RegExp(`^ok +ready: the service can serve\n\n${server.at}\nok +version: [^]*\n0 errors, 0 warnings, 0 notes\n$`) })
 
+  // So much that what a look itself takes is nothing beside it, on any version.
+  await admin.call('DEBUG', 'POPULATE', 20, 'filler', 1_000_000)
   const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
   const wrong: Array<[settings: Record<string, string | number>, name: string, finding: object, code: number]> = [
     [{ 'maxmemory-policy': 'allkeys-lru', appendfsync: 'no' }, 'maxmemory-policy', { level: 'error', saw: 'allkeys-lru', set: 'noeviction', why: /drop handoffs/ }, 1],
@@ -51,7 +56,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
     [{ appendonly: 'no' }, 'persistence', { level: 'error', saw: 'none', set: 'appendonly yes', why: /everything/ }, 1],
     [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'snapshots alone (save 3600 1)', why: /last snapshot/ }, 1],
     [{ maxmemory: 1 }, 'maxmemory', { level: 'error', set: 'a higher limit' }, 1],
-    [{ maxmemory: Math.round(used * 1.08) + 100_000 }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
+    [{ maxmemory: Math.round(used * 1.05) }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
     [{ 'min-replicas-to-write': 1 }, 'min-replicas-to-write', { level: 'error', saw: '1, and 0 online' }, 1],
   ]
   for (const [settings, name, finding, code] of wrong) {

@@ -12,7 +12,7 @@ export interface Ended {
 }
 
 export interface CommandOptions {
-  /** Its whole environment but for PATH. */
+  /** Its whole environment but for PATH and the Redis to start, if one is to be started. */
   env?: Record<string, string>
   cwd?: string
 }
@@ -20,9 +20,9 @@ export interface CommandOptions {
 /** Runs the built `handoff` as an operator does, to its end. One that doesn't end within 20 s is killed, and told by its code -1. */
 export function handoff (args: readonly string[], { env = {}, cwd }: CommandOptions = {}): Promise<Ended> {
   const began = performance.now()
-  const { PATH } = process.env
+  const { PATH, REDIS_SERVER_BIN } = process.env
   return new Promise(resolve => {
-    const child = execFile(join(projectRoot, 'dist/cli/main.js'), args, { env: { PATH, ...env }, cwd, timeout: 20_000 }, (error, stdout, stderr) => {
+    const child = execFile(join(projectRoot, 'dist/cli/main.js'), args, { env: { PATH, ...REDIS_SERVER_BIN && { REDIS_SERVER_BIN }, ...env }, cwd, timeout: 20_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : child.exitCode ?? -1, stdout, stderr, took: performance.now() - began })
     })
   })

@@ -36,6 +36,8 @@ export interface TestStoreOptions {
   limitedUrl?: string
   replicas?: number
   log?: StoreOptions['log']
+  /** Of a fleet's store: others than in production. */
+  scripts?: StoreOptions['scripts']
 }
 
 /** For what has no secrets to tell: Redis as a child. */
@@ -78,8 +80,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 
 /** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
-  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = logSink(t).log } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log })
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = logSink(t).log, scripts = loadScripts() } = options
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log, scripts })
   t.teardown(() => store.close())
   return store
 }

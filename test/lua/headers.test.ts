@@ -59,6 +59,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['pass', "redis.call('HGET'", "redis.call('HGETEX'", /HGETEX is no command/],
   ['pass', "redis.call('HGET'", 'redis.call(token', /\(made up\) is no command/],
   ['pass', "redis.call('HGET'", "redis.pcall('HGET'", /redis\.pcall is no function/],
+  ['pass', "redis.call('HGET', key", "pcall(redis.call, 'HGET', key", /pcall is no function/],
   ['done', "return { 'not_found' }", "return { 'not_found', error('x') }", /error is no function/],
   ['catch', 'local now = clock()', 'local now = os.time()', /os\.time is no function/],
   ['status', '\n\nif not', "\nredis.call('HDEL', KEYS[1], 'p')\nif not", /no-writes, yet there is HDEL/],

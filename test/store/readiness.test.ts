@@ -5,7 +5,12 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { told } from '../../src/store/readiness.ts'
+import { loadScripts, readLua } from '../../src/store/scripts.ts'
+import { readInfo, testedServers, versionOf } from '../../src/store/server-info.ts'
+import type { Store } from '../../src/store/store.ts'
 import { setUser } from '../helpers/acl.ts'
+import { logSink } from '../helpers/log-sink.ts'
+import { newPlace, payload } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { fleetStore, testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -98,10 +103,70 @@ t.test('a Cluster’s password', async t => {
   t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'Redis wants a password; set it in REDIS_URL.')
 })
 
+t.test('the suite runs on servers that are told of as tested', async t => {
+  const { admin } = await startRedisServer(t)
+  const version = versionOf(readInfo(await admin.info()))!
+  t.match(version, { tooOld: false, tested: true }, `${version.name} is none of ${testedServers.join(', ')}: the docs and CI name them too`)
+})
+
+t.test('what a version is', t => {
+  t.match(versionOf({ redis_version: '6.2.14' }), { name: 'Redis 6.2.14', tooOld: true, tested: false })
+  t.match(versionOf({ redis_version: '7.4.1' }), { tooOld: false, tested: false })
+  t.match(versionOf({ redis_version: '10.0.0' }), { tooOld: false, tested: false })
+  t.match(versionOf({ redis_version: '7.2.4', valkey_version: '8.1.1' }), { name: 'Valkey 8.1.1', tooOld: false, tested: true })
+  t.match(versionOf({ redis_version: 'unstable' }), { tooOld: false }, 'what can’t be told is no "too old"')
+  t.equal(versionOf({}), undefined)
+  t.end()
+})
+
+/** The scripts, which a server like that would meet: all of them begin with this. */
+const scriptsThat = (begin: string) => loadScripts(`${begin}\n${readLua('lib/clock.lua')}`)
+
+t.test('a right that can’t be asked about isn’t lacking', async t => {
+  const { url } = await ownRedis(t)
+  const asked = [
+    ['local redis = { call = redis.call, acl_check_cmd = function() error({ err = \'ERR Wrong number of args\' }) end }', 'ERR Wrong number of args'],
+    ['local redis = { call = redis.call }', 'attempt to call a nil value'],
+    ['local redis = { call = redis.call, acl_check_cmd = function(name) if name == \'HSET\' then error(\'not that one\') end return true end }', 'not that one'],
+    ['local redis = { call = redis.call }\nlocal function pcall() redis.nothing() end', 'attempt to call field \'nothing\''],
+  ] as const
+  for (const [begin, said] of asked) {
+    const { log, lines } = logSink(t)
+    const store = fleetStore(t, url, { log, scripts: scriptsThat(begin) })
+    await until(async () => await store.whyNotReady() === null)
+    await store.whyNotReady()
+    const doubts = lines.filter(line => line.includes('not all of Redis can be seen')).map(line => JSON.parse(line))
+    t.equal(doubts.length, 1, `${said}: told once`)
+    t.match(doubts[0], { reason: /^Redis can’t be asked whether it lets this service run (DEL, .*)?HSET\b/, said: new RegExp(said) })
+  }
+})
+
+function passForPerson ({ handoffs }: Store) {
+  return handoffs.pass({ ...newPlace(), token: '-', passedBy: 'alice', requireHuman: true, taskLength: 3, expiresIn: 60_000, payload })
+}
+
+t.test('a command that the server doesn’t have', async t => {
+  for (const [command, reason] of [['SPUBLISH', /^Redis does not have SPUBLISH, which the service needs: tested are Redis 7\.0, /], ['EVALSHA', /^(Redis|Valkey) \d\S+ does not run our scripts; tested are /]] as const) {
+    const { url } = await startRedisServer(t, { options: ['--rename-command', command, '""'] })
+    const { log, lines } = logSink(t)
+    const store = fleetStore(t, url, { log })
+    const seen = await until(async () => {
+      const reason = await store.whyNotReady()
+      return reason === 'Redis is not connected.' ? null : reason
+    })
+    t.match(seen, reason)
+    const [told] = lines.map(line => JSON.parse(line)).filter(({ msg, reason }) => msg === 'not ready' && reason === seen)
+    t.match(told.said, /^ERR (Invalid command|unknown command)/, 'Redis’s own words are in the log')
+    t.notMatch(seen, told.said, 'and not where no key is needed')
+    // Answered 503, not as a fault of the service's own.
+    await t.rejects(passForPerson(store), { name: 'Unavailable', message: /^ERR [Uu]nknown/ })
+  }
+})
+
 t.test('the log has the reason, once', async t => {
   const lines: string[] = []
   const answers = ['Redis is not connected.', 'Redis is not connected.', null, null, 'maxmemory-policy is …', null]
-  const look = told(async () => answers.shift()!, {
+  const look = told(async () => ({ reason: answers.shift()! }), {
     info: (details, message) => lines.push(message),
     warn: (details, message) => lines.push(`${message}: ${(details as { reason: string }).reason}`),
   })

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
+import { readInfo } from '../../store/server-info.ts'
+import type { ServerInfo } from '../../store/server-info.ts'
 import type { Finding } from './finding.ts'
-import { readInfo } from './server.ts'
 import type { ServerFacts } from './server.ts'
 import { unseen } from './server-checks.ts'
 
@@ -12,8 +13,9 @@ export async function checkCluster (redis: Redis, server: ServerFacts): Promise<
   return [slots, ...checkCoverage(server)]
 }
 
-export function checkSlots (info: Readonly<Record<string, string>>): Finding {
+export function checkSlots (info: ServerInfo): Finding {
   const name = 'slots'
+  if (info.cluster_slots_assigned === undefined) return unseen('the Cluster’s slots', 'CLUSTER INFO does not tell')
   const [assigned, failed] = [Number(info.cluster_slots_assigned), Number(info.cluster_slots_fail)]
   if (assigned === slotCount && failed === 0 && info.cluster_state === 'ok') return { level: 'ok', name, saw: `all ${slotCount} served by ${info.cluster_size} masters` }
   const saw = `${slotCount - assigned + failed} of ${slotCount} have no master that answers; the Cluster’s state is ${info.cluster_state}`

@@ -1,39 +1,66 @@
 import type { Redis } from 'ioredis'
-import { neededCommands, operatorCommands, readLacking, welcome } from '../../store/rights.ts'
-import type { Setup } from '../../store/rights.ts'
+import { neededCommands, operatorCommands, readRights, welcome } from '../../store/rights.ts'
+import type { RightsTold, Setup } from '../../store/rights.ts'
 import { loadScripts } from '../../store/scripts.ts'
+import { testedServers } from '../../store/server-info.ts'
 import type { Finding } from './finding.ts'
+import { unseen } from './server-checks.ts'
 
-/** Which commands this user lacks, in the words of ACL SETUSER: hset, cluster|slots. The service works without `welcome` and `forKeys`. */
-export interface Rights { user: string, lacking: string[], welcome: string[], forKeys: string[] }
+/** What this user may do, all in the words of ACL SETUSER: hset, cluster|slots. The service works without `welcome` and `forKeys`. */
+export interface Rights extends RightsTold { user: string, welcome: string[], forKeys: string[] }
 
 /** Asks as the service does, whose readiness tells the same. @param key one of the service's, for which all of it is to be allowed */
 export async function askRights (redis: Redis, key: string, setup: Setup): Promise<Rights> {
   const scripts = loadScripts()
+  const forKeys = operatorCommands(scripts, setup)
+  const all = [...neededCommands(scripts, setup), ...welcome, ...forKeys]
+  const { lacking, missing, untold, said } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
+    const refused = error.message.startsWith('NOPERM')
+    return { lacking: refused ? ['EVAL'] : [], missing: [], untold: refused ? [] : all, said: error.message }
+  })
   const user = redis.options.username ?? 'default'
-  const lacking = async (commands: readonly string[]) =>
-    readLacking(await redis.eval(scripts.rights.source, 0, commands.join(' '), key)).map(name => name.toLowerCase())
-  try {
-    const [needed, ofUse, forKeys] = [neededCommands(scripts, setup), welcome, operatorCommands(scripts, setup)]
-    return { user, lacking: await lacking(needed), welcome: await lacking(ofUse), forKeys: await lacking(forKeys) }
-  } catch (error) {
-    if (!/^NOPERM/.test((error as Error).message)) throw error
-    return { user, lacking: ['eval'], welcome: [], forKeys: [] }
-  }
+  return { user, lacking: lower(lacking), missing: lower(missing), untold: lower(untold), said, welcome: lower(welcome), forKeys: lower(forKeys) }
 }
 
-export function checkRights ({ user, lacking, welcome, forKeys }: Rights, prefix: string): Finding {
+function lower (names: readonly string[]): string[] {
+  return names.map(name => name.toLowerCase())
+}
+
+export function checkRights (rights: Rights, prefix: string): Finding[] {
+  const { user, untold, said } = rights
+  const found = checkLacking(rights, prefix) ?? checkMissing(rights)
+  const unasked = untold.length === 0 ? [] : [unseen(`whether ${user} may ${untold.join(', ')}`, said)]
+  if (found !== null) return [found, ...unasked]
+  return unasked.length > 0 ? unasked : [{ level: 'ok', name, saw: `${user} has all that the service needs` }]
+}
+
+const name = 'rights'
+
+function checkLacking ({ user, lacking, welcome, forKeys }: Rights, prefix: string): Finding | null {
+  const needed = lacking.filter(command => !welcome.includes(command) && !forKeys.includes(command))
+  const ofUse = lacking.filter(command => welcome.includes(command))
   const grant = (commands: readonly string[]) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
-  const name = 'rights'
+  if (needed.length > 0) {
+    const more = needed[0] === 'eval' ? ', and what else can’t be seen without that' : ''
+    return { level: 'error', name, saw: `${user} may not ${needed.join(', ')} on ${prefix}:*${more}`, set: grant(needed), why: 'the service needs them' }
+  }
+  if (ofUse.length > 0) {
+    return { level: 'note', name, saw: `${user} may not ${ofUse.join(', ')}`, set: grant(ofUse), why: 'what a broken connection had on its way is ended at once, not by its deadline of 2 s' }
+  }
   if (lacking.length > 0) {
-    const more = lacking[0] === 'eval' ? ', and what else can’t be seen without that' : ''
-    return { level: 'error', name, saw: `${user} may not ${lacking.join(', ')} on ${prefix}:*${more}`, set: grant(lacking), why: 'the service needs them' }
+    return { level: 'note', name, saw: `${user} may not ${lacking.join(', ')}`, set: grant(lacking), why: 'who makes, rotates and revokes keys needs it; the service doesn’t' }
   }
-  if (welcome.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${welcome.join(', ')}`, set: grant(welcome), why: 'what a broken connection had on its way is ended at once, not by its deadline of 2 s' }
+  return null
+}
+
+function checkMissing ({ missing, said, welcome, forKeys }: Rights): Finding | null {
+  if (missing.length === 0) return null
+  const dispensable = missing.every(command => welcome.includes(command) || forKeys.includes(command))
+  return {
+    level: dispensable ? 'note' : 'error',
+    name: 'commands',
+    saw: `Redis does not have ${missing.join(', ')}: ${said}`,
+    set: `one that is tested (${testedServers.join(', ')}), its commands not renamed`,
+    why: dispensable ? 'the service does without, not as well' : 'the service needs them',
   }
-  if (forKeys.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${forKeys.join(', ')}`, set: grant(forKeys), why: 'who makes, rotates and revokes keys needs it; the service doesn’t' }
-  }
-  return { level: 'ok', name, saw: `${user} has all that the service needs` }
 }

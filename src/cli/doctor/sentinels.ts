@@ -50,7 +50,9 @@ function checkReached ({ at, silent }: SentinelFacts): Finding {
 }
 
 function checkQuorum ({ at, quorum }: SentinelFacts): Finding | null {
-  if (quorum === undefined || /^(OK|NOPERM)/.test(quorum)) return null
+  if (quorum === undefined || quorum.startsWith('OK')) return null
+  // Whatever else it says, it doesn't say that there is none.
+  if (!quorum.startsWith('NOQUORUM')) return unseen(`whether the Sentinel ${at} has a quorum`, quorum)
   return { level: 'error', name: 'quorum', saw: `${at}: ${quorum}`, set: 'start the Sentinels that are away, or SENTINEL SET … quorum', why: 'nobody would replace a dead master' }
 }
 
@@ -65,7 +67,7 @@ function checkDownAfter (sentinels: readonly SentinelFacts[]): Finding[] {
 }
 
 function checkNumber (sentinels: readonly SentinelFacts[]): Finding[] {
-  const known = sentinels.find(({ master }) => master !== undefined)?.master
+  const known = sentinels.find(({ master }) => master?.['num-other-sentinels'] !== undefined)?.master
   if (known === undefined) return []
   const number = Number(known['num-other-sentinels']) + 1
   if (number >= 3) return [{ level: 'ok', name: 'sentinels', saw: `${number}, quorum ${known.quorum}` }]

@@ -1,3 +1,4 @@
+import { onlineReplicas, testedServers, versionOf } from '../../store/server-info.ts'
 import { span } from '../output.ts'
 import type { Finding, Setup } from './finding.ts'
 import { settings } from './server.ts'
@@ -11,11 +12,11 @@ export const serverChecks: ReadonlyArray<(server: ServerFacts, setup: Setup) => 
 const megabyte = 1024 * 1024
 
 function version ({ info }: ServerFacts): Finding | null {
-  if (info === null) return null
-  const valkey = info.valkey_version
-  const saw = valkey === undefined ? `Redis ${info.redis_version}` : `Valkey ${valkey}`
-  if (Number(info.redis_version?.split('.')[0]) >= 7) return { level: 'ok', name: 'version', saw }
-  return { level: 'error', name: 'version', saw, set: 'Redis 7.0 or later, or Valkey', why: 'the service’s scripts need it' }
+  const version = info === null ? undefined : versionOf(info)
+  if (version === undefined) return null
+  const { name: saw, tooOld, tested } = version
+  if (tooOld) return { level: 'error', name: 'version', saw, set: 'Redis 7.0 or later, or Valkey', why: 'the service’s scripts need it' }
+  return { level: 'ok', name: 'version', saw: tested ? saw : `${saw}, not one of those that are tested (${testedServers.join(', ')})` }
 }
 
 function policy ({ info }: ServerFacts): Finding | null {
@@ -26,7 +27,7 @@ function policy ({ info }: ServerFacts): Finding | null {
 }
 
 function memory ({ info }: ServerFacts): Finding | null {
-  if (info?.used_memory === undefined) return null
+  if (info?.used_memory === undefined || info.maxmemory === undefined) return null
   const [used, limit, machine] = [info.used_memory, info.maxmemory, info.total_system_memory].map(Number) as [number, number, number]
   const name = 'maxmemory'
   if (limit === 0) {
@@ -64,20 +65,17 @@ function lastWrite ({ info }: ServerFacts): Finding | null {
 }
 
 function replicas ({ info }: ServerFacts, setup: Setup): Finding | null {
-  if (info === null) return null
-  const online = onlineReplicas(info)
+  const online = info === null ? undefined : onlineReplicas(info)
+  if (online === undefined) return null
   const saw = `${online} online`
   if (online >= setup.replicas) return { level: 'ok', name: 'replicas', saw }
   return { level: 'error', name: 'replicas', saw, set: `${setup.replicas} of them, or a lower DURABILITY`, why: 'requests are answered 503 until that many have what was asked' }
 }
 
-function onlineReplicas (info: Readonly<Record<string, string>>): number {
-  return Object.entries(info).filter(([field, value]) => /^slave\d+$/.test(field) && value.includes('state=online')).length
-}
-
 function minReplicas ({ info, config }: ServerFacts): Finding | null {
-  if (info === null || config?.['min-replicas-to-write'] === undefined) return null
-  const [online, needed, name] = [onlineReplicas(info), Number(config['min-replicas-to-write']), 'min-replicas-to-write']
+  const online = info === null ? undefined : onlineReplicas(info)
+  if (online === undefined || config?.['min-replicas-to-write'] === undefined) return null
+  const [needed, name] = [Number(config['min-replicas-to-write']), 'min-replicas-to-write']
   if (online === 0 && needed === 0) return null
   if (needed > online) return { level: 'error', name, saw: `${needed}, and ${online} online`, set: 'more replicas, or a lower number', why: 'Redis takes no writes' }
   if (needed > 0) return { level: 'ok', name, saw: String(needed) }
@@ -85,7 +83,7 @@ function minReplicas ({ info, config }: ServerFacts): Finding | null {
 }
 
 function backlog ({ info }: ServerFacts): Finding | null {
-  if (info === null || onlineReplicas(info) === 0) return null
+  if (info?.repl_backlog_size === undefined || !onlineReplicas(info)) return null
   const size = Number(info.repl_backlog_size)
   const saw = megabytes(size)
   if (size >= 64 * megabyte) return { level: 'ok', name: 'repl-backlog-size', saw }
@@ -117,8 +115,13 @@ function clock ({ skew }: ServerFacts): Finding | null {
   return { level: 'warning', name: 'clock', saw, set: 'NTP on both', why: 'deadlines go by Redis’s clock, and after a failover by another machine’s' }
 }
 
-function unseenInfo ({ refusals }: ServerFacts): Finding | null {
-  return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
+/** What of INFO the looks above can't do without. */
+const fields = ['redis_version', 'maxmemory_policy', 'used_memory', 'maxmemory', 'aof_enabled', 'role'] as const
+
+function unseenInfo ({ info, refusals }: ServerFacts): Finding | null {
+  if (info === null) return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
+  const untold = fields.filter(field => info[field] === undefined)
+  return untold.length === 0 ? null : unseen(untold.join(', '), 'INFO does not tell')
 }
 
 function unseenSettings ({ refusals }: ServerFacts): Finding | null {

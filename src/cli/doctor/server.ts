@@ -1,8 +1,10 @@
 import type { Redis } from 'ioredis'
+import { readInfo } from '../../store/server-info.ts'
+import type { ServerInfo } from '../../store/server-info.ts'
 
 /** What a server says of itself; null what this user may not see. */
 export interface ServerFacts {
-  info: Readonly<Record<string, string>> | null
+  info: ServerInfo | null
   config: Readonly<Record<string, string>> | null
   /** Redis's words, where it didn't let us see. */
   refusals: { info?: string, config?: string }
@@ -40,13 +42,6 @@ async function askTime (redis: Redis): Promise<Pick<ServerFacts, 'roundTrips' | 
     }
   } catch {}
   return { roundTrips: took, skew }
-}
-
-export function readInfo (text: string): Record<string, string> {
-  return Object.fromEntries(text.split('\r\n').filter(line => line.includes(':')).map(line => {
-    const colon = line.indexOf(':')
-    return [line.slice(0, colon), line.slice(colon + 1)]
-  }))
 }
 
 /** Names and values, turn about. */

@@ -1,0 +1,36 @@
+/** What a server says of itself (INFO). A field that it doesn't tell is undefined: nothing is concluded from that. */
+export type ServerInfo = Readonly<Partial<Record<string, string>>>
+
+/** The servers that the suite is run on, as README.md names them. */
+export const testedServers = ['Redis 7.0', 'Redis 8.0', 'Valkey 8.1']
+
+export function readInfo (text: string): Record<string, string> {
+  return Object.fromEntries(text.split('\r\n').filter(line => line.includes(':')).map(line => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon), line.slice(colon + 1)]
+  }))
+}
+
+export interface ServerVersion {
+  /** `Redis 8.0.2`, `Valkey 8.1.1` */
+  name: string
+  /** It lacks what the scripts need. */
+  tooOld: boolean
+  tested: boolean
+}
+
+/** Undefined where it doesn't say. */
+export function versionOf (info: ServerInfo): ServerVersion | undefined {
+  // A Valkey's redis_version is the one that it is compatible with.
+  const make = info.valkey_version === undefined ? 'Redis' : 'Valkey'
+  const version = info.valkey_version ?? info.redis_version
+  if (version === undefined) return undefined
+  const [major, minor] = version.split('.')
+  return { name: `${make} ${version}`, tooOld: make === 'Redis' && Number(major) < 7, tested: testedServers.includes(`${make} ${major}.${minor}`) }
+}
+
+/** Undefined where it doesn't say: a master without replicas says its role. */
+export function onlineReplicas (info: ServerInfo): number | undefined {
+  if (info.role === undefined) return undefined
+  return Object.entries(info).filter(([field, value]) => /^slave\d+$/.test(field) && value?.includes('state=online')).length
+}
