@@ -10,4 +10,4 @@ for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
 
 // How much of the page's end is under the decision, so that what has the keyboard is not (page.css).
 const decision = document.querySelector('.decision')
-if (decision) new ResizeObserver(() => document.documentElement.style.setProperty('--decision', `${decision.offsetHeight + 8}px`)).observe(decision)
+if (decision) new window.ResizeObserver(() => document.documentElement.style.setProperty('--decision', `${decision.offsetHeight + 8}px`)).observe(decision)
