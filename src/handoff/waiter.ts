@@ -4,7 +4,8 @@ import type { Grant } from './grant.ts'
 /** How a request waits: for how many milliseconds at the most, by what it was let in, and who tells when its client has gone. */
 export interface WaitOptions {
   milliseconds: number
-  grant: Grant
+  /** Asked for where it comes to waiting. */
+  grant (): Grant
   onGone (stop: () => void): void
 }
 
@@ -32,12 +33,12 @@ export class Waiter {
   async wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     const first = await look()
     if (left(first) === null || this.#draining) return first
-    const turn = new Turn()
+    const turn = new Turn(options.grant())
     options.onGone(turn.stop)
     this.#waiting.add(turn.wake)
-    const leaving = await Promise.all([this.#notices.listen(channel, turn.wake), options.grant.onEnd(turn.refuse)])
+    const leaving = await Promise.all([this.#notices.listen(channel, turn.wake), turn.grant.onEnd(turn.refuse)])
     try {
-      return await this.#lookAgain(turn, options, first, look, left)
+      return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
     } finally {
       for (const leave of leaving) leave()
       this.#waiting.delete(turn.wake)
@@ -50,13 +51,12 @@ export class Waiter {
     for (const wake of this.#waiting) wake()
   }
 
-  async #lookAgain<T> (turn: Turn, { milliseconds, grant }: WaitOptions, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
-    const end = performance.now() + milliseconds
+  async #lookAgain<T> (turn: Turn, end: number, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     for (let seen = first; ;) {
       if (turn.stopped) return seen
       // Before looking: what changes while it looks is a change since.
       const woken = turn.next()
-      if (turn.refusal === undefined) await grant.authorise()
+      if (turn.refusal === undefined) await turn.grant.authorise()
       // Now, with nothing between this and the look: meanwhile it may have ended, or the client gone.
       if (turn.refusal !== undefined) throw turn.refusal
       if (turn.stopped) return seen
@@ -71,10 +71,15 @@ export class Waiter {
 
 /** One waiting request's sleep: until it is woken, or a time is over, whichever is first. */
 class Turn {
+  readonly grant: Grant
   stopped = false
   /** What it is answered since what let it in has ended. */
   refusal: Error | undefined
   #resolve = () => {}
+
+  constructor (grant: Grant) {
+    this.grant = grant
+  }
 
   readonly wake = () => { this.#resolve() }
 

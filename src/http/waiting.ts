@@ -11,7 +11,7 @@ export function waitOptions (request: FastifyRequest, reply: FastifyReply): Wait
 export function waitFor (milliseconds: number, request: FastifyRequest, reply: FastifyReply): WaitOptions {
   return {
     milliseconds,
-    grant: request.grant(),
+    grant: () => request.grant(),
     onGone (stop) {
       // It may have closed already, during the first look; nobody tells of that again.
       if (reply.raw.destroyed) stop()
