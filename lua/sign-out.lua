@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
 -- A session ends.
--- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest
+-- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest; who listens hears of it on the channel of this name
 -- ARGV: 1 the call's deadline (ms)
 -- Replies: {'ended'}  its secret is worth nothing from now on
 --          {'late'}   the call's deadline is over; nothing changed
 if late(ARGV[1], clock()) then return { 'late' } end
 
 redis.call('DEL', KEYS[1])
+redis.call('SPUBLISH', KEYS[1], 'ended')
 return { 'ended' }

@@ -5,7 +5,7 @@ import { statusAt } from './handoff.ts'
 import type { Caller, Decision, HandoffRecord } from './handoff.ts'
 import { homeTag, isId, randomToken } from './id.ts'
 import { spliceAnswer } from './payload.ts'
-import type { Patience, Waiter } from './waiter.ts'
+import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What there is to see of a handoff that asked for a person; the payload as JSON members, null once freed. */
 export interface Inspection { id: string, now: number, record: HandoffRecord, decision: Decision | null, payload: Buffer | null }
@@ -34,9 +34,9 @@ export class ApprovalService {
   }
 
   /** Looks at the list at once and then, while it is as the asker knows it, at each change. @param isNew is this worth an answer? */
-  async watch (caller: Caller, limit: number, patience: Patience, isNew: (part: ListPart) => boolean): Promise<ListPart> {
+  async watch (caller: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean): Promise<ListPart> {
     const channel = this.#approvals.channelOf(caller.tenant, homeTag(caller.tenant))
-    return this.#waiter.wait(channel, patience, () => this.list(caller, undefined, limit), part => isNew(part) ? null : patience.milliseconds)
+    return this.#waiter.wait(channel, waiting, () => this.list(caller, undefined, limit), part => isNew(part) ? null : waiting.milliseconds)
   }
 
   /** The whole of one; reading it changes nothing. */

@@ -7,7 +7,7 @@ import { deadlineOf, statusAt } from './handoff.ts'
 import type { Caller, HandoffRecord } from './handoff.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
 import { spliceAnswer } from './payload.ts'
-import type { Patience, Waiter } from './waiter.ts'
+import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What the service must know of its place in the world. Times in milliseconds. */
 export interface ServiceOptions {
@@ -68,11 +68,11 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
-  async catch (caller: Caller, id: string, key: string | undefined, patience: Patience | null): Promise<Caught> {
+  async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<Caught> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const look = () => this.#handoffs.catch(place, token, caller.agent)
-    const reply = await (patience === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), patience, look, untilDecision))
+    const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilDecision))
     if (!('payload' in reply)) throw refusal(reply.outcome)
     const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
     const answer = spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}}`)
@@ -96,12 +96,12 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
-  async status (caller: Caller, id: string, until: Until, patience: Patience | null): Promise<Buffer> {
+  async status (caller: Caller, id: string, until: Until, waiting: WaitOptions | null): Promise<Buffer> {
     const place = placeOf(caller, id)
     const look = () => this.#handoffs.status(place)
-    const reply = await (patience === null
+    const reply = await (waiting === null
       ? look()
-      : this.#waiter.wait(this.#handoffs.channelOf(place), patience, look, seen => untilReached(seen, until)))
+      : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     const { record, now, decision, result } = reply
     const known = JSON.stringify(statusAnswer(id, record, now)).slice(0, -1)

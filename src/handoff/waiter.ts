@@ -1,8 +1,11 @@
 import type { Notices } from '../store/notices.ts'
+import type { Grant } from './grant.ts'
 
-/** How a request waits: for how many milliseconds at the most, and who tells when its client has gone. */
-export interface Patience {
+/** How a request waits: for how many milliseconds at the most, by what it was let in, and who tells when its client has gone. */
+export interface WaitOptions {
   milliseconds: number
+  /** Asked for where it comes to waiting. */
+  grant (): Grant
   onGone (stop: () => void): void
 }
 
@@ -23,20 +26,21 @@ export class Waiter {
 
   /**
    * Looks, and while what is seen isn't enough looks again at each change, until the time is over or the service drains; then
-   * answers with what was seen last. Once the client has gone it looks no more, since a look may be a catch.
+   * answers with what was seen last. A look may be a catch: so each is authorised anew, and none begins once the client has gone.
    * @param left milliseconds until what was seen changes by itself; null where it is enough
+   * @throws {Error} what the grant has to say when it has ended
    */
-  async wait<T> (channel: string, patience: Patience, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  async wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     const first = await look()
     if (left(first) === null || this.#draining) return first
-    const turn = new Turn()
-    patience.onGone(turn.stop)
+    const turn = new Turn(options.grant())
+    options.onGone(turn.stop)
     this.#waiting.add(turn.wake)
-    const leave = await this.#notices.listen(channel, turn.wake)
+    const leaving = await Promise.all([this.#notices.listen(channel, turn.wake), turn.grant.onEnd(turn.refuse)])
     try {
-      return await this.#lookAgain(turn, performance.now() + patience.milliseconds, first, look, left)
+      return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
     } finally {
-      leave()
+      for (const leave of leaving) leave()
       this.#waiting.delete(turn.wake)
     }
   }
@@ -52,6 +56,10 @@ export class Waiter {
       if (turn.stopped) return seen
       // Before looking: what changes while it looks is a change since.
       const woken = turn.next()
+      if (turn.refusal === undefined) await turn.grant.authorise()
+      // Now, with nothing between this and the look: meanwhile it may have ended, or the client gone.
+      if (turn.refusal !== undefined) throw turn.refusal
+      if (turn.stopped) return seen
       seen = await look()
       const untilChange = left(seen)
       const untilEnd = end - performance.now()
@@ -63,13 +71,25 @@ export class Waiter {
 
 /** One waiting request's sleep: until it is woken, or a time is over, whichever is first. */
 class Turn {
+  readonly grant: Grant
   stopped = false
+  /** What it is answered since what let it in has ended. */
+  refusal: Error | undefined
   #resolve = () => {}
+
+  constructor (grant: Grant) {
+    this.grant = grant
+  }
 
   readonly wake = () => { this.#resolve() }
 
   readonly stop = () => {
     this.stopped = true
+    this.#resolve()
+  }
+
+  readonly refuse = (why: Error) => {
+    this.refusal = why
     this.#resolve()
   }
 

@@ -1,13 +1,16 @@
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '../errors.ts'
+import type { Grant } from '../handoff/grant.ts'
 import type { Caller, Scope, Status } from '../handoff/handoff.ts'
 import type { Credentials } from './credentials.ts'
+import { hasScope, refusedScope } from './key-grant.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Who asks; there in every route of a scope that has this plugin. */
     caller: Caller
+    /** What it was let in by, for what stays open longer than a moment; there where `caller` is. */
+    grant (): Grant
   }
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
@@ -20,6 +23,11 @@ declare module 'fastify' {
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
 export async function useAuth (app: FastifyInstance, credentials: Credentials): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
+  app.decorateRequest('grant', function (this: FastifyRequest) {
+    const { authorization = '' } = this.headers
+    // It has the form that it was let in with: a scheme, and the key behind it.
+    return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), this.routeOptions.config.scope)
+  })
   const admit = (request: FastifyRequest, caller: Caller | undefined) => {
     if (caller !== undefined) request.caller = caller
     return caller !== undefined
@@ -40,12 +48,8 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials): 
   app.addHook('onRequest', checkScope)
 }
 
-/** RFC 6750, 3.1: what the key lacks, and what it would take. */
 function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   const { scope } = request.routeOptions.config
-  if (scope === undefined || request.caller.scopes.has(scope)) return done()
-  done(new Problem('insufficient_scope', {
-    detail: `This operation needs a key with the scope ${scope}.`,
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
-  }))
+  if (hasScope(request.caller, scope)) done()
+  else done(refusedScope(scope as Scope))
 }

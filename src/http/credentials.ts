@@ -1,8 +1,10 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
-import type { Caller } from '../handoff/handoff.ts'
+import type { Grant } from '../handoff/grant.ts'
+import type { Caller, Scope } from '../handoff/handoff.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
+import { keyGrant } from './key-grant.ts'
 
 /** Wrong keys that an address may send in a window; and the window in milliseconds, from the first of them on. */
 const failures = 60
@@ -47,6 +49,11 @@ export class Credentials {
     const found = await this.#keys.lookUp(secret)
     if (found === undefined) await this.#attempts(request)
     return found
+  }
+
+  /** What a key that was let in lets stay open. @param scope that it must have */
+  grant (secret: string, scope: Scope | undefined): Grant {
+    return keyGrant(this.#keys, secret, scope)
   }
 
   async #refuseGuessing (request: FastifyRequest): Promise<void> {

@@ -17,10 +17,13 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
-/** RFC 6750, 3: no error code where no credential was sent. */
+/** RFC 6750, 3: of a key that isn't good. */
+export const invalidToken = 'Bearer error="invalid_token"'
+
+/** No error code where no credential was sent. */
 const challenges: Record<string, string> = {
   FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: 'Bearer',
-  FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: 'Bearer error="invalid_token"',
+  FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: invalidToken,
 }
 
 /** The problem document's text. Its type is relative to the host (RFC 9457, 3.1.1), so BASE_URL's path is part of it. */

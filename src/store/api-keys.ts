@@ -64,6 +64,15 @@ export class ApiKeys {
     return this.#byDigest.get(mark) ?? this.#stored?.findByMark(mark)
   }
 
+  /**
+   * Calls `ended` when what has this mark opens its key no more: when that is revoked, rotated away or over. One from the
+   * environment never ends. Look after it was called: from then on no end goes untold, for as long as Redis can say.
+   * @returns what stops it
+   */
+  onEnd (mark: string, ended: () => void): () => void {
+    return this.#stored?.onEnd(mark, ended) ?? (() => {})
+  }
+
   /** Follows what becomes of keys in Redis, until `stop`. */
   start (): void {
     this.#stored?.start()

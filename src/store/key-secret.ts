@@ -49,6 +49,17 @@ export function digest (secret: string): string {
   return hash('sha256', secret, 'base64url')
 }
 
+/** What stands for the key with this id, as long as what has this digest opens it. */
+export function markOf (id: string, digested: string): string {
+  return `${id}.${digested}`
+}
+
+/** @returns null for what is no such mark */
+export function readMark (mark: string): { id: string, digested: string } | null {
+  const [id = '', digested] = mark.split('.')
+  return digested === undefined || !isKeyId(id) ? null : { id, digested }
+}
+
 function random (length: number): string {
   // randomInt takes each character with the same likelihood, which a byte's remainder by 62 wouldn't.
   return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')

@@ -16,6 +16,8 @@ export interface KeyWatchOwner {
   forget (id: string): void
   /** Nor of any. */
   forgetAll (): void
+  /** The log was read to its end: what was not forgotten is true. */
+  caughtUp (): void
 }
 
 /**
@@ -84,6 +86,7 @@ export class KeyWatch {
         await this.#look()
       } while (this.#lookAgain)
       this.#failing = false
+      this.#owner?.caughtUp()
     } catch (error) {
       // That Redis is away others say; the rest is said once, not twice a second.
       if (!(error instanceof Unavailable) && !this.#failing) this.#log.error({ err: error }, 'what becomes of keys can’t be read')

@@ -7,16 +7,26 @@ export class KnownKey {
   readonly caller: Caller
   /** When that was asked for, by this process's monotonic clock. */
   readonly begun: number
+  /** When the first look-up was asked for since something became of it last: what this key's secrets were found to be since is so still. */
+  readonly unchangedSince: number
   /** Something became of it since. */
   isStale = false
   /** Its secrets as they came, once they were right, each with when it opens the key no more, by Redis's clock. Two at most. */
   readonly secrets = new Map<string, number>()
 
-  constructor (lookup: Lookup, begun: number) {
+  /** @param before what was known of it until now */
+  constructor (lookup: Lookup, begun: number, before?: KnownKey) {
     const { id, tenant, agent, scopes, ratePerMinute } = lookup.record
     this.lookup = lookup
     this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute }
     this.begun = begun
+    this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
+  }
+
+  /** Did what has this digest open it when it was looked up? */
+  opens (digested: string): boolean {
+    const end = this.endOf(digested)
+    return end !== undefined && this.lookup.now < end
   }
 
   /** When what has this digest opens it no more, by Redis's clock; undefined where it doesn't at all. */

@@ -3,6 +3,7 @@ import { digest } from './key-secret.ts'
 import { tagByDigest, tagIn } from './keys.ts'
 import type { Keys } from './keys.ts'
 import type { Lanes } from './lanes.ts'
+import type { Notices } from './notices.ts'
 import { tagged } from './replies.ts'
 import type { Scripts } from './scripts.ts'
 
@@ -20,12 +21,14 @@ export class Sessions {
   readonly #scripts: Scripts
   readonly #keys: Keys
   readonly #tags: readonly string[]
+  readonly #notices: Notices
 
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tags: readonly string[]) {
+  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tags: readonly string[], notices: Notices) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keys = keys
     this.#tags = tags
+    this.#notices = notices
   }
 
   /** @param mark of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
@@ -49,6 +52,17 @@ export class Sessions {
     if (!secretShape.test(secret)) return
     const key = this.#keyOf(secret)
     await this.#lanes.call(this.#scripts['sign-out'], tagIn(key), [key], [], tagged)
+  }
+
+  /**
+   * Calls `ended` when somebody has signed out of it, on whichever replica. Look after this has resolved: from then on it is told.
+   * @returns what stops it
+   */
+  async onEnd (secret: string, ended: () => void): Promise<() => void> {
+    return await this.#notices.listen(this.#keyOf(secret), () => {
+      // A new subscription tells as well. Where Redis can't say now, the next one has it looked at again.
+      this.find(secret).then(mark => { if (mark === null) ended() }, () => {})
+    })
   }
 
   #keyOf (secret: string): string {

@@ -82,7 +82,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     handoffs,
     approvals: new Approvals(lanes, scripts, keys, options.retention),
     notices,
-    sessions: new Sessions(lanes, scripts, keys, tags),
+    sessions: new Sessions(lanes, scripts, keys, tags, notices),
     keyRecords: new KeyRecords(lanes, scripts, keys, tags[0] as string),
     rates: new Rates(lanes, scripts, keys, tags),
     sweeper,

@@ -1,16 +1,15 @@
-import { LRUCache } from 'lru-cache'
 import type { Caller } from '../handoff/handoff.ts'
 import { noCounts } from './key-counts.ts'
+import { KeyEnds } from './key-ends.ts'
+import { KeyMemory } from './key-memory.ts'
 import type { KeyRecords } from './key-records.ts'
-import { digest, idOfSecret, isKeyId, placeOfId } from './key-secret.ts'
+import { digest, idOfSecret, markOf, placeOfId, readMark } from './key-secret.ts'
 import { KeyWatch } from './key-watch.ts'
 import type { KeyLog } from './key-watch.ts'
 import { KnownKey } from './known-key.ts'
 import { Unavailable } from './lanes.ts'
 import type { Notices } from './notices.ts'
 
-/** Keys that are remembered, and beside them ids that were asked for and are nobody's: at most so many of each. */
-const remembered = 10_000
 /** How long what is known is taken for true, in milliseconds: then it is looked up anew, unless a look at the log was begun since. */
 const trust = 1500
 /** Look-ups a second of what nobody here knows, at most. */
@@ -29,9 +28,8 @@ export class StoredKeys {
   readonly counts = noCounts()
   readonly #records: KeyRecords
   readonly #watch: KeyWatch
-  readonly #known = new LRUCache<string, KnownKey>({ max: remembered })
-  /** Ids that are nobody's and digests that open nothing, and when that was asked for. */
-  readonly #unknown = new LRUCache<string, number>({ max: remembered })
+  readonly #ends = new KeyEnds()
+  readonly #memory = new KeyMemory()
   /** Look-ups under way, by id: however many ask meanwhile, Redis is asked once. */
   readonly #underWay = new Map<string, Promise<KnownKey | null>>()
   /** Look-ups of what nobody here knows since a second began. */
@@ -53,7 +51,7 @@ export class StoredKeys {
 
   /** Whose key this is, where that is known and true. */
   recall (secret: string): Caller | undefined {
-    const entry = this.#known.get(placeOfId(secret))
+    const entry = this.#memory.get(placeOfId(secret))
     if (entry === undefined) return undefined
     // By the secret's hash, as in ApiKeys.
     const end = entry.secrets.get(secret)
@@ -65,7 +63,7 @@ export class StoredKeys {
   }
 
   isFamiliar (secret: string): boolean {
-    return this.#known.peek(placeOfId(secret))?.secrets.has(secret) === true
+    return this.#memory.peek(placeOfId(secret))?.secrets.has(secret) === true
   }
 
   /** @see ApiKeys.find */
@@ -77,54 +75,71 @@ export class StoredKeys {
   /** @returns undefined for what can be none of these keys' */
   markOf (secret: string): string | undefined {
     const id = idOfSecret(secret)
-    return id === null ? undefined : `${id}.${digest(secret)}`
+    return id === null ? undefined : markOf(id, digest(secret))
   }
 
   findByMark (mark: string): Caller | undefined | Promise<Caller | undefined> {
-    const [id = '', digested] = mark.split('.')
-    return digested === undefined || !isKeyId(id) ? this.#refuse() : this.#find(id, digested)
+    const read = readMark(mark)
+    return read === null ? this.#refuse() : this.#find(read.id, read.digested)
+  }
+
+  /** @see ApiKeys.onEnd */
+  onEnd (mark: string, ended: () => void): (() => void) | undefined {
+    const read = readMark(mark)
+    return read === null ? undefined : this.#ends.listen(read.id, read.digested, ended)
   }
 
   forget (id: string): void {
-    const entry = this.#known.peek(id)
-    if (entry !== undefined) entry.isStale = true
-    this.#unknown.delete(id)
+    this.#memory.forget(id)
     // What is under way may have been read before: it answers those who ask now, and isn't remembered.
     this.#underWay.delete(id)
   }
 
   forgetAll (): void {
-    for (const entry of this.#known.values()) entry.isStale = true
-    this.#unknown.clear()
+    this.#memory.forgetAll()
     this.#underWay.clear()
+  }
+
+  /**
+   * Looks up those keys that something stays open by and that memory no longer vouches for: something became of them, or their time is
+   * over. What comes of it they are told where any look-up is (#lookUp). A look that took long is no doubt: it told of no change.
+   */
+  caughtUp (): void {
+    const time = this.#watch.timeAt(performance.now())
+    const isGood = (id: string, digested: string) => {
+      const entry = this.#memory.get(id)
+      return entry !== undefined && !entry.isStale && (entry.endOf(digested) ?? 0) > time
+    }
+    // Where Redis can't say now, the next look at the log asks again.
+    for (const id of this.#ends.doubtful(isGood)) this.#lookUp(id, true).catch(() => {})
   }
 
   /** @param secret to be remembered where it is right */
   #find (id: string, digested: string, secret?: string): Caller | undefined | Promise<Caller | undefined> {
     const now = performance.now()
-    const entry = this.#known.get(id)
+    const entry = this.#memory.get(id)
     if (entry !== undefined && this.#isTrue(entry, now)) {
       const end = entry.endOf(digested)
       // Ended by the clock of the look-up itself, it has for good. By the one reckoned here, which is ahead, Redis says so itself.
       if (end !== undefined && (entry.lookup.now >= end || this.#watch.timeAt(now) < end)) return this.#judge(entry, digested, secret)
       if (entry.lookup.record.revokedAt !== null) return this.#refuse()
     }
-    // A secret that is wrong here may be one that the key got just now; once looked up and wrong still, it is so for good.
-    const wrongAt = this.#unknown.get(id) ?? this.#unknown.get(digested)
-    if (wrongAt !== undefined && this.#isRecent(wrongAt, now)) return this.#refuse()
+    const wrongSince = this.#memory.wrongSince(id, digested)
+    if (wrongSince !== undefined && this.#isRecent(wrongSince, now)) return this.#refuse()
     const isRight = entry?.endOf(digested) !== undefined
-    return this.#lookUp(id, isRight).then(found => this.#judge(found, digested, secret))
+    // One that is under way may have been read before the key got this secret: what it says is wrong is looked up once more.
+    const looking = this.#underWay.get(id)?.then(found => found?.opens(digested) ? found : this.#lookUp(id, isRight)) ?? this.#lookUp(id, isRight)
+    return looking.then(found => this.#judge(found, digested, secret))
   }
 
   /** Lets in or refuses by a look-up that is true now. */
   #judge (entry: KnownKey | null, digested: string, secret: string | undefined): Caller | undefined {
-    const end = entry?.endOf(digested)
     if (entry === null) return this.#refuse()
-    if (end === undefined || entry.lookup.now >= end) {
-      this.#unknown.set(digested, entry.begun)
+    if (!entry.opens(digested)) {
+      this.#memory.rememberWrong(digested, entry)
       return this.#refuse()
     }
-    if (secret !== undefined) entry.secrets.set(secret, end)
+    if (secret !== undefined) entry.secrets.set(secret, entry.endOf(digested) as number)
     return entry.caller
   }
 
@@ -144,19 +159,17 @@ export class StoredKeys {
     this.counts.misses++
     const lookingUp = this.#records.lookUp(id).then(lookup => {
       if (lookup !== null) this.#watch.learnClock(lookup.now, begun)
-      const entry = lookup === null ? null : new KnownKey(lookup, begun)
-      if (this.#underWay.get(id) === lookingUp) this.#remember(id, entry, begun)
+      const entry = lookup === null ? null : new KnownKey(lookup, begun, this.#memory.peek(id))
+      if (this.#underWay.get(id) === lookingUp) {
+        this.#memory.remember(id, entry, begun)
+        this.#ends.learn(id, entry)
+      }
       return entry
     }).finally(() => {
       if (this.#underWay.get(id) === lookingUp) this.#underWay.delete(id)
     })
     this.#underWay.set(id, lookingUp)
     return lookingUp
-  }
-
-  #remember (id: string, entry: KnownKey | null, begun: number): void {
-    if (entry === null) this.#unknown.set(id, begun)
-    else this.#known.set(id, entry)
   }
 
   #mayGuess (now: number): boolean {

@@ -1,23 +1,33 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { SignIn } from './session.ts'
+import type { Session, SignIn } from './session.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** By which it was let in; there where a page has `caller`. */
+    session: Session
+  }
+}
 
 /** Lets in who is signed in; sends everybody else to sign in, and then back to where they were going. */
 export function requireSession (base: string, signIn: SignIn) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const caller = await signIn.whoIs(request)
-    if (caller !== undefined) {
-      request.caller = caller
-      return undefined
-    }
-    const hadSession = signIn.secretOf(request) !== undefined
-    if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
-      return show(reply, 200, againPage(base + request.url))
-    }
-    if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
-    if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
-    return show(reply, 401, signInPage(base, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+    const session = await signIn.find(request)
+    if (session === undefined) return sendToSignIn(base, request, reply, signIn.secretOf(request) !== undefined)
+    request.session = session
+    request.caller = session.caller
+    return undefined
   }
+}
+
+/** Answers who isn't signed in. @param base BASE_URL's path @param hadSession but was */
+export function sendToSignIn (base: string, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
+  if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
+    return show(reply, 200, againPage(base + request.url))
+  }
+  if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+  if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
+  return show(reply, 401, signInPage(base, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
 }
 
 /** Sends a page. */

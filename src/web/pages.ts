@@ -5,7 +5,7 @@ import cookie from '@fastify/cookie'
 import formbody from '@fastify/formbody'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
-import type { FastifyInstance, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
@@ -22,6 +22,7 @@ import { listRoutes } from './routes/list.ts'
 import { handoffRoutes } from './routes/one.ts'
 import { signInRoutes } from './routes/sign-in.ts'
 import { SignIn } from './session.ts'
+import type { Session } from './session.ts'
 import { showErrors } from './troubles.ts'
 
 export interface Pages {
@@ -49,6 +50,8 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn(sessions, keys, credentials, isSecure, base)
   app.decorateRequest('caller', null as unknown as Caller)
+  app.decorateRequest('session', null as unknown as Session)
+  app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
   app.setErrorHandler(showErrors(base, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that its headers are on whatever the hooks after it answer.

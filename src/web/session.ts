@@ -1,9 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Grant } from '../handoff/grant.ts'
 import type { Caller } from '../handoff/handoff.ts'
 import type { Credentials } from '../http/credentials.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
+
+/** Somebody who is signed in: whose it is, its secret, and the mark of the key that opened it. */
+export interface Session { caller: Caller, secret: string, mark: string }
+
+/** What a request was let in by was signed out of, or its key has ended. */
+export class SessionEnded extends Error {
+  override name = 'SessionEnded'
+}
 
 /** Signing in and out, and who a request is from. The key itself stays in the form that it was typed into. */
 export class SignIn {
@@ -23,10 +32,25 @@ export class SignIn {
   }
 
   /** @returns undefined where nobody is signed in, any more or at all */
-  async whoIs (request: FastifyRequest): Promise<Caller | undefined> {
+  async find (request: FastifyRequest): Promise<Session | undefined> {
     const secret = this.secretOf(request)
-    const mark = secret === undefined ? null : await this.#sessions.find(secret)
-    return mark === null ? undefined : approver(await this.#keys.findByMark(mark))
+    return secret === undefined ? undefined : await this.#find(secret)
+  }
+
+  /** What a session lets stay open. */
+  grant ({ secret, mark }: Session): Grant {
+    return {
+      authorise: async () => { if (await this.#find(secret) === undefined) throw new SessionEnded() },
+      onEnd: async ended => {
+        const end = () => ended(new SessionEnded())
+        const leaveKey = this.#keys.onEnd(mark, end)
+        const leaveSession = await this.#sessions.onEnd(secret, end)
+        return () => {
+          leaveKey()
+          leaveSession()
+        }
+      },
+    }
   }
 
   /** Starts a session, in place of one that there was. @returns whether the key is an approver's */
@@ -46,6 +70,12 @@ export class SignIn {
 
   secretOf (request: FastifyRequest): string | undefined {
     return request.cookies[this.#cookie()]
+  }
+
+  async #find (secret: string): Promise<Session | undefined> {
+    const mark = await this.#sessions.find(secret)
+    const caller = mark === null ? undefined : approver(await this.#keys.findByMark(mark))
+    return mark === null || caller === undefined ? undefined : { caller, secret, mark }
   }
 
   /**

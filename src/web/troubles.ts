@@ -4,7 +4,8 @@ import type { ErrorCode } from '../errors.ts'
 import { requestFields } from '../http/logs.ts'
 import type { FaultLog } from '../http/logs.ts'
 import { Unavailable } from '../store/lanes.ts'
-import { handoffOf, show } from './guard.ts'
+import { handoffOf, sendToSignIn, show } from './guard.ts'
+import { SessionEnded } from './session.ts'
 import { problemPage } from './views/problem.ts'
 import type { Trouble } from './views/problem.ts'
 
@@ -24,6 +25,7 @@ const troubles: Record<number, Trouble> = {
 /** Answers whatever is thrown with a page in plain words. A fault of ours is logged and doesn't show. @param refused told each problem's code */
 export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    if (error instanceof SessionEnded) return sendToSignIn(base, request, reply, true)
     if (error instanceof Problem) refused(error.code)
     const status = statusOf(error)
     if (status === 500) log.error({ err: error, ...requestFields(request) }, 'a fault of ours')

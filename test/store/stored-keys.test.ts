@@ -4,9 +4,12 @@ import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { tags } from '../../src/handoff/id.ts'
 import { Unavailable } from '../../src/store/lanes.ts'
-import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { digest, newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import type { KeyRecords } from '../../src/store/key-records.ts'
 import { Keys } from '../../src/store/keys.ts'
+import { StoredKeys } from '../../src/store/stored-keys.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
+import { quiet } from '../helpers/redis.ts'
 import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
@@ -29,6 +32,124 @@ t.test('a key is looked up once, and known from then on', async t => {
   // Nobody has told this replica.
   const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
   t.ok(await keys.find(next), 'a new secret opens it at once')
+})
+
+t.test('a secret that was wrong opens the key once it has got it', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records, store, prefix, redis: admin } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  const next = newSecret(id)
+  t.equal(await keys.find(next), undefined, 'it is not yet')
+  t.equal(keys.find(next), undefined, 'remembered')
+  const wrong = newSecret(id)
+  t.equal(await keys.find(wrong), undefined)
+  const before = await callsOf(redis.admin, 'hgetall')
+  await sleep(1600) // longer than is believed without a look at the log
+  for (const one of [next, wrong]) t.equal(keys.find(one), undefined, 'still remembered, whatever else was looked up')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before)
+  // As rotate does it, with this secret.
+  const record = new Keys(prefix).apiKey(tags[0]!, id)
+  await admin.multi().hset(record, 'digest', digest(next)).xadd(store.keyRecords.channel, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').exec()
+  await until(async () => await keys.find(next) !== undefined, 2000)
+  t.ok(await keys.find(next))
+  t.equal(await keys.find(key), undefined)
+  t.equal(await keys.find(wrong), undefined)
+})
+
+/** Records whose look-ups are answered when the test lets them be; `read` resolves with the first that Redis has answered. */
+function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>, release: () => void } {
+  let [release, tell] = [() => {}, () => {}]
+  const released = new Promise<void>(resolve => { release = resolve })
+  const read = new Promise<void>(resolve => { tell = resolve })
+  const lookUp = async (id: string) => {
+    const answer = await records.lookUp(id)
+    tell()
+    await released
+    return answer
+  }
+  const slow = { channel: records.channel, lookUp, changes: (after: string) => records.changes(after) } as KeyRecords
+  return { slow, read, release }
+}
+
+t.test('a new secret is not held to a look-up that was read before there was one', async t => {
+  const { store, store: { keyRecords: records } } = await testKeys(t)
+  const { slow, read, release } = heldBack(records)
+  const keys = new StoredKeys(slow, store.notices, quiet)
+  const { id, key } = await newKey(records)
+  const first = keys.find(key)
+  await read
+  const rotated = await records.rotate(id, 60_000, 'me')
+  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const [fresh, former] = [keys.find(rotated.key), keys.find(key)]
+  release()
+  t.ok(await first)
+  t.ok(await fresh, 'the new one')
+  t.ok(await former, 'the former one, which has its grace')
+  t.equal(keys.counts.misses, 2)
+  keys.forget(id)
+  t.ok(await keys.find(rotated.key))
+})
+
+t.test('a secret that was refused by what was read before it became right is let in after the change is told', async t => {
+  const { store, store: { keyRecords: records }, prefix, redis } = await testKeys(t)
+  const { slow, read, release } = heldBack(records)
+  const keys = new StoredKeys(slow, store.notices, quiet)
+  const { id, key } = await newKey(records)
+  const next = newSecret(id)
+  const early = keys.find(next)
+  await read
+  await redis.hset(new Keys(prefix).apiKey(tags[0]!, id), 'digest', digest(next))
+  keys.forget(id)
+  const meanwhile = keys.find(key)
+  release()
+  t.equal(await early, undefined, 'it came before')
+  t.equal(await meanwhile, undefined)
+  t.ok(await keys.find(next))
+})
+
+t.test('who stays let in by a key is told when it ends, once, and by one look-up', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const [{ id, key }, other] = [await newKey(records), await newKey(records)]
+  await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
+  const told: string[] = []
+  const listen = (name: string, secret: string) => keys.onEnd(keys.markOf(secret)!, () => told.push(name))!
+  for (const name of ['a', 'b']) listen(name, key)
+  listen('other', other.key)
+  listen('gone', key)()
+  t.equal(keys.onEnd('a-key-from-the-environment', () => {}), undefined)
+  const rotated = await records.rotate(id, 60_000, 'me')
+  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const before = await callsOf(redis.admin, 'hgetall')
+  await until(async () => await callsOf(redis.admin, 'hgetall') === before + 1)
+  listen('fresh', rotated.key)
+  await sleep(1500)
+  t.strictSame(told, [], 'the former secret has its grace')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'and no look at the log asks for what is known')
+  const again = await records.rotate(id, 0, 'me')
+  if (again.outcome !== 'rotated') return t.fail('it is rotated again')
+  await until(() => told.length === 3)
+  t.strictSame(told, ['a', 'b', 'fresh'], 'without grace')
+  await records.revoke(other.id, 'me')
+  await until(() => told.length === 4)
+  await sleep(700)
+  t.strictSame(told, ['a', 'b', 'fresh', 'other'], 'once each')
+})
+
+t.test('who stays let in is told where the log was another’s, and where the key is gone', async t => {
+  const { keys, records, redis, prefix } = await testKeys(t)
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  let told = 0
+  keys.onEnd(keys.markOf(key)!, () => { told++ })
+  const names = new Keys(prefix)
+  await redis.del(names.apiKeysLog(tags[0]!), names.apiKey(tags[0]!, id))
+  await until(() => told === 1, 2000)
+  t.equal(told, 1)
 })
 
 t.test('what can be no key asks nothing; what is nobody’s asks once', async t => {

@@ -5,7 +5,7 @@ import type { WaitQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
 import { jsonType } from '../media.ts'
-import { patienceOf } from '../patience.ts'
+import { waitOptions } from '../waiting.ts'
 
 export function catchRoute (app: FastifyInstance, service: HandoffService): void {
   app.get<{ Params: { id: string }, Querystring: WaitQuery }>('/api/catch/:id', {
@@ -24,7 +24,7 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
       },
     },
   }, async (request, reply) => {
-    const { answer, replayed, traceparent } = await service.catch(request.caller, request.params.id, idempotencyKey(request), patienceOf(request, reply))
+    const { answer, replayed, traceparent } = await service.catch(request.caller, request.params.id, idempotencyKey(request), waitOptions(request, reply))
     markReplayed(reply, replayed)
     if (traceparent !== undefined) reply.header('traceparent', traceparent)
     reply.header('content-type', jsonType)

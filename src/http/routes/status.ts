@@ -4,7 +4,7 @@ import { handoffParams, statusAnswer, statusQuery } from '../../schemas/handoff.
 import type { StatusQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { jsonType } from '../media.ts'
-import { patienceOf } from '../patience.ts'
+import { waitOptions } from '../waiting.ts'
 
 export function statusRoute (app: FastifyInstance, service: HandoffService): void {
   app.get<{ Params: { id: string }, Querystring: StatusQuery }>('/api/status/:id', {
@@ -20,6 +20,6 @@ export function statusRoute (app: FastifyInstance, service: HandoffService): voi
     },
   }, async (request, reply) => {
     reply.header('content-type', jsonType)
-    return service.status(request.caller, request.params.id, request.query.until ?? 'done', patienceOf(request, reply))
+    return service.status(request.caller, request.params.id, request.query.until ?? 'done', waitOptions(request, reply))
   })
 }

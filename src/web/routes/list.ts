@@ -3,6 +3,7 @@ import { html } from 'ghtml'
 import type { ApprovalService } from '../../handoff/approvals.ts'
 import type { Caller } from '../../handoff/handoff.ts'
 import { cutMembers } from '../../handoff/json.ts'
+import { waitFor } from '../../http/waiting.ts'
 import { show } from '../guard.ts'
 import { beginningOf, visible } from '../text.ts'
 import { notice } from '../views/layout.ts'
@@ -12,7 +13,7 @@ const schema = { hide: true }
 /** How many the page shows at once. */
 const listed = 50
 /** How long a request for what is new stays open, in milliseconds: under what proxies commonly allow. */
-const patience = 25_000
+const staysOpen = 25_000
 
 interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
 
@@ -27,8 +28,7 @@ export function listRoutes (app: FastifyInstance, base: string, approvals: Appro
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part = await approvals.watch(request.caller, listed,
-      { milliseconds: patience, onGone: stop => { reply.raw.once('close', stop) } }, part => fingerprint(part) !== seen)
+    const part = await approvals.watch(request.caller, listed, waitFor(staysOpen, request, reply), part => fingerprint(part) !== seen)
     return show(reply, 200, listFragment(base, part, fingerprint(part) !== seen))
   })
 }

@@ -1,0 +1,110 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import type { Grant } from '../../src/handoff/grant.ts'
+import { Waiter } from '../../src/handoff/waiter.ts'
+import { testStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** A wait whose grant, client and looks are the test's: what happened, in order. */
+async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, look = async () => {} }: Partial<Waits> = {}) {
+  const { store, redis, prefix } = await testStore(t)
+  // Whoever listens already is told when the connection is there.
+  for (const { notices } of store.masters.all()) await until(() => notices.status === 'ready')
+  const waiter = new Waiter(store.notices)
+  const happened: string[] = []
+  const told = { end: (why: Error): void => { throw why }, go: (): void => {} }
+  const grant: Grant = {
+    authorise () {
+      happened.push('authorise')
+      return authorise()
+    },
+    async onEnd (ended) {
+      told.end = ended
+      return () => { happened.push('leave') }
+    },
+  }
+  const options = { milliseconds, grant: () => grant, onGone: (stop: () => void) => { told.go = stop } }
+  const channel = `${prefix}:{aaa}:h:t:x`
+  const answer = waiter.wait(channel, options, async () => {
+    happened.push('look')
+    await look()
+    return happened.length
+  }, () => milliseconds)
+  answer.catch(() => {})
+  const wake = () => redis.call('SPUBLISH', channel, 'x')
+  await until(() => happened.length >= 3)
+  return { waiter, happened, told, answer, wake }
+}
+
+interface Waits { milliseconds: number, authorise: () => void | Promise<void>, look: () => Promise<void> }
+
+const over = new Error('it has ended')
+const first = ['look', 'authorise', 'look']
+
+t.test('each look after the first is authorised straight before it', async t => {
+  const { waiter, happened, answer, wake } = await waiting(t)
+  await wake()
+  await until(() => happened.length === 5)
+  waiter.drain()
+  await answer
+  t.strictSame(happened, [...first, 'authorise', 'look', 'authorise', 'look', 'leave'])
+  t.equal(waiter.count, 0)
+})
+
+t.test('what authorising refuses is the answer, and no look follows', async t => {
+  let ended = false
+  const { waiter, happened, answer, wake } = await waiting(t, { authorise: async () => { if (ended) throw over } })
+  ended = true
+  await wake()
+  await t.rejects(answer, over)
+  t.strictSame(happened, [...first, 'authorise', 'leave'])
+  t.equal(waiter.count, 0)
+})
+
+t.test('one that is told of its end is answered at once', async t => {
+  const { happened, told, answer } = await waiting(t)
+  told.end(over)
+  await t.rejects(answer, over)
+  t.strictSame(happened, [...first, 'leave'])
+})
+
+t.test('an end or a going that comes while it is authorised keeps it from looking', async t => {
+  for (const [name, happens] of [['the end', told => told.end(over)], ['the client gone', told => told.go()]] as Array<[string, (told: { end: (why: Error) => void, go: () => void }) => void]>) {
+    const during = { told: undefined as Parameters<typeof happens>[0] | undefined }
+    const { happened, told, answer, wake } = await waiting(t, { authorise: async () => { if (during.told !== undefined) happens(during.told) } })
+    during.told = told
+    await wake()
+    if (name === 'the end') await t.rejects(answer, over)
+    else await answer
+    t.strictSame(happened, [...first, 'authorise', 'leave'], name)
+  }
+})
+
+t.test('an end during a look that is enough comes too late: what was caught is answered', async t => {
+  const during = { end: () => {} }
+  const { waiter, happened, told, answer, wake } = await waiting(t, { look: async () => during.end() })
+  during.end = () => {
+    told.end(over)
+    waiter.drain()
+  }
+  await wake()
+  t.equal(await answer, 5)
+  t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
+})
+
+t.test('an end during a look that isn’t enough ends it', async t => {
+  const during = { end: () => {} }
+  const { happened, told, answer, wake } = await waiting(t, { look: async () => during.end() })
+  during.end = () => told.end(over)
+  await wake()
+  await t.rejects(answer, over)
+  t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
+})
+
+t.test('when its time is over it is authorised as well', async t => {
+  let ended = false
+  const { happened, answer } = await waiting(t, { milliseconds: 300, authorise: () => { if (ended) throw over } })
+  ended = true
+  await t.rejects(answer, over)
+  t.strictSame(happened, [...first, 'authorise', 'leave'])
+})

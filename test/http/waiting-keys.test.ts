@@ -1,0 +1,220 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import type { OwnRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { bearer, callsOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
+import { listen, wire } from '../helpers/wire.ts'
+
+/** Requests that wait, and the key that let them in ends meanwhile. */
+
+/** Within which a key that ended stops everywhere, in milliseconds. */
+const limit = 2000
+
+type Answer = Awaited<ReturnType<TestApp['call']>>
+
+const ask = ({ app }: TestApp, key: string, path: string) => app.inject({ url: `/api/${path}`, headers: bearer(key) })
+const approve = (service: TestApp, id: string) => service.call('approver', 'POST', `/api/approve/${id}`)
+const status = async (service: TestApp, id: string) => (await service.call('alice', 'GET', `/api/status/${id}`)).json().status
+
+async function replicas (t: Test, env: Record<string, string> = {}): Promise<{ redis: OwnRedis, one: TestApp, other: TestApp }> {
+  const redis = await ownRedis(t)
+  const options = { url: redis.url, prefix: 'fleet' }
+  return { redis, one: await testApp(t, env, options), other: await testApp(t, env, options) }
+}
+
+/** Held to what a request is told whose key was never good. */
+function isRefused (t: Test, answer: Answer, name: string): void {
+  isProblem(t, answer, 401, 'unauthorized', name)
+  t.equal(answer.headers['www-authenticate'], 'Bearer error="invalid_token"', name)
+}
+
+t.test('a revoked key’s catch gets nothing, on whichever replica it waits', async t => {
+  const { one, other } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`)]
+  await asleep(one, id, 2)
+  const [answers, after] = await timed(async () => {
+    await one.store.keyRecords.revoke(keyId, 'me')
+    return await Promise.all(waits)
+  })
+  for (const answer of answers) isRefused(t, answer, 'a wait')
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+  t.ok(await nobody(one, id), 'and nobody listens any more')
+  t.equal((await approve(one, id)).statusCode, 200)
+  t.equal(await status(one, id), 'pending', 'nothing was caught')
+  t.equal((await one.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200, 'somebody else can have it')
+})
+
+t.test('when no message comes as well', async t => {
+  const { redis, one, other } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`)]
+  await asleep(one, id, 2)
+  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  const [answers, after] = await timed(async () => {
+    await one.store.keyRecords.revoke(keyId, 'me')
+    return await Promise.all(waits)
+  })
+  for (const answer of answers) isRefused(t, answer, 'a wait')
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+})
+
+t.test('a look is authorised anew, whatever is told of keys', async t => {
+  const { redis, one } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const waits = ask(one, key, `catch/${id}?wait=30`)
+  await asleep(one, id)
+  // This replica hears of keys no more, and of handoffs as before.
+  one.keys.stop()
+  await one.store.keyRecords.revoke(keyId, 'me')
+  await sleep(1600) // so long it may believe what it knew
+  const { misses } = one.keys.counts
+  await approve(one, id)
+  isRefused(t, await waits, 'its catch')
+  t.equal(one.keys.counts.misses, misses + 1, 'by a look-up')
+  t.equal(await status(one, id), 'pending')
+  t.ok(await callsOf(redis.admin, 'hgetall') > 0)
+})
+
+t.test('the result is not for a key that has ended', async t => {
+  const { one } = await replicas(t)
+  const id = await passed(one, { require_human: false })
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const waits = ask(one, key, `status/${id}?wait=30`)
+  await asleep(one, id)
+  await one.store.keyRecords.revoke(keyId, 'me')
+  isRefused(t, await waits, 'status')
+})
+
+t.test('a key that ends by itself ends its waits, at its time', async t => {
+  const { one } = await replicas(t)
+  const id = await passed(one)
+  const { key, record } = await newKey(one.store.keyRecords, { expiresIn: 1500 })
+  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(one, key, `status/${id}?wait=30`)]
+  const answers = await Promise.all(waits)
+  const late = Date.now() - record.endsAt!
+  for (const answer of answers) isRefused(t, answer, 'a wait')
+  t.ok(late >= 0 && late < limit, `${late} ms after its end`)
+})
+
+t.test('a rotated key: its former secret’s waits end with its grace, the new one’s go on', async t => {
+  const { one, other } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const former = ask(one, key, `status/${id}?wait=30`)
+  await asleep(one, id)
+  const rotated = await one.store.keyRecords.rotate(keyId, 1500, 'me')
+  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const fresh = ask(other, rotated.key, `catch/${id}?wait=30`)
+  const second = await newKey(one.store.keyRecords)
+  const another = ask(one, second.key, `status/${id}?wait=30&until=caught`)
+  isRefused(t, await former, 'the former secret')
+  const late = Date.now() - rotated.record.previousEndsAt!
+  t.ok(late >= 0 && late < limit, `${late} ms after its grace`)
+  await approve(one, id)
+  t.equal((await fresh).statusCode, 200, 'the new one’s catch')
+  t.equal((await another).json().status, 'caught', 'another key of this agent')
+  const again = await one.store.keyRecords.rotate(keyId, 0, 'me')
+  if (again.outcome !== 'rotated') return t.fail('it is rotated again')
+  const next = await passed(one)
+  const last = ask(other, again.key, `status/${next}?wait=30`)
+  await asleep(one, next)
+  const [, after] = await timed(() => one.store.keyRecords.rotate(keyId, 0, 'me'))
+  isRefused(t, await last, 'without grace')
+  t.ok(after < limit)
+})
+
+t.test('while Redis is away nobody who waits is refused, since nobody can say', async t => {
+  const { redis, one } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  await untilKnown(one.keys, key)
+  const waits = ask(one, key, `catch/${id}?wait=30`)
+  const briefly = ask(one, key, `catch/${id}?wait=3`)
+  await asleep(one, id)
+  let answered = false
+  waits.then(() => { answered = true })
+  process.kill(redis.pid(), 'SIGSTOP')
+  isProblem(t, await briefly, 503, 'unavailable', 'at its next look')
+  await sleep(500)
+  t.notOk(answered, 'who needn’t look waits on')
+  process.kill(redis.pid(), 'SIGCONT')
+  await until(async () => (await one.app.inject('/readyz')).statusCode === 200)
+  t.notOk(answered, 'and on, when it is back and says that the key is good')
+  await one.store.keyRecords.revoke(keyId, 'me')
+  isRefused(t, await waits, 'until it has ended')
+  await approve(one, id)
+  t.equal(await status(one, id), 'pending')
+})
+
+t.test('a thousand waits by one key end by one look-up, and cost nothing before', async t => {
+  const { redis, one } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  await untilKnown(one.keys, key)
+  const waits = Array.from({ length: 1000 }, () => ask(one, key, `status/${id}?wait=30`))
+  await asleep(one, id)
+  await until(async () => /handoff_waiters 1000\n/.test((await one.app.inject('/metrics')).body))
+  await sleep(500)
+  const calls = async () => [await callsOf(redis.admin, 'hmget'), await callsOf(redis.admin, 'hgetall')]
+  const before = await calls()
+  await sleep(2000)
+  t.strictSame(await calls(), before, 'no key was looked up, no handoff looked at')
+  const [answers, after] = await timed(async () => {
+    await one.store.keyRecords.revoke(keyId, 'me')
+    return await Promise.all(waits)
+  })
+  t.strictSame([...new Set(answers.map(({ statusCode }) => statusCode))], [401])
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+  const [looks, lookups] = await calls() as [number, number]
+  // Revoking reads the key once itself.
+  t.strictSame([looks - before[0]!, lookups - before[1]!], [1, 1], 'one look-up for all of them, and no look')
+})
+
+t.test('the wait over, the client gone, the service stopping: no more than otherwise', async t => {
+  const { one } = await replicas(t)
+  const [id, other] = [await passed(one), await passed(one)]
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const { statusCode } = await ask(one, key, `catch/${id}?wait=1`)
+  t.equal(statusCode, 409)
+  const port = await listen(one.app)
+  const { socket, send } = await wire(t, port)
+  send(`GET /api/catch/${id}?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
+  await asleep(one, id)
+  socket.destroy()
+  t.ok(await nobody(one, id))
+  const waits = ask(one, key, `catch/${other}?wait=30`)
+  await asleep(one, other)
+  one.app.draining.start()
+  isProblem(t, await waits, 409, 'approval_required', 'draining')
+  await one.store.keyRecords.revoke(keyId, 'me')
+  await until(async () => (await ask(one, key, `status/${other}?wait=30`)).statusCode === 401, limit)
+})
+
+t.test('it is counted once, as any request: by its limit and in the metrics', async t => {
+  const { one } = await replicas(t)
+  const id = await passed(one)
+  const { id: keyId, key } = await newKey(one.store.keyRecords, { ratePerMinute: 10 })
+  const left = async () => /r=(\d+)/.exec(String((await ask(one, key, `status/${id}`)).headers.ratelimit))![1]
+  t.equal(await left(), '9')
+  const waits = ask(one, key, `catch/${id}?wait=30`)
+  await asleep(one, id)
+  t.equal(await left(), '7', 'its looks are not counted')
+  await one.store.keyRecords.revoke(keyId, 'me')
+  isRefused(t, await waits, 'it')
+  const { body } = await one.app.inject('/metrics')
+  t.match(body, /http_request_duration_seconds_count\{method="GET",route="\/api\/catch\/:id",status_code="401"\} 1\n/)
+  t.match(body, /handoff_transitions_total\{to="caught"\} 0\n/)
+  t.match(body, /handoff_waiters 0\n/)
+  t.notMatch(one.lines.join(), key.slice(21))
+})

@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { skip, webApp } from '../helpers/browser.ts'
+import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { scrape } from '../helpers/metrics.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { ofOneReplica } from '../helpers/through.ts'
+import { newKey } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
+import { listen, wire } from '../helpers/wire.ts'
+import { fingerprint } from '../../src/web/views/list.ts'
+
+/** The page's list asks for what is new and waits, and the session that let it in ends meanwhile. */
+
+/** Within which it is to be over, in milliseconds. */
+const limit = 2000
+/** As the list knows itself while nothing waits. */
+const seen = fingerprint({ items: [], next: null })
+const people = { APPROVER_KEYS: `carol:${secrets.approver}` }
+
+async function two (t: Test): Promise<[TestApp, TestApp]> {
+  const first = await testApp(t, people)
+  return [first, await testApp(t, people, { prefix: first.prefix })]
+}
+
+const poll = ({ app }: TestApp, cookie: string) => app.inject({ url: `/approvals/list?seen=${seen}`, headers: { ...own, cookie, 'hx-request': 'true' } })
+
+const channels = async ({ redis, prefix }: TestApp) => await redis.call('PUBSUB', 'SHARDCHANNELS', `${prefix}:*`) as string[]
+
+/** Until so many of one session's and of the list's channels are listened to. */
+async function asleep (service: TestApp, sessions: number): Promise<void> {
+  await until(async () => {
+    const open = await channels(service)
+    return open.filter(name => /:s:/.test(name)).length === sessions && open.some(name => /:w:/.test(name)) === (sessions > 0)
+  })
+}
+
+function isSentToSignIn (t: Test, answer: Awaited<ReturnType<typeof poll>>, name: string): void {
+  t.strictSame([answer.statusCode, answer.headers['hx-redirect'], answer.body], [401, '/approvals/sign-in?next=%2Fapprovals&ended=1', ''], name)
+}
+
+t.test('signing out ends what it left open, wherever that is', { skip: ofOneReplica }, async t => {
+  const [one, other] = await two(t)
+  const [cookie, another] = [await signedIn(one), await signedIn(one)]
+  const polls = [poll(one, cookie), poll(other, cookie), poll(other, cookie)]
+  const stays = poll(other, another)
+  await asleep(one, 2)
+  const [answers, after] = await timed(async () => {
+    t.equal((await one.app.inject(form('/approvals/sign-out', {}, { ...own, cookie }))).statusCode, 303)
+    return await Promise.all(polls)
+  })
+  for (const answer of answers) isSentToSignIn(t, answer, 'a list')
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+  await asleep(one, 1)
+  const id = await asked(one, 'for who is signed in')
+  const { statusCode, body } = await stays
+  t.strictSame([statusCode, body.includes(id)], [200, true], 'another session of the same person goes on')
+  await asleep(one, 0)
+})
+
+t.test('signing in anew ends the session that there was', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const open = poll(service, cookie)
+  await asleep(service, 1)
+  await service.app.inject(form('/approvals/sign-in', { key: secrets.approver }, { ...own, cookie }))
+  isSentToSignIn(t, await open, 'the list of before')
+})
+
+t.test('a key that ends ends the lists of its sessions', async t => {
+  const [one, other] = await two(t)
+  const { id, key } = await newKey(one.store.keyRecords, { agent: 'carla', scopes: ['approve', 'status'] })
+  const { cookies: [session] } = await one.app.inject(form('/approvals/sign-in', { key }))
+  const cookie = `${session!.name}=${session!.value}`
+  const polls = [poll(one, cookie), poll(other, cookie)]
+  await asleep(one, 1)
+  const [answers, after] = await timed(async () => {
+    await one.store.keyRecords.revoke(id, 'me')
+    return await Promise.all(polls)
+  })
+  for (const answer of answers) isSentToSignIn(t, answer, 'a list')
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+})
+
+t.test('each look is authorised anew, also when nobody tells', async t => {
+  const service = await testApp(t, people)
+  const cookie = await signedIn(service)
+  const open = poll(service, cookie)
+  await asleep(service, 1)
+  // As when it is over by itself, or an older replica signed it out.
+  const [session] = Object.keys(await service.dump()).filter(key => /:s:/.test(key))
+  await service.redis.del(`${service.prefix}:${session}`)
+  const id = await asked(service)
+  const answer = await open
+  isSentToSignIn(t, answer, 'the list')
+  t.notMatch(JSON.stringify(answer.headers), id)
+})
+
+t.test('one whose browser goes away during its first look does not come to wait', async t => {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, {}, { url: redis.url })
+  const cookie = await signedIn(service)
+  const port = await listen(service.app)
+  const connected = once(service.app.server, 'connection') as Promise<[Socket]>
+  const asked = once(service.app.server, 'request')
+  const { socket, send } = await wire(t, port)
+  const [theirs] = await connected
+  process.kill(redis.pid(), 'SIGSTOP')
+  send(`GET /approvals/list?seen=${seen} HTTP/1.1\r\nHost: x\r\nCookie: ${cookie}\r\n\r\n`)
+  await asked
+  const closed = once(theirs, 'close')
+  socket.destroy()
+  await closed
+  process.kill(redis.pid(), 'SIGCONT')
+  const answered = 'http_request_duration_seconds_count{method="GET",route="/approvals/list",status_code="200"}'
+  t.ok(await until(async () => (await scrape(service.app)).get(answered) === 1), 'long before its time is over')
+  await asleep(service, 0)
+})
+
+t.test('a person who signed out in another window is led to sign in', { skip: skip || ofOneReplica }, async t => {
+  const { approver } = await webApp(t)
+  const page = await approver()
+  await page.getByText('Nothing waits').waitFor()
+  const second = await page.context().newPage()
+  await second.goto('/approvals')
+  await second.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('Your session has ended').waitFor()
+  t.match(page.url(), /\/approvals\/sign-in/)
+})
