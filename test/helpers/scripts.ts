@@ -35,10 +35,10 @@ export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000 } as 
 
 export interface Asking { agent: string, token: string, deadline: number }
 
-/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task */
+/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole */
 export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
   const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 7, payload])
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 8, payload])
 }
 
 export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {

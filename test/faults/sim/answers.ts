@@ -33,7 +33,7 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
       const { human, expiresIn } = operation.asked as { human: boolean, expiresIn: number }
       // Who asks again is another step of its trace, and the same operation.
       const traceparent = token === null ? undefined : `t${n}`
-      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, taskLength: 3 })
+      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, listedLength: 2 })
       if (reply.outcome === 'reused') return refused('idempotency_key_reused', 422)
       const { createdAt, expiresAt, outcome } = reply
       return { status: 201, code: null, answer: { id, status: 'pending', createdAt, expiresAt }, replayed: isReplayed(outcome, token) }

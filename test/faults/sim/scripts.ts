@@ -25,7 +25,7 @@ function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): 
 export const scripts: Readonly<Record<Modelled, Script>> = {
   pass (db, now, keys, args) {
     const [key, due, waiting] = keys as [string, string, string | undefined]
-    const [deadline, token, passedBy, expiresIn, retention, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
+    const [deadline, token, passedBy, expiresIn, retention, member, listedLength] = args as string[] as [string, string, string, string, string, string, string]
     const payload = args[7] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const before = db.hash(key)
@@ -36,7 +36,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
     const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
-    db.set(key, waiting === undefined ? hash : { ...hash, t: payload.subarray(7, 7 + Number(taskLength)) })
+    db.set(key, waiting === undefined ? hash : { ...hash, t: Buffer.concat([payload.subarray(7, 7 + Number(listedLength)), Buffer.from('"')]) })
     db.add(due, expires, member)
     if (waiting !== undefined) db.add(waiting, now, member)
     return tagged('passed', now, expires)
