@@ -69,10 +69,12 @@ export class ApprovalService {
   /**
    * Decides, once and for all.
    * @param note JSON text: a string or null
+   * @param seen what was decided on, by when it was passed (ms): it is refused where the id stands for another one by now. NaN, where
+   * that can't be told, is another than any; undefined asks for whatever is there.
    * @returns the answer's JSON
    */
-  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer): Promise<string> {
-    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, note)
+  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen?: number): Promise<string> {
+    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply.record, reply.now, reply.decision)
     if (reply.outcome !== 'decided') throw refusal(reply.outcome)
     const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString() })

@@ -8,7 +8,7 @@ import type { Place } from './handoffs.ts'
 
 export type Verdict = 'approved' | 'rejected'
 
-export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval'
+export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval' | 'content_changed'
 export type DecisionReply = { outcome: 'decided', at: number } |
   { outcome: 'already_decided', now: number, record: HandoffRecord, decision: Decision } | { outcome: DecisionRefusal }
 
@@ -37,14 +37,18 @@ export class Approvals {
     this.#retention = String(retention)
   }
 
-  /** @param note JSON text: a string or null */
-  decide (verdict: Verdict, place: Place, token: string, by: string, note: Buffer): Promise<DecisionReply> {
+  /**
+   * @param seen what the decision is about, by when it was passed (ms); undefined where that isn't said
+   * @param note JSON text: a string or null
+   */
+  decide (verdict: Verdict, place: Place, token: string, by: string, seen: number | undefined, note: Buffer): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     const keys = [this.#keys.handoff(tag, member), this.#keys.waiting(tag, tenant)]
+    const itsSeen = seen === undefined ? '' : String(seen)
     return verdict === 'approved'
-      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member], readDecision, note)
-      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member], readDecision, note)
+      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member, itsSeen], readDecision, note)
+      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member, itsSeen], readDecision, note)
   }
 
   inspect (place: Place): Promise<InspectReply> {

@@ -52,14 +52,14 @@ export function done (on: Raw, now: number, { agent, token, deadline }: Asking, 
 }
 
 /** @param note JSON text */
-export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null') {
-  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, note])
+export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '') {
+  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, seen, note])
 }
 
 /** @param note JSON text */
-export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"') {
+export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '') {
   return run(on, 'reject', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant), on.keys.due(tag)],
-    [deadline, token, agent, lifetimes.retention, member, note])
+    [deadline, token, agent, lifetimes.retention, member, seen, note])
 }
 
 export function inspect (on: Raw, now: number) {

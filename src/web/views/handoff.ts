@@ -17,6 +17,8 @@ const jsonShown = 60_000
 // Beside the notice: a browser scrolls to what has the keyboard.
 const onward = '<p><a class="onward" href="/approvals" autofocus>To what waits</a></p>'
 
+const another = '<p>This is another handoff than the one that was shown to you, which is gone. Nothing was decided: read this one, and decide on it.</p>'
+
 /** @param draft what was typed and not taken, and why */
 export function handoffPage (caller: Caller, one: Inspection, draft?: Draft): string {
   const { record, now } = one
@@ -24,10 +26,10 @@ export function handoffPage (caller: Caller, one: Inspection, draft?: Draft): st
   return layout({
     title: 'One handoff',
     caller,
-    main: html`!${waits ? '' : notice('bad', standing(caller, one)) + onward}<h1>Handoff from ${record.passedBy}</h1>
+    main: html`!${waits ? draft?.isAnother === true ? notice('bad', another) : '' : notice('bad', standing(caller, one)) + onward}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
 !${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(one.id, one.payload)}
-!${waits ? decisionForm(one.id, draft) : ''}`,
+!${waits ? decisionForm(one.id, record.createdAt, draft) : ''}`,
   })
 }
 

@@ -61,7 +61,7 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
     case 'approve':
     case 'reject': {
       const verdict = kind === 'approve' ? 'approved' : 'rejected'
-      const reply = await approvals.decide(verdict, place, itsToken, name, note)
+      const reply = await approvals.decide(verdict, place, itsToken, name, undefined, note)
       if (reply.outcome === 'already_decided') return { ...refused(reply.outcome), answer: { approval: reply.record.approval, decidedAt: reply.decision.at } }
       if (reply.outcome !== 'decided') return refused(reply.outcome)
       return { status: 200, code: null, answer: { id, status: kind === 'approve' ? 'pending' : 'rejected', approval: verdict, decidedAt: reply.at } }
