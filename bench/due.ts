@@ -133,7 +133,7 @@ function report (found: readonly Figures[], redisVersion: string, { rounds, seco
     { what: 'p99 of the rest meanwhile, of what it was before', atMost: limits.p99Ratio, measured: p99Ratio },
   ]
   return {
-    table: table + `\n${due} handoffs of ${payload.payload.length} bytes due in one second, beside ${perSecond} requests a second. Medians of ${rounds} rounds, ` +
+    table: table + `\n${due} handoffs of ${payload.length} bytes due in one second, beside ${perSecond} requests a second. Medians of ${rounds} rounds, ` +
       `${seconds} s before each.\n\n${caption(where)}\n`,
     figures: { ...where, rounds, seconds, due, perSecond, goals, goneAfter, p99Ratio, each: found },
   }

@@ -16,12 +16,11 @@ const callsPerLot = 500
 const lots = 2
 
 /** A payload of exactly so many bytes, as pass makes one of a task alone. */
-export function payloadOf (bytes: number): Payload {
+export function payloadOf (bytes: number): Buffer {
   const around = '"task":"","output":{},"context":{},"constraints":null'
   const task = JSON.stringify('x'.repeat(bytes - around.length))
-  return { payload: Buffer.from(around.replace('""', task)), taskLength: task.length }
+  return Buffer.from(around.replace('""', task))
 }
-export interface Payload { payload: Buffer, taskLength: number }
 
 /** Makes handoffs by the service's own store, in this process, whose sweeper rests: millions of them in a minute or two. */
 export class Maker {
@@ -37,12 +36,12 @@ export class Maker {
    * @param expiresIn milliseconds from now, asked as each one is sent
    * @param seen is told of each one's place
    */
-  async pass (count: number, { payload, taskLength }: Payload, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}): Promise<void> {
+  async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}): Promise<void> {
     await inLots(count, async () => {
       const id = randomId()
       const place = { tenant: 'default', id, tag: tagOf(id) }
       seen(place)
-      const { outcome } = await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: expiresIn(), payload, taskLength })
+      const { outcome } = await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: expiresIn(), payload, listedLength: 0 })
       if (outcome !== 'passed') throw new Error(`expected passed, got ${outcome}`)
     })
   }

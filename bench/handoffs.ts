@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { keptLength } from '../src/handoff/excerpt.ts'
 import { cutMembers } from '../src/handoff/json.ts'
 import { joinPayload } from '../src/handoff/payload.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf } from '../src/handoff/id.ts'
@@ -12,7 +13,7 @@ const keys = new Keys('handoff')
 const scripts = loadScripts()
 const members = cutMembers(Buffer.from(passBody))
 const payload = joinPayload(members)
-const taskLength = String((members.raw('task') as Buffer).length)
+const listedLength = String(keptLength(members.raw('task') as Buffer))
 const day = '86400000'
 const callsPerPipeline = 200
 
@@ -36,7 +37,7 @@ function live (id: string): string[] {
 }
 
 function passArguments (id: string): Array<string | Buffer> {
-  return [later(), '-', 'passer', day, day, memberOf(tenant, id), taskLength, payload]
+  return [later(), '-', 'passer', day, day, memberOf(tenant, id), listedLength, payload]
 }
 
 /** A deadline for a call that is not to miss it. */

@@ -5,6 +5,8 @@ import { openStore } from '../src/store/store.ts'
 import type { ListPlace } from '../src/store/approvals.ts'
 import { callsOf } from './commands.ts'
 import { makeWaiting, tenant } from './handoffs.ts'
+import { besideLists } from './list-beside.ts'
+import type { Beside } from './list-beside.ts'
 import { keepAliveClient, walk } from './pages.ts'
 import type { Client } from './pages.ts'
 import { benchRedis } from './redis.ts'
@@ -30,7 +32,7 @@ interface Figures {
 }
 
 /** A page of what waits for a person, out of very many: at Redis and at the client. */
-export async function list ({ rounds, listed, say }: BenchOptions): Promise<Report> {
+export async function list ({ rounds, seconds, listed, say }: BenchOptions): Promise<Report> {
   const server = await benchRedis(say)
   const redis = new Redis(server.url)
   const found: Record<Page, Figures[]> = { first: [], middle: [] }
@@ -51,11 +53,17 @@ export async function list ({ rounds, listed, say }: BenchOptions): Promise<Repo
     redis.disconnect()
     await server.stop()
   }
+  const besides: Beside[] = []
+  for (let round = 1; round <= rounds; round++) {
+    besides.push(await besideLists(seconds, say))
+    say(`list: round ${round} of ${rounds}: another tenant's status ${besides.at(-1)!.beside.toFixed(1)} ms (p99) beside lists of long tasks`)
+  }
   const where = circumstances(server.version)
   return {
-    table: describe(found) + `\n${limit} out of ${listed} that wait for a person. Medians of ${rounds} rounds of ${requests} requests a page, one after the other.\n` +
+    table: describe(found) + `\n${limit} out of ${listed} that wait for a person. Medians of ${rounds} rounds of ${requests} requests a page, one after the other.\n\n` +
+      describeBeside(besides, seconds) +
       `\n${caption(where)}\n`,
-    figures: { ...where, rounds, listed, limit, requests, each: found },
+    figures: { ...where, rounds, listed, limit, requests, each: found, besides },
   }
 }
 
@@ -104,6 +112,17 @@ async function atClient (client: Client, cursor: string): Promise<Record<Page, n
     }
   }
   return times
+}
+
+function describeBeside (besides: readonly Beside[], seconds: number): string {
+  const of = (figure: keyof Beside) => median(besides.map(round => round[figure]))
+  return markdownTable(['100 tasks of 1 MB, listed without pause', 'measured', 'goal'], [
+    ['another tenant’s status, p99, nobody lists, ms', of('alone').toFixed(2), ''],
+    ['beside the lists, ms', of('beside').toFixed(2), ''],
+    ['of what it is without', median(besides.map(({ alone, beside }) => beside / alone)).toFixed(2), 'under 2'],
+    ['lists in that time', String(of('lists')), ''],
+    ['the service’s memory, more by, MB', (of('rss') / 1e6).toFixed(0), 'under 50'],
+  ]) + `\nMedians of ${besides.length} rounds of ${seconds} s with and ${seconds} s without.\n`
 }
 
 function describe (found: Record<Page, Figures[]>): string {

@@ -6,25 +6,22 @@
 -- Replies: {'listed', more, id, fields, id, fields, …}  more is 1 where the list goes on
 -- The keys' own keys are made here, from their ids: all carry the partition's tag, so all lie in the slot of KEYS[1].
 local keys = KEYS[1]
-local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local limit, prefix = tonumber(ARGV[3]), ARGV[4]
 local reply = { 'listed', 0 }
--- By place, not by number: those before may have gone. Of one millisecond they stand by id.
-local rank = redis.call('ZCOUNT', keys, '-inf', '(' .. since)
+-- By place, not by number: those before may have gone.
+local rank = rankBehind(keys, ARGV[1], ARGV[2])
 repeat
-  local ids = redis.call('ZRANGE', keys, rank, rank + limit, 'WITHSCORES')
-  for i = 1, #ids, 2 do
-    local id = ids[i]
-    if tonumber(ids[i + 1]) > tonumber(since) or id > after then
-      local fields = redis.call('HGETALL', prefix .. 'k:' .. id)
-      -- One that was forgotten stays in the index until the next key is made.
-      if #fields > 0 then
-        if #reply >= 2 + 2 * limit then
-          reply[2] = 1
-          return reply
-        end
-        reply[#reply + 1] = id
-        reply[#reply + 1] = fields
+  local ids = redis.call('ZRANGE', keys, rank, rank + limit)
+  for _, id in ipairs(ids) do
+    local fields = redis.call('HGETALL', prefix .. 'k:' .. id)
+    -- One that was forgotten stays in the index until the next key is made.
+    if #fields > 0 then
+      if #reply >= 2 + 2 * limit then
+        reply[2] = 1
+        return reply
       end
+      reply[#reply + 1] = id
+      reply[#reply + 1] = fields
     end
   end
   rank = rank + limit + 1

@@ -19,6 +19,7 @@ export const errorTable = {
   rejected: { status: 409, title: 'Rejected', detail: 'A person rejected this handoff; nobody can catch it.' },
   already_decided: { status: 409, title: 'Already decided', detail: 'A decision is final; see the one that stands.' },
   no_approval_required: { status: 409, title: 'No approval required', detail: 'This handoff was passed without require_human; there is nothing to decide.' },
+  content_changed: { status: 409, title: 'Content changed', detail: 'This id stands for another handoff than the one that was seen; read it again before you decide.' },
   expired: { status: 410, title: 'Expired', detail: 'The deadline of this handoff is over; pass it anew.' },
   payload_too_large: { status: 413, title: 'Payload too large', detail: 'The body is over the limit of this service; pass a reference to the data instead.' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'No address of this service is as long as that.' },

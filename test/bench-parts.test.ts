@@ -68,7 +68,7 @@ t.test('scale', t => {
 })
 
 t.test('payloadOf', t => {
-  t.equal(payloadOf(1024).payload.length, 1024, 'just so many bytes')
-  t.equal(JSON.parse(`{${String(payloadOf(100).payload)}}`).task.length + 2, payloadOf(100).taskLength)
+  t.equal(payloadOf(1024).length, 1024, 'just so many bytes')
+  t.match(JSON.parse(`{${String(payloadOf(100))}}`).task, /^x+$/)
   t.end()
 })

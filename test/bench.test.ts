@@ -82,7 +82,8 @@ t.test('waiting', aside, async t => {
 })
 
 t.test('list', aside, async t => {
-  const { each } = await bench(t, 'list', '--listed', '1000') as { each: Record<'first' | 'middle', Array<{ calls: number }>> }
+  const { each, besides } = await bench(t, 'list', '--listed', '1000', '--seconds', '1') as { each: Record<'first' | 'middle', Array<{ calls: number }>>, besides: object[] }
+  positive(t, besides[0] ?? {}, ['alone', 'beside', 'lists', 'listed'])
   for (const page of ['first', 'middle'] as const) {
     const [round] = each[page]
     positive(t, round ?? {}, ['redis', 'p50', 'p99'])

@@ -5,7 +5,8 @@
 --      pass_token and a slash the traceparent that was passed along, where there was one: no field of its own, and no word
 --   p  the payload, JSON members as catch answers them; empty once it has expired. Once it is done, in its place the result given to
 --      done, JSON text, empty for none: one field written, where freeing one and making another is three. Opaque here.
---   t  the task alone, JSON text, for the list of what waits for a person; there while it waits
+--   t  the beginning of the task, a JSON string, for the list of what waits for a person; there while it waits. An
+--      older replica keeps the whole task
 --   d  a person's decision: decided decided_by decision_token note (JSON text, null for none)
 -- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition that an agent or a
 -- person makes publishes there.

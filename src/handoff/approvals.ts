@@ -3,15 +3,24 @@ import type { Approvals, ListPlace, Verdict, Waiting } from '../store/approvals.
 import { alreadyDecided, approvalText, iso, placeOf, refusal } from './answers.ts'
 import { statusAt } from './handoff.ts'
 import type { Caller, Decision, HandoffRecord } from './handoff.ts'
+import { excerpt } from './excerpt.ts'
 import { homeTag, isId, randomToken } from './id.ts'
+import { Pace } from './pace.ts'
 import { spliceAnswer } from './payload.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What there is to see of a handoff that asked for a person; the payload as JSON members, null once freed. */
 export interface Inspection { id: string, now: number, record: HandoffRecord, decision: Decision | null, payload: Buffer | null }
 
-/** A part of the list, and where the next begins; null at its end. */
-export interface ListPart { items: Waiting[], next: string | null }
+/** One of the list: the beginning of its task as JSON text, and whether there is more of it. */
+export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
+/** A part of the list, perhaps an empty one, and where the next begins; null at its end. */
+export interface ListPart { items: Listed[], next: string | null }
+
+/** How often the open pages of one tenant are given a new list, in milliseconds, however many handoffs come and go. */
+const pagePace = 1000
+/** How many calls look for something to list, where what is over and not swept yet lies before it. */
+const callsAList = 10
 
 const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
 
@@ -19,6 +28,7 @@ const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints
 export class ApprovalService {
   readonly #approvals: Approvals
   readonly #waiter: Waiter
+  readonly #pages = new Pace<ListPart>(pagePace)
 
   constructor (approvals: Approvals, waiter: Waiter) {
     this.#approvals = approvals
@@ -26,17 +36,31 @@ export class ApprovalService {
   }
 
   /** What waits, oldest first. @param cursor `next` of the part before */
-  async list (caller: Caller, cursor: string | undefined, limit: number): Promise<ListPart> {
-    const after = cursor === undefined ? null : readCursor(cursor)
-    const { items, more } = await this.#approvals.list(caller.tenant, homeTag(caller.tenant), after, limit)
-    const last = items.at(-1)
-    return { items, next: more && last !== undefined ? writeCursor({ createdAt: last.record.createdAt, id: last.id }) : null }
+  async list (tenant: string, cursor: string | undefined, limit: number): Promise<ListPart> {
+    const tag = homeTag(tenant)
+    let place = cursor === undefined ? null : readCursor(cursor)
+    for (let calls = 1; ; calls++) {
+      const { items, next } = await this.#approvals.list(tenant, tag, place, limit)
+      if (items.length > 0 || next === null || calls === callsAList) {
+        return { items: items.map(listed), next: next === null ? null : writeCursor(next) }
+      }
+      place = next
+    }
   }
 
-  /** Looks at the list at once and then, while it is as the asker knows it, at each change. @param isNew is this worth an answer? */
-  async watch (caller: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean): Promise<ListPart> {
-    const channel = this.#approvals.channelOf(caller.tenant, homeTag(caller.tenant))
-    return this.#waiter.wait(channel, waiting, () => this.list(caller, undefined, limit), part => isNew(part) ? null : waiting.milliseconds)
+  /**
+   * Looks at the list at once and then, while it is as the asker knows it, when it has changed: all who watch a tenant's share one look.
+   * @param isNew is this worth an answer?
+   */
+  async watch ({ tenant }: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean): Promise<ListPart> {
+    const channel = this.#approvals.channelOf(tenant, homeTag(tenant))
+    const look = async () => {
+      const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(tenant, undefined, limit))
+      // The shared look may have been waited for, and what let this one in may have ended meanwhile.
+      await waiting.grant.authorise()
+      return part
+    }
+    return this.#waiter.wait(channel, waiting, look, part => isNew(part) ? null : waiting.milliseconds)
   }
 
   /** The whole of one; reading it changes nothing. */
@@ -50,10 +74,12 @@ export class ApprovalService {
   /**
    * Decides, once and for all.
    * @param note JSON text: a string or null
+   * @param seen what was decided on, by when it was passed (ms): it is refused where the id stands for another one by now. NaN, where
+   * that can't be told, is another than any; undefined asks for whatever is there.
    * @returns the answer's JSON
    */
-  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer): Promise<string> {
-    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, note)
+  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen?: number): Promise<string> {
+    const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply.record, reply.now, reply.decision)
     if (reply.outcome !== 'decided') throw refusal(reply.outcome)
     const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString() })
@@ -61,9 +87,14 @@ export class ApprovalService {
   }
 }
 
-/** The list's JSON; a task's text stays as it was passed. */
+function listed ({ id, record, task }: Waiting): Listed {
+  const { text, truncated } = excerpt(task)
+  return { id, record, task: text, truncated }
+}
+
+/** The list's JSON; a task's text stays as it was passed, as far as it goes. */
 export function listText ({ items, next }: ListPart): string {
-  const parts = items.map(({ id, record, task }) => `{"handoff_id":"${id}","task":${task},` +
+  const parts = items.map(({ id, record, task, truncated }) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }

@@ -3,6 +3,7 @@ import type { CatchReply, Handoffs, StatusReply } from '../store/handoffs.ts'
 import type { DoneAnswer, PassAnswer, PassBody, StatusAnswer } from '../schemas/handoff.ts'
 import { approvalText, iso, placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
+import { keptLength } from './excerpt.ts'
 import { deadlineOf, statusAt } from './handoff.ts'
 import type { Caller, HandoffRecord } from './handoff.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
@@ -17,10 +18,10 @@ export interface ServiceOptions {
 }
 
 /**
- * The bytes of a pass: what is kept, how long the task in it is, and the request's own, which with its key say whether it is the
- * same. And the trace that it came in, which is handed to whoever catches it.
+ * The bytes of a pass: what is kept, the task in it, and the request's own, which with its key say whether it is the same. And the
+ * trace that it came in, which is handed to whoever catches it.
  */
-export interface Passed { payload: Buffer, taskLength: number, raw: Buffer, traceparent: string | undefined }
+export interface Passed { payload: Buffer, task: Buffer, raw: Buffer, traceparent: string | undefined }
 
 /** What a catch answers, and the trace that it was passed in. */
 export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
@@ -45,7 +46,7 @@ export class HandoffService {
     this.#options = options
   }
 
-  async pass (caller: Caller, body: PassBody, { payload, taskLength, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
+  async pass (caller: Caller, body: PassBody, { payload, task, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
     const id = key !== undefined
@@ -54,7 +55,8 @@ export class HandoffService {
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const tag = tagOf(id)
-    const reply = await this.#handoffs.pass({ tenant, id, tag, token, traceparent, passedBy: agent, requireHuman, expiresIn, payload, taskLength })
+    const listedLength = requireHuman ? keptLength(task) : 0
+    const reply = await this.#handoffs.pass({ tenant, id, tag, token, traceparent, passedBy: agent, requireHuman, expiresIn, payload, listedLength })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
     const answer: PassAnswer = {
       handoff_id: id,

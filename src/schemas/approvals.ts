@@ -20,7 +20,14 @@ const passedBy = Type.String({ description: 'Name of the agent that passed it.',
 const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
 
 export const listAnswer = Type.Object({
-  items: Type.Array(Type.Object({ handoff_id: handoffId, task: Type.String(task), created_at: createdAt, expires_at: expiresAt, passed_by: passedBy })),
+  items: Type.Array(Type.Object({
+    handoff_id: handoffId,
+    task: Type.String({ description: 'As passed, cut after 1,000 characters.', examples: task.examples }),
+    task_truncated: Type.Optional(Type.Literal(true, { description: 'There where the task was cut; the whole of it is at /api/approvals/{id}.' })),
+    created_at: createdAt,
+    expires_at: expiresAt,
+    passed_by: passedBy,
+  }), { description: 'Fewer than `limit`, or none, may come although there is a next_cursor.' }),
   next_cursor: nullable<string>('string', { description: 'Where the list goes on; null at its end.', examples: [null] }),
 }, { description: 'What waits for a person, oldest first.' })
 

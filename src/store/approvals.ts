@@ -8,7 +8,7 @@ import type { Place } from './handoffs.ts'
 
 export type Verdict = 'approved' | 'rejected'
 
-export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval'
+export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval' | 'content_changed'
 export type DecisionReply = { outcome: 'decided', at: number } |
   { outcome: 'already_decided', now: number, record: HandoffRecord, decision: Decision } | { outcome: DecisionRefusal }
 
@@ -16,10 +16,12 @@ export type DecisionReply = { outcome: 'decided', at: number } |
 export type InspectReply =
   { outcome: 'found', now: number, record: HandoffRecord, payload: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
 
-/** One that waits for a person; the task as JSON text. */
+/** One that waits for a person; the task as JSON text, which over 12,000 bytes has no end: what is of use is for the reader to cut. */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
 /** A place in the list: the last one seen. */
 export interface ListPlace { createdAt: number, id: string }
+/** As much of the list as one call reads, perhaps nothing, and the place behind which it goes on; null at its end. */
+export interface WaitingPart { items: Waiting[], next: ListPlace | null }
 
 /** What people decide, in Redis: one method a script. */
 export class Approvals {
@@ -35,14 +37,18 @@ export class Approvals {
     this.#retention = String(retention)
   }
 
-  /** @param note JSON text: a string or null */
-  decide (verdict: Verdict, place: Place, token: string, by: string, note: Buffer): Promise<DecisionReply> {
+  /**
+   * @param seen what the decision is about, by when it was passed (ms); undefined where that isn't said
+   * @param note JSON text: a string or null
+   */
+  decide (verdict: Verdict, place: Place, token: string, by: string, seen: number | undefined, note: Buffer): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     const keys = [this.#keys.handoff(tag, member), this.#keys.waiting(tag, tenant)]
+    const itsSeen = seen === undefined ? '' : String(seen)
     return verdict === 'approved'
-      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member], readDecision, note)
-      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member], readDecision, note)
+      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member, itsSeen], readDecision, note)
+      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member, itsSeen], readDecision, note)
   }
 
   inspect (place: Place): Promise<InspectReply> {
@@ -55,8 +61,8 @@ export class Approvals {
     return this.#keys.waiting(tag, tenant)
   }
 
-  /** What waits for a person of this tenant, oldest first, behind `after`; `more` where the list goes on. */
-  list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<{ items: Waiting[], more: boolean }> {
+  /** What waits for a person of this tenant, oldest first, behind `after`. */
+  list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<WaitingPart> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
     return this.#lanes.call(this.#scripts.waiting, tag, [this.#keys.waiting(tag, tenant)],
       [...from, String(limit), this.#keys.partition(tag)], readList)
@@ -83,11 +89,11 @@ function readInspection (reply: unknown): InspectReply {
   }
 }
 
-function readList (reply: unknown): { items: Waiting[], more: boolean } {
-  const [, more, ...parts] = tagged(reply)
+function readList (reply: unknown): WaitingPart {
+  const [, since, after, ...parts] = tagged(reply)
   const items: Waiting[] = []
   for (let at = 0; at < parts.length; at += 3) {
     items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1]), task: parts[at + 2] as Buffer })
   }
-  return { items, more: more === 1 }
+  return { items, next: after === null ? null : { createdAt: Number(since), id: handoffOf(after).id } }
 }

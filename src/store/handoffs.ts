@@ -21,8 +21,8 @@ export interface NewHandoff extends Place {
   expiresIn: number
   /** Begins with `"task":` and the task. */
   payload: Buffer
-  /** Bytes of the task in it. */
-  taskLength: number
+  /** Bytes of the task in it that the list of what waits keeps, its closing quote not counted; of no use where nobody is to approve. */
+  listedLength: number
 }
 
 export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
@@ -65,7 +65,7 @@ export class Handoffs {
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
-    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.taskLength)]
+    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.listedLength)]
     return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
   }
 

@@ -9,6 +9,9 @@ const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect'
   'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
+/** What few scripts share, by its file in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
+const sharedByFew: Partial<Record<ScriptName, string>> = { waiting: 'place', 'key-list': 'place' }
+
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (store/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
@@ -34,12 +37,17 @@ export function readLua (path: string): string {
 }
 
 /**
- * Reads lua/: each script is its own first line (the flags), then what all share (lua/lib/), then the rest of it.
+ * Reads lua/: each script is its own first line (the flags), then what it shares with others (lua/lib/), then the rest of it.
  * @param clock the text that defines `clock()`; tests give another to move time, production has no way to
  */
 export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts {
   const shared = readLua('lib/late.lua') + clock + readLua('lib/record.lua')
-  return Object.fromEntries(names.map(name => [name, loadScript(name, shared)])) as Record<ScriptName, Script>
+  return Object.fromEntries(names.map(name => [name, loadScript(name, shared + libraryOf(name))])) as Record<ScriptName, Script>
+}
+
+function libraryOf (name: ScriptName): string {
+  const library = sharedByFew[name]
+  return library === undefined ? '' : readLua(`lib/${library}.lua`)
 }
 
 function loadScript (name: ScriptName, shared: string): Script {

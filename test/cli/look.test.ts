@@ -54,9 +54,9 @@ t.test('a person’s decision, and what has expired', async t => {
   const { store, prefix, url } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace(randomHomeId('default'))
-  await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, taskLength: 3, expiresIn: 60_000, payload })
+  await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
   t.match((await handoff(['status', place.id], { env })).stdout, /^approval +waiting$/m)
-  await store.approvals.decide('rejected', place, randomToken(), 'carol', Buffer.from('"no\u009b2J"'))
+  await store.approvals.decide('rejected', place, randomToken(), 'carol', undefined, Buffer.from('"no\u009b2J"'))
   t.match((await handoff(['status', place.id], { env })).stdout, /^status +rejected$[^]*^approval +rejected \S+Z \(.*ago\) by carol: "no\\u009b2J"$/m)
   t.match(parsed(await handoff(['status', place.id, '--json'], { env })), { status: 'rejected', require_human: true, approval: { state: 'rejected', decided_by: 'carol' } })
 

@@ -20,3 +20,9 @@ export async function signedIn ({ app }: TestApp): Promise<string> {
 export async function asked ({ call }: TestApp, task = 'x'): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task, require_human: true })).json().handoff_id
 }
+
+/** What the handoff's page puts into its form by itself, as whoever reads that page sends it. */
+export async function shown ({ app }: TestApp, id: string, cookie: string): Promise<{ created_at: string }> {
+  const { body } = await app.inject({ url: `/approvals/${id}`, headers: { cookie } })
+  return { created_at: /name="created_at" value="([^"]+)"/.exec(body)![1]! }
+}

@@ -16,7 +16,7 @@ export function placeIn (tag: string): Place {
 }
 
 export function pass (handoffs: Handoffs, place = newPlace(), expiresIn = 60_000) {
-  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn, payload })
+  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, listedLength: 2, expiresIn, payload })
 }
 
 export function done (handoffs: Handoffs, place: Place, token = randomToken()) {

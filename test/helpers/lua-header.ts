@@ -6,11 +6,11 @@ import type { LuaCode } from './lua-code.ts'
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
+const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
+const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'rankBehind', 'redis.acl_check_cmd',
   'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** What only a script that writes nothing may call besides: there is no half that it could stop at. */
 const functionsOfReaders = new Set(['pcall'])

@@ -35,10 +35,10 @@ export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000 } as 
 
 export interface Asking { agent: string, token: string, deadline: number }
 
-/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task */
+/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole */
 export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
   const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 7, payload])
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 8, payload])
 }
 
 export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
@@ -52,14 +52,14 @@ export function done (on: Raw, now: number, { agent, token, deadline }: Asking, 
 }
 
 /** @param note JSON text */
-export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null') {
-  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, note])
+export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '') {
+  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, seen, note])
 }
 
 /** @param note JSON text */
-export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"') {
+export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '') {
   return run(on, 'reject', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant), on.keys.due(tag)],
-    [deadline, token, agent, lifetimes.retention, member, note])
+    [deadline, token, agent, lifetimes.retention, member, seen, note])
 }
 
 export function inspect (on: Raw, now: number) {

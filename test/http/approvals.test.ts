@@ -71,6 +71,85 @@ t.test('the list: what waits, oldest first, with the task as it was passed', asy
   t.strictSame(tasksOf(await list()(service)), ['second'], 'what has expired waits no more, swept or not')
 })
 
+t.test('a task over 1,000 characters is cut there, as the JSON text that it is', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  // What stands in a task, and what is shown of it.
+  const cut: Array<[task: string, shown: string]> = [
+    ['x'.repeat(1001), 'x'.repeat(1000)],
+    ['x'.repeat(999) + '\\"\\\\', 'x'.repeat(999) + '\\"'],
+    ['x'.repeat(999) + '\\\\\\"', 'x'.repeat(999) + '\\\\'],
+    ['x'.repeat(999) + '\\ud834\\udd1e!', 'x'.repeat(999) + '\\ud834\\udd1e'],
+    ['𝄞'.repeat(1001), '𝄞'.repeat(1000)],
+    ['\\ud834\\udd1e'.repeat(50_000), '\\ud834\\udd1e'.repeat(1000)],
+    ['y'.repeat(1_000_000), 'y'.repeat(1000)],
+  ]
+  const whole = ['x'.repeat(1000), '𝄞'.repeat(1000), '\\ud834\\udd1e'.repeat(1000), '\\ud834'.repeat(1000), 'x'.repeat(999) + '\\"']
+  const tasks = [...cut.map(([task]) => task), ...whole]
+  const ids: string[] = []
+  for (const [index, task] of tasks.entries()) {
+    await service.setClock(start + index)
+    ids.push(await passed(service, `{"task":"${task}","require_human":true}`))
+  }
+  const { body } = await list('?limit=100')(service)
+  const expected = [...cut.map(([, shown]) => `"task":"${shown}","task_truncated":true,`), ...whole.map(task => `"task":"${task}",`)]
+  t.equal(body.split('{"handoff_id"').length - 1, tasks.length)
+  for (const [index, text] of expected.entries()) {
+    t.ok(body.includes(`{"handoff_id":"${ids[index]}",${text}"created_at"`), `${tasks[index]!.slice(0, 5)}…${tasks[index]!.slice(995, 1015)}`)
+  }
+  t.equal((await service.call('approver', 'GET', `/api/approvals/${ids[6]}`)).json().task.length, 1_000_000, 'the whole is one request away')
+  const all = await service.dump() as Record<string, { content: { t?: string } }>
+  for (const { content } of Object.values(all)) if (content.t !== undefined) t.ok(content.t.length <= 12_014, 'no more is kept twice')
+})
+
+t.test('a list that an older replica’s handoffs are on: their tasks were kept whole', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  const ids: string[] = []
+  for (let n = 0; n < 5; n++) {
+    await service.setClock(start + n)
+    ids.push(await passed(service, { task: 'x'.repeat(900_000) }))
+    const [key] = (await service.redis.keys(`${service.prefix}:*:h:default:${ids[n]}`)) as [string]
+    await service.redis.hset(key, 't', `"${'x'.repeat(900_000)}"`)
+  }
+  const seen: string[] = []
+  let cursor = ''
+  do {
+    const { items, next_cursor: next } = (await list(`?limit=100${cursor && `&cursor=${cursor}`}`)(service)).json()
+    t.equal(items.length, 1, 'each is much to read: one a part')
+    for (const item of items) {
+      t.match(item, { task: 'x'.repeat(1000), task_truncated: true })
+      seen.push(item.handoff_id)
+    }
+    cursor = next
+  } while (cursor !== null)
+  t.strictSame(seen, ids)
+})
+
+t.test('behind very many that are over the list goes on, and says so', async t => {
+  const service = await testApp(t)
+  const start = Date.now() - 3600_000
+  await service.setClock(start)
+  const first = await passed(service)
+  const [key] = Object.keys(await service.dump()).filter(name => name.includes('}:w:')) as [string]
+  // Those are gone; nobody has swept them.
+  const gone = Array.from({ length: 12_000 }, () => randomHomeId('default'))
+  await service.redis.zadd(`${service.prefix}:${key}`, ...gone.flatMap(id => [start + 1, `default:${id}`]))
+  await service.setClock(start + 2)
+  const last = await passed(service)
+  const ids: string[] = []
+  const sizes: number[] = []
+  let cursor = ''
+  do {
+    const { items, next_cursor: next } = (await list(`?limit=2${cursor && `&cursor=${cursor}`}`)(service)).json()
+    ids.push(...items.map(({ handoff_id: id }: { handoff_id: string }) => id))
+    sizes.push(items.length)
+    cursor = next
+  } while (cursor !== null)
+  t.strictSame(ids, [first, last])
+  t.strictSame(sizes, [1, 0, 1], 'and one that has nothing goes on as well')
+})
+
 t.test('what is decided leaves the list', async t => {
   const service = await testApp(t)
   const ids = []

@@ -7,7 +7,7 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 
 /** Every code of the contract's table of errors. */
 const codes = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_the_catcher', 'self_approval', 'cross_origin', 'not_found', 'method_not_allowed', 'already_caught',
-  'already_done', 'not_caught', 'approval_required', 'rejected', 'already_decided', 'no_approval_required', 'expired', 'request_timeout', 'payload_too_large',
+  'already_done', 'not_caught', 'approval_required', 'rejected', 'already_decided', 'no_approval_required', 'content_changed', 'expired', 'request_timeout', 'payload_too_large',
   'unsupported_media_type', 'idempotency_key_reused', 'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
 
 const authorization = `Bearer ${secrets.alice}`

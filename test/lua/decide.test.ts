@@ -127,3 +127,24 @@ t.test('a catch after the approval carries the decision, its note as the bytes t
   t.strictSame(await catchIt(on, at.caught, { agent: 'A', token: 'ctok', deadline: at.caught }),
     ['caught', at.passed, payload, `${at.decided} approver dectok ${note.toString()}`])
 })
+
+t.test('what was seen and is another by now is not decided, and that is told last', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  for (const [verdict, { decide, after }] of Object.entries(verdicts)) {
+    for (const name of stateNames) {
+      const state: State = states[name]
+      for (const [index, { agent, token }] of callers.entries()) {
+        const [outcome] = replies[name][index] as [string]
+        const asking = { agent, token, deadline: state.now }
+        await put(on, state)
+        const expected = outcome === 'decided' ? ['content_changed'] : replies[name][index]
+        t.strictSame(await decide(on, state.now, asking, '"note"', at.passed - 1), expected, `${verdict} ${name}: ${agent}, ${token}`)
+        t.strictSame(await test.dump(), dumped(state), 'nothing changed')
+        if (outcome !== 'decided') continue
+        t.strictSame(await decide(on, state.now, asking, '"note"', at.passed), [verdict, state.now], 'it is what was seen')
+        t.strictSame(await test.dump(), dumped(after(state, `${state.now} ${agent} ${token} "note"`)))
+      }
+    }
+  }
+})

@@ -88,3 +88,22 @@ t.test('each change is told on the log’s channel', async t => {
   await listener.ping()
   t.strictSame(heard, ['created', 'rotated', 'revoked'])
 })
+
+t.test('of one millisecond the list stands by the ids’ bytes, in whatever locale the server is', async t => {
+  const on = raw(await testStore(t))
+  const ids = ['0', '1A', '1a', 'A', 'AB', 'Aa', 'B', 'Z', 'a', 'aB', 'aa', 'b', 'z']
+  for (const one of ids) {
+    await on.redis.zadd(on.keys.apiKeys(tag), T, one)
+    await on.redis.hset(on.keys.apiKey(tag, one), { digest: one })
+  }
+  for (const limit of [1, 3, 12, 13]) {
+    const seen: string[] = []
+    for (let more: unknown = 1; more === 1 && seen.length < 100;) {
+      const [, goesOn, ...parts] = await run(on, 'key-list', T, [on.keys.apiKeys(tag)],
+        [seen.length === 0 ? 0 : T, seen.at(-1) ?? '', limit, on.keys.partition(tag)]) as unknown[]
+      seen.push(...parts.filter((_, index) => index % 2 === 0) as string[])
+      more = goesOn
+    }
+    t.strictSame(seen, ids, `${limit} at a time`)
+  }
+})

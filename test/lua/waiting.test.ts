@@ -21,31 +21,30 @@ async function remove (on: Raw, name: string): Promise<void> {
   await on.redis.del(on.keys.handoff(tag, `${tenant}:${name}`))
 }
 
-interface Page { more: boolean, names: string[], last: Place }
+/** `last` is where the next one is to go on. */
+interface Page { names: string[], more: boolean, last: Place }
 
 async function page (on: Raw, limit: number, after?: Place, now: number = T + 500): Promise<Page> {
-  const [outcome, more, ...parts] = await waiting(on, now, limit, after) as [string, number, ...string[]]
+  const [outcome, since, behind, ...parts] = await waiting(on, now, limit, after) as [string, string | null, string | null, ...string[]]
   if (outcome !== 'listed' || parts.length % 3 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
   const names: string[] = []
-  let last: Place = after ?? [0, '']
   for (let i = 0; i < parts.length; i += 3) {
-    const [member, record, task] = parts.slice(i, i + 3) as [string, string, string]
+    const [member, , task] = parts.slice(i, i + 3) as [string, string, string]
     names.push(JSON.parse(task))
-    last = [Number(record.split(' ')[2]), member]
     if (member !== `${tenant}:${names.at(-1)}`) throw new Error(`${member} with the task ${task}`)
   }
-  return { more: more === 1, names, last }
+  return { names, more: behind !== null, last: [Number(since), behind ?? ''] }
 }
 
-/** All pages from the start, each told where the one before ended. */
-async function pages (on: Raw, limit: number): Promise<string[][]> {
+/** All pages from the start, each told where the one before ended. @param full must each but the last have as many as there may be? */
+async function pages (on: Raw, limit: number, full = true): Promise<string[][]> {
   const all: string[][] = []
   for (let after: Place | undefined; ;) {
     const { more, names, last } = await page(on, limit, after)
     all.push(names)
     if (all.length > 300) throw new Error('pages without end')
     if (!more) return all
-    if (names.length !== limit) throw new Error(`a page of ${names.length} that is not the last`)
+    if (full && names.length !== limit) throw new Error(`a page of ${names.length} that is not the last`)
     after = last
   }
 }
@@ -57,11 +56,11 @@ for (const name of stateNames) {
     const state: State = states[name]
     await put(on, state)
     const listed = name === 'pending, waiting' || name === 'pending, waiting, its last millisecond'
-    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', 0, member, state.hash!.s, task] : ['listed', 0])
+    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', null, null, member, state.hash!.s, task] : ['listed', null, null])
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
     // Left behind in the list by whatever way: it shows what waits and nothing else.
     await put(on, { ...state, waiting: at.passed })
-    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', 0, member, state.hash!.s, task] : ['listed', 0], 'left behind')
+    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', null, null, member, state.hash!.s, task] : ['listed', null, null], 'left behind')
   })
 }
 
@@ -77,7 +76,8 @@ t.test('oldest first, and of one millisecond by name', async t => {
 
 t.test('a whole millisecond of more than a page', async t => {
   const on = raw(await testStore(t))
-  const names = Array.from({ length: 25 }, (_, i) => `n${String(i).padStart(2, '0')}`)
+  // By their bytes; a locale would have another order.
+  const names = ['-', '-a', '-b', '0', '1A', '1_', '1a', 'A', 'A-', 'A_', 'Aa', 'B', 'C', 'Z', '_', '_A', '_a', 'a', 'aA', 'a_', 'aa', 'b', 'c', 'y', 'z']
   for (const name of names.toReversed()) await add(on, name, T)
   for (const limit of [1, 3, 10, 24, 25, 26]) t.strictSame((await pages(on, limit)).flat(), names, `${limit} at a time`)
 })
@@ -102,6 +102,72 @@ t.test('what is over or gone fills no page, however much of it there is', async 
   for (const [i, name] of ['a', 'b', 'c'].entries()) await add(on, name, T + 10 * i + 5)
   t.strictSame(await pages(on, 2), [['a', 'b'], ['c']])
   t.strictSame((await page(on, 100, undefined, T + 499)).names.length, 33, 'a millisecond before, those still wait')
+})
+
+/** Very many, or only their places, at once. */
+async function addMany (on: Raw, names: readonly string[], created: (index: number) => number, t?: string): Promise<void> {
+  const all = on.redis.pipeline()
+  for (const [index, name] of names.entries()) {
+    const member = `${tenant}:${name}`
+    all.zadd(on.keys.waiting(tag, tenant), created(index), member)
+    if (t !== undefined) all.hset(on.keys.handoff(tag, member), { s: recordOf(created(index)), t: t || `"${name}"` })
+  }
+  await all.exec()
+}
+
+t.test('of what is over or gone one call passes a thousand by, and says where it was', async t => {
+  const on = raw(await testStore(t))
+  const gone = Array.from({ length: 2500 }, (_, i) => `gone${String(i).padStart(4, '0')}`)
+  await addMany(on, gone, i => T + Math.floor(i / 3))
+  for (const [i, name] of ['a', 'b', 'c'].entries()) await add(on, name, T + 5000 + i)
+  for (const limit of [1, 2, 100]) {
+    const first = await page(on, limit)
+    t.strictSame(first, { names: [], more: true, last: [T + 333, `${tenant}:${gone[999]}`] }, `${limit} at a time`)
+    const all = await pages(on, limit, false)
+    t.strictSame(all.flat(), ['a', 'b', 'c'])
+    t.ok(all.length <= 2 + Math.ceil(3 / limit) + 1, `${all.length} calls`)
+  }
+  // They are behind the last that is listed, too.
+  await remove(on, 'c')
+  await addMany(on, gone.map(name => `late${name}`), () => T + 9000)
+  t.match(await page(on, 2), { names: [], more: true })
+  t.strictSame((await pages(on, 2, false)).flat(), ['a', 'b'])
+})
+
+t.test('more in one millisecond than one call looks at', async t => {
+  const on = raw(await testStore(t))
+  const names = Array.from({ length: 2300 }, (_, i) => `n${String(i).padStart(4, '0')}`)
+  await addMany(on, names, () => T, '')
+  t.strictSame((await pages(on, 100)).flat(), names)
+})
+
+t.test('a task that was kept whole: as much as the list may need, and one a call', async t => {
+  const on = raw(await testStore(t))
+  await addMany(on, ['a', 'b', 'c'], i => T + i, `"${'x'.repeat(1_000_000)}"`)
+  let after: Place | undefined
+  for (const name of ['a', 'b', 'c']) {
+    const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
+    t.strictSame([parts.length, parts[0], parts[2]], [3, `${tenant}:${name}`, `"${'x'.repeat(12_287)}`])
+    if (name === 'c') t.equal(behind, null)
+    else after = [Number(since), behind!]
+  }
+  // Of those that are over it is not read at all: all three are one call.
+  t.strictSame(await waiting(on, at.expires, 100), ['listed', null, null])
+})
+
+t.test('a call gives half a megabyte of tasks at the most', async t => {
+  const on = raw(await testStore(t))
+  const names = Array.from({ length: 100 }, (_, i) => `n${String(i).padStart(2, '0')}`)
+  await addMany(on, names, () => T, `"${'x'.repeat(12_011)}"`)
+  const sizes: number[] = []
+  for (let after: Place | undefined, more = true; more;) {
+    const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
+    sizes.push(parts.length / 3)
+    t.ok(parts.join('').length < 550_000)
+    more = behind !== null
+    after = [Number(since), behind!]
+  }
+  t.strictSame(sizes, [43, 43, 14])
 })
 
 t.test('pages stay in place while handoffs come and go', async t => {

@@ -12,7 +12,7 @@ const glance = 5
 
 async function passSoonDue (store: TestStore, expiresIn: number, id = randomId()) {
   const place = { tenant: 'default', id, tag: tagOf(id) }
-  await store.store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, taskLength: 3, expiresIn, payload: Buffer.from('"task":"t"') })
+  await store.store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, listedLength: 2, expiresIn, payload: Buffer.from('"task":"t"') })
   return place
 }
 

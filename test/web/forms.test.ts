@@ -1,6 +1,6 @@
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
-import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
 t.test('a form from elsewhere decides nothing', async t => {
@@ -20,7 +20,7 @@ t.test('a form from elsewhere decides nothing', async t => {
     }
   }
   t.strictSame(await service.dump(), before)
-  const ours = await service.app.inject(form(`/approvals/${id}/approve`, {}, { origin: 'https://localhost:8443', host: 'localhost:8443', cookie }))
+  const ours = await service.app.inject(form(`/approvals/${id}/approve`, await shown(service, id, cookie), { origin: 'https://localhost:8443', host: 'localhost:8443', cookie }))
   t.equal(ours.statusCode, 303)
 })
 
@@ -43,7 +43,8 @@ t.test('a note that can’t be taken is given back', async t => {
   const cookie = await signedIn(service)
   const id = await asked(service)
   const before = await service.dump()
-  const reject = (note: string) => service.app.inject(form(`/approvals/${id}/reject`, { note }, { ...own, cookie }))
+  const seen = await shown(service, id, cookie)
+  const reject = (note: string) => service.app.inject(form(`/approvals/${id}/reject`, { note, ...seen }, { ...own, cookie }))
   for (const [note, why] of [['', /say why/], [' \r\n ', /say why/], ['y'.repeat(102_400), /102400 characters; 4000 is the most/], ['a\0b', /control characters/], ['bell\x07', /control characters/]] as const) {
     const { statusCode, body } = await reject(note)
     t.equal(statusCode, 400)
@@ -53,6 +54,44 @@ t.test('a note that can’t be taken is given back', async t => {
   t.strictSame(await service.dump(), before)
   t.equal((await reject('two\r\nlines')).statusCode, 303)
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().approval.note, 'two\nlines')
+})
+
+t.test('what a page showed and is gone is not decided when its id comes back', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const start = Date.now() - 3600_000
+  const passed = async (task: string, at: number) => {
+    await service.setClock(at)
+    const answer = await service.call('alice', 'POST', '/api/pass', { task, require_human: true }, { 'idempotency-key': 'daily' })
+    t.equal(answer.statusCode, 201)
+    return answer.json().handoff_id as string
+  }
+  const id = await passed('Delete the old ones.', start)
+  const before = await shown(service, id, cookie)
+  // As its TTL and the sweep leave it.
+  await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
+  t.equal(await passed('Delete ALL of them.', start + 60_000), id, 'the same key, and the former is gone: the same id')
+  const dumped = await service.dump()
+
+  const old: Array<[name: string, fields: Record<string, string>]> = [['an old tab', before], ['of an older version', {}], ['made up', { created_at: 'x' }], ['empty', { created_at: '' }]]
+  for (const [name, fields] of old) {
+    for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
+      const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, ...fields }, { ...own, cookie }))
+      t.equal(statusCode, 409, `${name}: ${verb} ${note.slice(0, 10)}`)
+      t.match(body, /This is another handoff than the one that was shown to you/)
+      t.match(body, /Delete ALL of them\./)
+      t.notMatch(body, /Delete the old ones|autofocus|say why|4000 is the most/, 'nothing leads past what is to be read')
+      t.ok(body.includes(`dir="auto">\n${note.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('/', '&#x2F;').slice(0, 5)}`), 'what was typed is there still')
+      t.ok(body.includes(`name="created_at" value="${new Date(start + 60_000).toISOString()}"`))
+    }
+  }
+  t.strictSame(await service.dump(), dumped, 'none of these decided')
+  const answer = await service.app.inject(form(`/approvals/${id}/approve`, await shown(service, id, cookie), { ...own, cookie }))
+  t.equal(answer.statusCode, 303)
+  // A program says nothing of what it saw.
+  t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { approval: { state: 'approved' } })
+  const again = await service.app.inject(form(`/approvals/${id}/reject`, { note: 'n', ...before }, { ...own, cookie }))
+  t.match(again.body, /approved this/, 'what was decided comes before')
 })
 
 t.test('reading changes nothing, whoever reads', async t => {

@@ -28,13 +28,14 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       operationId: 'listApprovals',
       summary: 'What waits for a person',
       tags,
-      description: 'Oldest first, only this tenant’s. Pages stay in place while handoffs come and go.',
+      description: 'Oldest first, only this tenant’s. Parts stay in place while handoffs come and go. Ask on until next_cursor is null: a part may ' +
+        'have fewer items than `limit`, or none, before that. A task over 1,000 characters (Unicode code points) is cut there.',
       querystring: listQuery,
       response: { 200: listAnswer, ...problems({ body: false }) },
     },
   }, async (request, reply) => {
     reply.header('content-type', jsonType)
-    return listText(await service.list(request.caller, request.query.cursor, request.query.limit ?? 20))
+    return listText(await service.list(request.caller.tenant, request.query.cursor, request.query.limit ?? 20))
   })
 
   app.get<OneHandoff>('/api/approvals/:id', {

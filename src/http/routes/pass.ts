@@ -22,7 +22,7 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
     },
   }, async (request, reply) => {
     const { caller, body, bytes, members } = request
-    const passed = { payload: joinPayload(members), taskLength: members.raw('task')!.length, raw: bytes, traceparent: traceparentOf(request) }
+    const passed = { payload: joinPayload(members), task: members.raw('task')!, raw: bytes, traceparent: traceparentOf(request) }
     const { answer, replayed } = await service.pass(caller, body, passed, idempotencyKey(request))
     markReplayed(reply, replayed)
     reply.code(201).header('location', `${base}/api/status/${answer.handoff_id}`)

@@ -32,22 +32,33 @@ async function decide (
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
+  const seen = seenOf(request.body)
   if (problem !== undefined) {
-    return show(reply, 400, handoffPage(base, caller, await approvals.inspect(caller, id), { note, problem }))
+    const one = await approvals.inspect(caller, id)
+    // What was typed belongs to what was read: the next press of a key must not decide another one.
+    if (one.record.createdAt !== seen) return show(reply, 409, handoffPage(base, caller, one, { note, isAnother: true }))
+    return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
   }
   try {
-    await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)))
+    await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
     refused(error.code)
-    // The handoff says for itself what stands: who decided, or that its time is over.
-    return show(reply, errorTable[error.code].status, handoffPage(base, caller, await approvals.inspect(caller, id)))
+    // The handoff says for itself what stands: who decided, that its time is over, or that it is another one.
+    const draft = error.code === 'content_changed' ? { note, isAnother: true } : undefined
+    return show(reply, errorTable[error.code].status, handoffPage(base, caller, await approvals.inspect(caller, id), draft))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
   return reply.redirect(`${base}/approvals?decided=${id}`, 303)
 }
 
-const standing = new Set<string>(['already_decided', 'expired', 'self_approval'])
+const standing = new Set<string>(['already_decided', 'expired', 'self_approval', 'content_changed'])
+
+/** When what the page showed was passed. A form that doesn't say so is of an older version's page: nobody knows what was read there. */
+function seenOf (form: Record<string, unknown> | undefined): number {
+  const at = form?.created_at
+  return typeof at === 'string' ? Date.parse(at) : NaN
+}
 
 /** As it was typed: forms send each line break as two characters. */
 function noteOf (form: Record<string, unknown> | undefined): string {

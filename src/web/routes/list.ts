@@ -22,7 +22,7 @@ export function listRoutes (app: FastifyInstance, base: string, approvals: Appro
     const { cursor, decided } = request.query
     const from = typeof cursor === 'string' ? cursor : undefined
     const flash = typeof decided === 'string' ? await flashOf(approvals, request.caller, decided) : ''
-    const part = await approvals.list(request.caller, from, listed)
+    const part = await approvals.list(request.caller.tenant, from, listed)
     return show(reply, 200, listPage({ base, caller: request.caller, part, flash, isFirst: from === undefined }))
   })
 

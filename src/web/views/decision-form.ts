@@ -1,18 +1,20 @@
 import { html } from 'ghtml'
 import { notice } from './layout.ts'
 
-/** A note that was not taken. */
-export interface Draft { note: string, problem: string }
+/** A note that was not taken: it has a fault, or was written of another handoff, which this id stood for before. */
+export interface Draft { note: string, problem?: string, isAnother?: boolean }
 
 /**
  * One form, two buttons. Neither has the keyboard at first: a key pressed twice must not decide what nobody has read.
- * @param address of the handoff's page
+ * @param address of the handoff's page @param createdAt when what the page shows was passed
  */
-export function decisionForm (address: string, draft?: Draft): string {
+export function decisionForm (address: string, createdAt: number, draft?: Draft): string {
+  const problem = draft?.problem
   return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
-!${draft === undefined ? '' : notice('bad', html`<p id="problem">${draft.problem}</p>`)}
+<input type="hidden" name="created_at" value="${new Date(createdAt).toISOString()}">
+!${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
 <label for="note">Note <span class="quiet">(needed to reject)</span></label>
-<textarea id="note" name="note" rows="2" dir="auto"!${draft === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+<textarea id="note" name="note" rows="2" dir="auto"!${problem === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
 ${draft?.note ?? ''}</textarea>
 <div class="buttons"><button class="good">Approve</button> <button class="bad" formaction="${address}/reject">Reject</button></div>
 </form>`

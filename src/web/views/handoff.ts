@@ -17,6 +17,9 @@ const jsonShown = 60_000
 // Beside the notice: a browser scrolls to what has the keyboard.
 const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To what waits</a></p>`
 
+const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
+const another = '<p>This is another handoff than the one that was shown to you, which is gone. Nothing was decided: read this one, and decide on it.</p>'
+
 /** @param base BASE_URL's path @param draft what was typed and not taken, and why */
 export function handoffPage (base: string, caller: Caller, one: Inspection, draft?: Draft): string {
   const { record, now } = one
@@ -26,10 +29,10 @@ export function handoffPage (base: string, caller: Caller, one: Inspection, draf
     base,
     title: 'One handoff',
     caller,
-    main: html`!${waits ? '<a class="skip" href="#note">Skip to the decision</a>\n' : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
+    main: html`!${waits ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '') : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
 !${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(address, one.payload)}
-!${waits ? decisionForm(address, draft) : ''}`,
+!${waits ? decisionForm(address, record.createdAt, draft) : ''}`,
   })
 }
 

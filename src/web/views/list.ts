@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { html } from 'ghtml'
-import type { ListPart } from '../../handoff/approvals.ts'
+import type { Listed, ListPart } from '../../handoff/approvals.ts'
 import type { Caller } from '../../handoff/handoff.ts'
-import type { Waiting } from '../../store/approvals.ts'
 import { beginningOf, visible } from '../text.ts'
 import { expiresIn, waitingFor } from '../words.ts'
 import { layout } from './layout.ts'
@@ -10,9 +9,9 @@ import { layout } from './layout.ts'
 /** How much of a task stands in the list, in characters. */
 const taskShown = 240
 
-/** Which ones it has, in a word: two lists with the same ones have the same. */
-export function fingerprint ({ items }: ListPart): string {
-  return createHash('sha256').update(items.map(({ id }) => id).join()).digest('base64url').slice(0, 16)
+/** Which ones it has and whether it goes on, in a word: two lists that look the same have the same. */
+export function fingerprint ({ items, next }: ListPart): string {
+  return createHash('sha256').update([...items.map(({ id }) => id), next === null].join()).digest('base64url').slice(0, 16)
 }
 
 export interface ListPage { base: string, caller: Caller, part: ListPart, flash: string, isFirst: boolean }
@@ -45,6 +44,7 @@ export function listFragment (base: string, part: ListPart, changed: boolean): s
 }
 
 function count ({ items, next }: ListPart): string {
+  if (items.length === 0 && next !== null) return 'The oldest are over by now. There may be others that wait.'
   if (items.length === 0) return 'Nothing waits. New handoffs appear here by themselves.'
   if (next !== null) return `More than ${items.length} handoffs wait, the oldest first.`
   return items.length === 1 ? 'One handoff waits.' : `${items.length} handoffs wait, the oldest first.`
@@ -54,11 +54,11 @@ function items (base: string, { items, next }: ListPart, focus: boolean): string
   const now = Date.now()
   const rows = items.map((one, index) => row(base, one, now, focus && index === 0))
   const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Those that came later</a></p>`
-  return rows.length === 0 ? '' : html`<ol class="waiting">!${rows}</ol>!${more}`
+  return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
 }
 
-function row (base: string, { id, record, task }: Waiting, now: number, focus: boolean): string {
-  const all = JSON.parse(task.toString()) as string
+function row (base: string, { id, record, task }: Listed, now: number, focus: boolean): string {
+  const all = JSON.parse(task) as string
   const shown = beginningOf(all, taskShown)
   return html`<li><a id="h-${id}" href="${base}/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>

@@ -33,7 +33,7 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
       const { human, expiresIn } = operation.asked as { human: boolean, expiresIn: number }
       // Who asks again is another step of its trace, and the same operation.
       const traceparent = token === null ? undefined : `t${n}`
-      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, taskLength: 3 })
+      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, listedLength: 2 })
       if (reply.outcome === 'reused') return refused('idempotency_key_reused', 422)
       const { createdAt, expiresAt, outcome } = reply
       return { status: 201, code: null, answer: { id, status: 'pending', createdAt, expiresAt }, replayed: isReplayed(outcome, token) }
@@ -61,7 +61,7 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
     case 'approve':
     case 'reject': {
       const verdict = kind === 'approve' ? 'approved' : 'rejected'
-      const reply = await approvals.decide(verdict, place, itsToken, name, note)
+      const reply = await approvals.decide(verdict, place, itsToken, name, undefined, note)
       if (reply.outcome === 'already_decided') return { ...refused(reply.outcome), answer: { approval: reply.record.approval, decidedAt: reply.decision.at } }
       if (reply.outcome !== 'decided') return refused(reply.outcome)
       return { status: 200, code: null, answer: { id, status: kind === 'approve' ? 'pending' : 'rejected', approval: verdict, decidedAt: reply.at } }

@@ -27,13 +27,13 @@ function sourceOf (name: Modelled, now: number): string {
 
 /** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
-  const asking = choose(on, now, random)
+  const asking = choose(on, db, now, random)
   const { name, keys, args } = asking
   const real = await on.redis.callBuffer('EVAL', sourceOf(name, now), keys.length, ...keys, ...args) as unknown[]
   return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
 }
 
-function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
+function choose ({ keys, tag }: Real, db: Database, now: number, random: Random): Asking {
   const name = random.pick(names)
   const tenant = 'acme'
   const member = memberOf(tenant, random.pick(['one', 'two']))
@@ -41,6 +41,8 @@ function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
   const deadline = String(now + random.pick([-1, 0, 1, 500, 500, 500, 500, 500, 500]))
   const token = random.pick(['k1', 'k1', 'k2'])
   const agent = random.pick(['alice', 'bob', 'bob'])
+  // What was seen: this one, another, or nothing is said of it.
+  const seen = () => random.pick(['', db.hash(handoff)?.s.split(' ')[2] ?? '2', '1'])
   const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
   switch (name) {
     case 'pass': {
@@ -52,8 +54,8 @@ function choose ({ keys, tag }: Real, now: number, random: Random): Asking {
     case 'catch': return { name, keys: [handoff, due], args: [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member] }
     case 'done': return { name, keys: [handoff, due], args: [deadline, token, agent, retention, member, text(random.pick([0, 4]))] }
     case 'status': return { name, keys: [handoff], args: [] }
-    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, random.pick(['null', '"so  be it"'])] }
-    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, random.pick(['null', '"no"'])] }
+    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, seen(), random.pick(['null', '"so  be it"'])] }
+    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, seen(), random.pick(['null', '"no"'])] }
     case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1'])] }
   }
 }

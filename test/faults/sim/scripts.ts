@@ -25,7 +25,7 @@ function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): 
 export const scripts: Readonly<Record<Modelled, Script>> = {
   pass (db, now, keys, args) {
     const [key, due, waiting] = keys as [string, string, string | undefined]
-    const [deadline, token, passedBy, expiresIn, retention, member, taskLength] = args as string[] as [string, string, string, string, string, string, string]
+    const [deadline, token, passedBy, expiresIn, retention, member, listedLength] = args as string[] as [string, string, string, string, string, string, string]
     const payload = args[7] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const before = db.hash(key)
@@ -36,7 +36,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
     const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
-    db.set(key, waiting === undefined ? hash : { ...hash, t: payload.subarray(7, 7 + Number(taskLength)) })
+    db.set(key, waiting === undefined ? hash : { ...hash, t: Buffer.concat([payload.subarray(7, 7 + Number(listedLength)), Buffer.from('"')]) })
     db.add(due, expires, member)
     if (waiting !== undefined) db.add(waiting, now, member)
     return tagged('passed', now, expires)
@@ -92,9 +92,9 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   approve (db, now, keys, args) {
     const [key, waiting] = keys as [string, string]
-    const [deadline, token, by, member, note] = args as [string, string, string, string, Argument]
+    const [deadline, token, by, member, seen, note] = args as [string, string, string, string, string, Argument]
     const hash = db.hash(key)
-    const refusal = refuseDecision(hash, now, { deadline, token, by })
+    const refusal = refuseDecision(hash, now, { deadline, token, by, seen })
     if (refusal !== null) return refusal
     const { t, ...kept } = hash as Hash
     db.set(key, { ...kept, s: `pending approved${kept.s.slice('pending waiting'.length)}`, d: `${now} ${by} ${token} ${note}` })
@@ -104,9 +104,9 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   reject (db, now, keys, args) {
     const [key, waiting, due] = keys as [string, string, string]
-    const [deadline, token, by, retention, member, note] = args as [string, string, string, string, string, Argument]
+    const [deadline, token, by, retention, member, seen, note] = args as [string, string, string, string, string, string, Argument]
     const hash = db.hash(key)
-    const refusal = refuseDecision(hash, now, { deadline, token, by })
+    const refusal = refuseDecision(hash, now, { deadline, token, by, seen })
     if (refusal !== null) return refusal
     const { t, ...kept } = hash as Hash
     const s = `rejected rejected${kept.s.slice('pending waiting'.length)}`
@@ -140,17 +140,18 @@ function traceOf (token: string | undefined): string[] {
 }
 
 /** Why it can't be decided; null where it can. */
-function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by }: { deadline: string, token: string, by: string }): Reply | null {
+function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by, seen }: Record<'deadline' | 'token' | 'by' | 'seen', string>): Reply | null {
   if (now > Number(deadline)) return tagged('late')
   if (hash === undefined) return tagged('not_found')
-  const [status, approval, , expires, passedBy] = hash.s.split(' ')
+  const [status, approval, created, expires, passedBy] = hash.s.split(' ')
   if (approval === 'none') return tagged('no_approval_required')
   if (hash.d !== undefined) {
     const [decided, , madeBy] = hash.d.split(' ')
     return madeBy === token ? tagged('replayed', Number(decided)) : tagged('already_decided', now, hash.s, hash.d)
   }
   if (status === 'expired' || now >= Number(expires)) return tagged('expired')
-  return passedBy === by ? tagged('self_approval') : null
+  if (passedBy === by) return tagged('self_approval')
+  return seen !== '' && seen !== created ? tagged('content_changed') : null
 }
 
 /** @returns whether it expired by this */

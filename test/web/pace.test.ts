@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import { asked, signedIn } from '../helpers/forms.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { ofOneReplica } from '../helpers/through.ts'
+
+t.test('however many pages are open and however much is passed, they list once a second, and see it in the end', { skip: ofOneReplica }, async t => {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
+  const cookie = await signedIn(service)
+  /** How often the list was asked for: no other script looks at places. */
+  const lists = async () => Number(/cmdstat_zcount:calls=(\d+)/.exec(await redis.admin.info('commandstats'))?.[1] ?? 0) / 2
+  const first = performance.now()
+  const before = await lists()
+  let left = 50
+  const last = { id: '' }
+  let asks = 0
+  /** A page that is open: it asks anew whenever it is answered, as it does, with what it was given, until it has the last. */
+  const page = async () => {
+    for (let seen = 'x', body = ''; last.id === '' || !body.includes(last.id); asks++) {
+      body = (await service.app.inject({ url: `/approvals/list?seen=${seen}`, headers: { cookie } })).body
+      seen = /list\?seen=([\w-]+)/.exec(body)![1]!
+      await sleep(250)
+    }
+    left--
+  }
+  const pages = Promise.all(Array.from({ length: 50 }, page))
+  // Fewer than a page lists, so that it has the last.
+  for (let n = 0; n < 40; n++) {
+    await asked(service, `task ${n}`)
+    await sleep(50)
+  }
+  last.id = await asked(service, 'the last')
+  await pages
+  t.equal(left, 0, 'every page has seen the last')
+  const seconds = (performance.now() - first) / 1000
+  const made = await lists() - before
+  t.ok(asks > 50, `${asks} answers`)
+  t.ok(made <= seconds + 1, `${made} lists in ${seconds.toFixed(1)} s`)
+})
