@@ -57,7 +57,7 @@ export class ApprovalService {
     const look = async () => {
       const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(tenant, undefined, limit))
       // The shared look may have been waited for, and what let this one in may have ended meanwhile.
-      await waiting.grant.authorise()
+      await waiting.grant().authorise()
       return part
     }
     return this.#waiter.wait(channel, waiting, look, part => isNew(part) ? null : waiting.milliseconds)
