@@ -149,7 +149,7 @@ t.test('while Redis is away nobody who waits is refused, since nobody can say', 
   await sleep(500)
   t.notOk(answered, 'who needn’t look waits on')
   process.kill(redis.pid(), 'SIGCONT')
-  await until(async () => (await one.app.inject('/readyz')).statusCode === 200)
+  await until(async () => (await ask(one, key, `status/${id}`)).statusCode === 200)
   t.notOk(answered, 'and on, when it is back and says that the key is good')
   await one.store.keyRecords.revoke(keyId, 'me')
   isRefused(t, await waits, 'until it has ended')
