@@ -102,7 +102,14 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   })
   await app.register(pages => approvalPages(pages,
     { approvals, keys, credentials, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+  app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
+}
+
+/** Of an address that begins with a path of the service's own nobody could tell whether a proxy has taken BASE_URL's off. */
+function refuseOwnPath (basePath: string, { routes }: Requests): void {
+  if (basePath === '' || !routes.some(({ route }) => `${route}/`.startsWith(`${basePath}/`))) return
+  throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
 }
 
 /** An instance that answers and counts what comes, and has no routes yet. */
@@ -118,10 +125,6 @@ function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultL
     },
   })
   app.setErrorHandler(answerError)
-  // Of such an address nobody could tell whether a proxy has taken the path off.
-  app.addHook('onRoute', ({ url }) => {
-    if (basePath !== '' && `${url}/`.startsWith(`${basePath}/`)) throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
-  })
   app.addSchema(problem)
   requests.watch(app)
   useNodeAnswers(app)
