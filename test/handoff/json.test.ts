@@ -44,8 +44,14 @@ function oracle (body: Buffer): boolean {
   return names.size <= 64
 }
 
+/** V8 12.8 to 14.6 at least (Node 24): once a name with a backslash was parsed, another one may come out as that. JSON.parse is what we are held to. */
+const confusesNames = (() => {
+  JSON.parse('{"h":1,"\\\\":1}')
+  return Object.keys(JSON.parse('{"h":1,"\\n":1}'))[1] !== '\n'
+})()
+
 const oddNames = fc.constantFrom('', '__proto__', 'constructor', 'toString', 'a/b', 'a~b', '0', '\u0000', '\ud800', 'é', '😀', '"', '\\')
-const names = fc.oneof(oddNames, fc.string({ unit: 'binary', maxLength: 6 }), fc.string({ maxLength: 3 }))
+const names = fc.oneof(oddNames, fc.string({ unit: 'binary', maxLength: 6 }), fc.string({ maxLength: 3 })).filter(name => !confusesNames || !name.includes('\\'))
 const { value: anyValue } = fc.letrec<{ value: unknown, list: unknown[], object: Record<string, unknown> }>(tie => ({
   value: fc.oneof({ maxDepth: 4, depthIdentifier: 'json' }, fc.string({ unit: 'binary' }), fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }),
     fc.integer(), fc.boolean(), fc.constant(null), oddNames, tie('list'), tie('object')),
@@ -79,6 +85,14 @@ function outlineOf (value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   return Array.isArray(value) ? [] : {}
 }
+
+t.test('names with a backslash come out as they are, on every Node', t => {
+  for (const name of ['\\\\', '\\n', '\\u0000', '\\"', '\\\\n']) {
+    const body = `{"h":1,"${name}":2}`
+    t.strictSame(Object.keys(cutMembers(Buffer.from(body)).values), ['h', JSON.parse(`"${name}"`)], body)
+  }
+  t.end()
+})
 
 t.test('every member of any object is found, outlined, and cut out as it stands', async t => {
   fc.assert(fc.property(anyBody, body => {
