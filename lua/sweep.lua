@@ -3,14 +3,19 @@
 -- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come. Nobody is told, but those
 -- who look at a waiting list: who waits for the handoff itself has known its deadline all along.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0  5 retention (ms)
 -- Replies: {'swept', looked_at, expired, live, until_due, member, …}  looked_at at the limit: there may be more; live: how many the
 --                        index has now; until_due: when the first of these is due (ms from now, below 0 where it is overdue), nil
 --                        where none is; the members where they are to be named
 --          {'late'}      the call's deadline is over; nothing changed
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
+--
+-- While a slot moves, what isn't here may be on the node that the slot comes from. A handoff's key outlives its place in the index by
+-- the retention, so until that is over its absence is not believed, nor that of its place in the waiting list: it is looked for again
+-- after 1 s, 2 s, 4 s, …, which leaves the others of the partition their turn. The score's fraction counts these looks (in 1/32), for
+-- after n of them 2^n - 1 s at least are over; whatever else sets the score sets a whole one.
 local due = KEYS[1]
-local prefix, limit, naming = ARGV[2], ARGV[3], ARGV[4] == '1'
+local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local now = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
@@ -18,7 +23,7 @@ if late(ARGV[1], now) then return { 'late' } end
 
 local expired = 0
 local named, behind = {}, {}
-for _, member in ipairs(members) do
+for place, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
   local status, approval, expires, until_done
@@ -38,9 +43,16 @@ for _, member in ipairs(members) do
     end
     if not record or approval == 'waiting' then
       local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
-      redis.call('HDEL', key, 't')
-      redis.call('ZREM', waiting, member)
-      redis.call('SPUBLISH', waiting, 'expired')
+      local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
+      local pause = 1000 * 2 ^ (score % 1 * 32)
+      local again = now - math.floor(score) + pause - 1000 < retention and now + pause + score % 1 + 1 / 32
+      if record then redis.call('HDEL', key, 't') end
+      if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
+        redis.call('SPUBLISH', waiting, 'expired')
+      elseif again then
+        behind[#behind + 1] = again
+        behind[#behind + 1] = member
+      end
     end
   end
 end

@@ -37,6 +37,8 @@ export class Call {
   hindrance = 'Redis did not answer in time'
   /** Send the script's text: the server doesn't have it. */
   withSource = false
+  /** Sent on by ASK to a node that is taking its slot over: it is to be told so each time that it is asked there. */
+  asking = false
 
   /** Who asks it now; another when it is asked elsewhere. */
   owner: CallOwner | undefined

@@ -13,6 +13,9 @@ const whileWell = 10_000
 /** How long the nodes are asked often after a doubt, in milliseconds: one that has not heard yet tells of old times. */
 const doubtLasts = 2000
 
+/** How long a master without slots is kept after we were sent there, in milliseconds: they are on their way to it. */
+const keptFor = 10_000
+
 const slotCount = 16384
 
 /**
@@ -25,6 +28,8 @@ export class ClusterMasters implements Masters {
   readonly #slotsByTag: ReadonlyMap<string, number>
   readonly #log: ConnectionLog
   readonly #masters = new Map<string, Master>()
+  /** When we were last sent to it, by MOVED or ASK. */
+  readonly #sentAt = new WeakMap<Master, number>()
   #bySlot: Array<Master | undefined> = new Array(slotCount).fill(undefined)
   /** Masters and replicas that were told of last. */
   #known: Host[] = []
@@ -74,6 +79,7 @@ export class ClusterMasters implements Masters {
     // Without a host it is whoever was asked, at another port; that is found out by asking for all slots.
     if (colon <= 0) return undefined
     const master = this.#masterAt({ host: name.slice(0, colon), port: Number(name.slice(colon + 1)) })
+    this.#sentAt.set(master, performance.now())
     if (how === 'MOVED' && this.#bySlot[Number(slot)] !== master) {
       this.#bySlot[Number(slot)] = master
       this.#tellChange()
@@ -143,12 +149,17 @@ export class ClusterMasters implements Masters {
       this.#bySlot.fill(this.#masterAt(master), start, end + 1)
       this.#known.push(master, ...replicas)
     }
-    for (const [name, master] of this.#masters) {
-      if (this.#bySlot.includes(master)) continue
+    const left = [...this.#masters].filter(([, master]) => !this.#bySlot.includes(master) && !this.#isExpected(master))
+    for (const [name, master] of left) {
       this.#masters.delete(name)
       hangUp(master)
     }
-    if (this.#bySlot.some((master, slot) => before[slot] !== master)) this.#tellChange()
+    if (left.length > 0 || this.#bySlot.some((master, slot) => before[slot] !== master)) this.#tellChange()
+  }
+
+  /** Has it no slots yet, or none that whoever told of it has heard of? */
+  #isExpected (master: Master): boolean {
+    return performance.now() - (this.#sentAt.get(master) ?? -Infinity) < keptFor
   }
 
   #masterAt (host: Host): Master {

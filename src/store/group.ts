@@ -12,6 +12,19 @@ const patience = 500
  */
 const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\', 10000)'
 
+/**
+ * The same for a master that refuses it: all that it serves is just moving away, and there it makes no new keys. A key that one of
+ * the group's own calls was answered from is there, or may be made by who says ASKING. It is written to and left as it was.
+ */
+const ownBarrier = `#!lua flags=allow-oom
+local key = KEYS[1]
+if type(redis.pcall('HSET', key, 'barrier', '')) == 'number' then return redis.call('HDEL', key, 'barrier') end
+if type(redis.pcall('ZADD', key, 0, 'barrier')) == 'number' then return redis.call('ZREM', key, 'barrier') end
+redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')`
+
+/** A node of a Cluster refuses a key whose slot it doesn't have, or not the whole of. */
+const elsewhere = /^(MOVED|ASK|TRYAGAIN) /
+
 /** Whom a group tells what came of a call. */
 export interface GroupOwner {
   /** A reply, and as many replicas as are to have what it was answered from. */
@@ -42,7 +55,13 @@ export class Group {
    * @returns when it is over, either way
    */
   commit (redis: Redis, key: string, replicas: number): Promise<void> {
-    return Promise.all([redis.eval(barrier, 1, key), redis.wait(replicas, patience)]).then(([, count]) => {
+    return write(redis, barrier, key, replicas).catch((error: Error) => {
+      // Those before the barrier have been answered by now, each served or refused.
+      const own = elsewhere.test(error.message) ? this.#calls.findLast(({ keys }) => keys.length > 0)?.keys[0] : undefined
+      if (own === undefined) throw error
+      redis.asking().catch(() => {})
+      return write(redis, ownBarrier, own, replicas)
+    }).then(count => {
       if (count >= replicas) this.#calls.forEach((call, at) => this.#owner.answered(call, this.#replies[at]))
       else this.#refuse(`${count} of ${replicas} replicas acknowledged in time`)
     }, (error: Error) => this.#refuse(error.message))
@@ -51,4 +70,10 @@ export class Group {
   #refuse (reason: string): void {
     for (const call of this.#calls) this.#owner.unanswered(call, reason)
   }
+}
+
+/** @returns how many replicas have it, and with it all that its connection's master wrote before */
+async function write (redis: Redis, script: string, key: string, replicas: number): Promise<number> {
+  const [, count] = await Promise.all([redis.eval(script, 1, key), redis.wait(replicas, patience)])
+  return count
 }

@@ -94,7 +94,7 @@ export class Handoffs {
 
   /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
   sweep (tag: string, limit: number, naming = false): Promise<Swept> {
-    const texts = [this.#keys.partition(tag), String(limit), naming ? '1' : '0']
+    const texts = [this.#keys.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
     return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
   }
 

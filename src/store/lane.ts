@@ -81,6 +81,7 @@ export class Lane implements CallOwner {
 
   /** @param asking the node is taking this call's slot over and serves it to whom it was sent by ASK */
   ask (call: Call, asking = false): void {
+    call.asking = asking
     // One that is sent on by ASK isn't parked for a group's sake: it would have to be sent on once more.
     if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
@@ -90,7 +91,7 @@ export class Lane implements CallOwner {
     // First, so that the group ends before this tick's bytes leave.
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.tag, this.#durability)
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
-    if (asking) this.#master.calls.asking().catch(() => {})
+    if (asking) this.#sayAsking()
     this.#master.calls.sendCommand(call as never)
   }
 
@@ -152,13 +153,21 @@ export class Lane implements CallOwner {
       this.#group = undefined
       this.#taking = this.#ready && this.#underWay < groupsAtOnce
       // Another partition each time: one whose slot is just moving away refuses.
-      const { tags } = this.#master
-      group.commit(this.#master.calls, barrierKey(tags[this.#groups++ % tags.length] ?? tag), replicas).then(() => {
+      const { calls, tags } = this.#master
+      const own = tags[this.#groups++ % tags.length]
+      // It has none, so it is just taking over that of the calls.
+      if (own === undefined) this.#sayAsking()
+      group.commit(calls, barrierKey(own ?? tag), replicas).then(() => {
         this.#underWay--
         this.#resume()
       })
     })
     return group
+  }
+
+  /** The next command may be in a slot that the node is taking over. */
+  #sayAsking (): void {
+    this.#master.calls.asking().catch(() => {})
   }
 
   #connected (): void {
@@ -174,7 +183,7 @@ export class Lane implements CallOwner {
   #resume (): void {
     if (!this.#ready || this.#underWay >= groupsAtOnce) return
     this.#taking = true
-    for (const call of this.takeParked()) if (!call.settled) this.ask(call)
+    for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.asking)
   }
 }
 

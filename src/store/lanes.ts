@@ -106,7 +106,7 @@ export class Lanes implements LaneOwner {
     const { message } = error
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
-      lane.ask(call)
+      lane.ask(call, call.asking)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {

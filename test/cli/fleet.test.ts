@@ -69,9 +69,11 @@ t.test('Cluster', async t => {
 
   const [one, other] = cluster.servers
   await one!.admin.config('SET', 'cluster-require-full-coverage', 'yes')
+  await one!.admin.config('SET', 'cluster-node-timeout', '15000')
   await one!.admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
   const seen = await examine(env)
   t.match(seen.all('cluster-require-full-coverage').filter(({ level }) => level === 'warning'), [{ server: one!.at }])
+  t.match(seen.all('cluster-node-timeout').filter(({ level }) => level === 'note'), [{ server: one!.at, saw: '15000', set: '5000' }])
   t.match(seen.all('maxmemory-policy').filter(({ level }) => level === 'error'), [{ server: one!.at }])
   t.equal(seen.code, 1)
 

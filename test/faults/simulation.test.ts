@@ -60,7 +60,7 @@ t.test('the modelled scripts do what the real ones do', async t => {
     for (let step = 0; step < 40; step++) {
       // Often just when something is due: a deadline is over from its millisecond on.
       const [due] = [...db.sorted(keys.due(on.tag)).values()].filter(score => score >= now).sort()
-      now = due !== undefined && random.chance(0.06) ? due : now + random.pick([0, 1, 40, 300, 700])
+      now = due !== undefined && random.chance(0.06) ? Math.ceil(due) : now + random.pick([0, 1, 40, 300, 700])
       const { real, modelled, asking } = await run(on, db, now, random)
       outcomes.add(`${asking.name} ${modelled[0]}`)
       // Thousands of them: only what differs is worth a line.

@@ -76,7 +76,7 @@ export function status (on: Raw, now: number) {
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
-  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming])
+  return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention])
 }
 
 export function lease (on: Raw, now: number, holder: string, duration: number, deadline = now) {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
-import { dumped, put, raw, sweep, tag } from '../helpers/scripts.ts'
+import { dumped, lifetimes, member, put, raw, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
@@ -62,11 +62,14 @@ t.test('what is left in the lists and is live no more is only taken off them', a
   }
 })
 
+/** By when a key whose handoff was due at T has gone by itself. */
+const gone = T + lifetimes.retention
+
 t.test('a member whose handoff Redis has removed goes from the index', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  await put(on, { now: T, due: T })
-  t.strictSame(await sweep(on, T), ['swept', 1, 0, ...none])
+  await put(on, { now: gone, due: T })
+  t.strictSame(await sweep(on, gone), ['swept', 1, 0, ...none])
   t.strictSame(await test.dump(), {})
 })
 
@@ -74,9 +77,62 @@ t.test('a member whose handoff Redis has removed goes from the waiting list', as
   const test = await testStore(t)
   const on = raw(test)
   // No sweep came for as long as the retention: the list has no TTL of its own, and once the index has forgotten it nobody looks.
-  await put(on, { now: T, due: T, waiting: T })
-  t.strictSame(await sweep(on, T), ['swept', 1, 0, ...none])
+  await put(on, { now: gone, due: T, waiting: T })
+  t.strictSame(await sweep(on, gone), ['swept', 1, 0, ...none])
   t.strictSame(await test.dump(), {})
+})
+
+t.test('a handoff that isn’t there before its time is looked for again, in ever longer pauses, until it must be gone', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const state: State = { now: T, due: T, waiting: T }
+  await put(on, state)
+  // 1 s, 2 s and 4 s: the last one is beyond the retention of 5 s.
+  for (const [now, left] of [[T + 3, 1000], [T + 1004, 2000], [T + 3005, 4000]] as const) {
+    t.strictSame(await sweep(on, now), ['swept', 1, 0, 1, left])
+    t.strictSame(await sweep(on, now + left), ['swept', 0, 0, 1, 0], 'not before')
+    t.strictSame(await members(on, on.keys.waiting(tag, tenant)), [member], 'and stays where it waits')
+  }
+  t.strictSame(await sweep(on, T + 7006), ['swept', 1, 0, ...none])
+  t.strictSame(await test.dump(), {})
+})
+
+t.test('one that is there after all expires as it would have', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const state: State = states['pending, waiting, overdue']
+  await put(on, { now: state.now, due: state.now })
+  t.strictSame(await sweep(on, state.now), ['swept', 1, 0, 1, 1000])
+  const again = Number(await on.redis.zscore(on.keys.due(tag), member))
+  await put(on, { ...state, due: again })
+  t.strictSame(await sweep(on, state.now + 1001), ['swept', 1, 1, ...none])
+  t.strictSame(await test.dump(), dumped(expired(state)))
+})
+
+t.test('one that isn’t in its waiting list yet leaves it when it is', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const { waiting, ...state }: State = states['pending, waiting, overdue']
+  await put(on, state)
+  t.strictSame(await sweep(on, state.now), ['swept', 1, 1, 1, 1000], 'it has expired')
+  await on.redis.zadd(on.keys.waiting(tag, tenant), waiting!, member)
+  t.strictSame(await sweep(on, state.now + 1001), ['swept', 1, 0, ...none])
+  t.strictSame(await test.dump(), dumped(expired(state)))
+})
+
+t.test('what isn’t there keeps none of the others from their turn', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const now = at.workDeadline
+  for (let n = 0; n < 6; n++) await place(on, `acme:missing${n}`, { now, due: now - 10 + n })
+  await place(on, 'acme:there', { ...states['caught, overdue'], due: now })
+  let expiredAfter = 0
+  for (let calls = 1; expiredAfter === 0 && calls < 10; calls++) {
+    const [, , expired] = await sweep(on, now, 2) as number[]
+    if (expired === 1) expiredAfter = calls
+  }
+  t.equal(expiredAfter, 4, 'three calls for six, the next for it')
+  t.equal((await members(on, on.keys.due(tag))).length, 6)
 })
 
 t.test('an index that was behind is set right', async t => {
@@ -95,7 +151,7 @@ t.test('each of a batch by itself, and only those that expired are counted', asy
   const test = await testStore(t)
   const on = raw(test)
   const now = at.workDeadline
-  await place(on, 'acme:gone', { now, due: now - 4 })
+  await place(on, 'acme:gone', { now, due: now - 1 - lifetimes.retention })
   await place(on, 'acme:done', { ...states.done, due: now - 3 })
   await place(on, 'acme:caught', states['caught, overdue'])
   await place(on, 'acme:behind', { ...states.pending, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, due: now - 2 })
@@ -152,7 +208,7 @@ t.test('those that expire are named where that is asked, and no others', async t
   await place(on, expires[1]!, states['caught, overdue'])
   await place(on, expires[2]!, states['pending, waiting, overdue'])
   await place(on, 'acme:later', { now, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, expires: now + 5000, due: now })
-  await place(on, 'acme:gone', { now, due: at.expires })
+  await place(on, 'acme:gone', { now, due: now - lifetimes.retention })
   const [tag, lookedAt, expired, live, untilDue, ...named] = await sweep(on, now, 10, now, 1) as [string, number, number, number, number, ...string[]]
   t.strictSame([tag, lookedAt, expired, live, untilDue], ['swept', 5, 3, 1, 1])
   t.strictSame(named.sort(), expires)

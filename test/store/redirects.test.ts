@@ -10,7 +10,7 @@ import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
-import { done, newPlace, pass, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { done, newPlace, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -121,6 +121,24 @@ t.test('three masters', async t => {
     await cluster.moveSlot(slot, to)
     t.match(await swept, { lookedAt: 1, expired: 1 })
     t.match(await handoffs.status(place), { record: { status: 'expired' } })
+  })
+
+  await t.test('nor where the index of what is due goes over before the handoffs', async t => {
+    const place = freshPlace()
+    const { slot, to, begin, migrate } = await move(cluster, place)
+    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, taskLength: 3, expiresIn: 200, payload })
+    const waiting = `handoff:{${place.tag}}:w:default`
+    await begin()
+    await migrate(dueKey(place))
+    await sleep(250)
+    t.match(await handoffs.sweep(place.tag, 10), { lookedAt: 1, expired: 0, live: 1 }, 'it isn’t there')
+    await migrate(handoffKey(place))
+    await until(async () => (await handoffs.sweep(place.tag, 10)).expired === 1)
+    await cluster.moveSlot(slot, to)
+    t.equal(await to.admin.hstrlen(handoffKey(place), 'p'), 0, 'its payload is freed')
+    t.strictSame(await to.admin.zrange(waiting, '0', '-1'), [`default:${place.id}`], 'it came over after the sweep')
+    await until(async () => (await handoffs.sweep(place.tag, 10)).live === 0)
+    t.equal(await to.admin.exists(waiting), 0, 'and leaves the list as well')
   })
 
   await t.test('two that send to each other are not asked without end', async t => {

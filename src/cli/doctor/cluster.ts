@@ -6,11 +6,13 @@ import type { ServerFacts } from './server.ts'
 import { unseen } from './server-checks.ts'
 
 const slotCount = 16384
+/** Milliseconds. */
+const longNodeTimeout = 5000
 
 export async function checkCluster (redis: Redis, server: ServerFacts): Promise<Finding[]> {
   const info = await redis.cluster('INFO').then(reply => readInfo(String(reply)), (error: Error) => error)
   const slots = info instanceof Error ? unseen('the Cluster’s slots', info.message) : checkSlots(info)
-  return [slots, ...checkCoverage(server)]
+  return [slots, ...checkCoverage(server), ...checkNodeTimeout(server)]
 }
 
 export function checkSlots (info: ServerInfo): Finding {
@@ -28,4 +30,13 @@ function checkCoverage ({ config }: ServerFacts): Finding[] {
   if (saw === undefined) return []
   if (saw === 'no') return [{ level: 'ok', name, saw }]
   return [{ level: 'warning', name, saw, set: 'no', why: 'one dead master stops all handoffs, not just its own' }]
+}
+
+export function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Finding[] {
+  const name = 'cluster-node-timeout'
+  const saw = config?.[name]
+  if (saw === undefined) return []
+  if (Number(saw) <= longNodeTimeout) return [{ level: 'ok', name, saw }]
+  const why = 'for so long and some seconds more a dead master’s handoffs are answered 503, and for four times as long again where its election fails'
+  return [{ level: 'note', name, saw, set: String(longNodeTimeout), why }]
 }

@@ -125,7 +125,7 @@ function unseenInfo ({ info, refusals }: ServerFacts): Finding | null {
 }
 
 function unseenSettings ({ refusals }: ServerFacts): Finding | null {
-  return refusals.config === undefined ? null : unseen(settings.slice(0, -1).join(', '), refusals.config)
+  return refusals.config === undefined ? null : unseen(settings.filter(name => !name.startsWith('cluster-')).join(', '), refusals.config)
 }
 
 export function unseen (what: string, refusal: string): Finding {

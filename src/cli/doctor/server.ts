@@ -16,7 +16,7 @@ export interface ServerFacts {
 
 /** What CONFIG alone tells, or tells better. */
 export const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value', 'hash-max-listpack-entries',
-  'cluster-require-full-coverage'] as const
+  'cluster-require-full-coverage', 'cluster-node-timeout'] as const
 
 const roundTrips = 21
 

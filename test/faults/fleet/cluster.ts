@@ -23,16 +23,25 @@ export interface ClusterFleet {
   failover (replica: RedisServer, withinMs?: number): Promise<void>
   /** Resolves when this server, a replica, has taken its master's place after a fault. @throws when it hasn't within so many ms */
   untilMaster (server: RedisServer, withinMs?: number): Promise<void>
-  /** Gives a slot with all its keys to another master while it is in use. @returns how many keys went over */
-  moveSlot (slot: number, to: RedisServer): Promise<number>
+  /** Masters that began without slots. */
+  empty: RedisServer[]
+  /** Masters that have no slots now. */
+  withoutSlots (): Promise<RedisServer[]>
+  slotsOf (server: RedisServer): Promise<number[]>
+  /** Gives away slots in which nothing lies. */
+  giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void>
+  /** Gives a slot with all its keys to another master while it is in use; 100 of them at once where that isn't said. @returns how many keys went over */
+  moveSlot (slot: number, to: RedisServer, keysAtOnce?: number): Promise<number>
   /** Resolves when all agree on who owns what, nobody is down, every slot is served and every replica is in sync. */
   untilWhole (withinMs?: number): Promise<void>
 }
 
 export interface ClusterOptions {
-  /** 3 when left out. */
+  /** With an even share of the slots each; 3 when left out. */
   masters?: number
-  /** Of each master; 1 when left out. */
+  /** Masters without slots, as one is that has just been added; 0 when left out. */
+  empty?: number
+  /** Of each master, those without slots included; 1 when left out. */
   replicas?: number
   /** For every server, as of startRedisServer. */
   options?: readonly string[]
@@ -43,15 +52,15 @@ export interface ClusterOptions {
 
 /** Starts a cluster with the slots shared out evenly; resolves when it is whole. */
 export async function startCluster (t: Stage, opts: ClusterOptions = {}): Promise<ClusterFleet> {
-  const { masters = 3, replicas = 1, options = [], hosts = [], nodeTimeoutMs = 1500 } = opts
+  const { masters = 3, empty = 0, replicas = 1, options = [], hosts = [], nodeTimeoutMs = 1500 } = opts
   const start = async (index: number) => {
     const host = hosts[index] ?? loopback
     // Its address it learns of others only when they meet it; one that is alone is met by nobody.
     const self = ['--cluster-enabled', 'yes', '--cluster-announce-ip', host.address, '--cluster-port', String(await freePort(host))]
     return await startRedisServer(t, { host, options: [...self, ...clusterOptions, '--cluster-node-timeout', String(nodeTimeoutMs), ...options] })
   }
-  const servers = await Promise.all(Array.from({ length: masters * (1 + replicas) }, (_, index) => start(index)))
-  const fleet = new Cluster(servers, replicas)
+  const servers = await Promise.all(Array.from({ length: (masters + empty) * (1 + replicas) }, (_, index) => start(index)))
+  const fleet = new Cluster(servers, replicas, servers.slice(masters, masters + empty))
   await fleet.join(masters)
   await fleet.untilWhole()
   return fleet
@@ -69,16 +78,19 @@ const slotCount = 16384
 class Cluster implements ClusterFleet {
   readonly url: string
   readonly servers: RedisServer[]
+  readonly empty: RedisServer[]
   readonly #replicasEach: number
 
-  constructor (servers: RedisServer[], replicasEach: number) {
+  constructor (servers: RedisServer[], replicasEach: number, empty: RedisServer[]) {
     this.servers = servers
+    this.empty = empty
     this.#replicasEach = replicasEach
     this.url = `redis+cluster://${servers.map(({ at }) => at).join(',')}`
   }
 
-  /** Makes one cluster of servers that know nothing of each other, the first ones its masters. */
+  /** Makes one cluster of servers that know nothing of each other, the first ones its masters, those without slots behind them. */
   async join (masters: number): Promise<void> {
+    const all = masters + this.empty.length
     const ids = await Promise.all(this.servers.map(({ admin }) => admin.cluster('MYID')))
     await Promise.all(this.servers.map(async ({ admin }, index) => {
       // Different from the first, so that none need be settled between masters that all claim the same.
@@ -94,7 +106,7 @@ class Cluster implements ClusterFleet {
       const views = await Promise.all(this.servers.map(viewOf))
       return views.every(view => view.length === this.servers.length && !view.some(({ ill }) => ill))
     }, 20_000)
-    for (const [index, { admin }] of this.servers.entries()) if (index >= masters) await admin.cluster('REPLICATE', ids[index % masters]!)
+    for (const [index, { admin }] of this.servers.entries()) if (index >= all) await admin.cluster('REPLICATE', ids[index % all]!)
   }
 
   async #view (): Promise<Node[]> {
@@ -127,6 +139,24 @@ class Cluster implements ClusterFleet {
     }, 10_000)
   }
 
+  async withoutSlots (): Promise<RedisServer[]> {
+    return (await this.#view()).filter(({ master, ranges }) => master && ranges.length === 0).map(node => this.#server(node))
+  }
+
+  async slotsOf (server: RedisServer): Promise<number[]> {
+    const node = (await this.#view()).find(({ at }) => at === server.at)
+    return (node?.ranges ?? []).flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, n) => first + n))
+  }
+
+  async giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void> {
+    const [id, masters] = [await to.admin.cluster('MYID'), await this.masters()]
+    // The others take it from who has the higher epoch.
+    await to.admin.call('CLUSTER', 'BUMPEPOCH')
+    for (const { admin } of new Set([to, from, ...masters])) {
+      await Promise.all(slots.map(slot => admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)))
+    }
+  }
+
   async failover (replica: RedisServer, withinMs = 10_000): Promise<void> {
     await replica.admin.cluster('FAILOVER')
     await this.untilMaster(replica, withinMs)
@@ -136,8 +166,8 @@ class Cluster implements ClusterFleet {
     await until(async () => (await this.masters()).includes(server), withinMs)
   }
 
-  async moveSlot (slot: number, to: RedisServer): Promise<number> {
-    return await moveSlot(slot, await this.ownerOf(slot), to, await this.masters())
+  async moveSlot (slot: number, to: RedisServer, keysAtOnce?: number): Promise<number> {
+    return await moveSlot(slot, await this.ownerOf(slot), to, await this.masters(), keysAtOnce)
   }
 
   async untilWhole (withinMs = 60_000): Promise<void> {

@@ -95,6 +95,32 @@ export const slotsMoved: ClusterFault = async ({ fleet, history, random, between
   return { gaps: [], slots: chosen.length, keys }
 }
 
+/** Some calls come between a slot's halves, and yet the fullest is over before a call is given up: those with a waiting list have thousands. */
+const fewAtOnce = 10
+
+/**
+ * A master that has no slots takes over all that another has: the one that leaves is left without
+ * any, as the next time's empty one. No gap is granted.
+ */
+export const resettled: ClusterFault = async ({ fleet, history, random, between }) => {
+  const masters = await fleet.masters()
+  const [to] = await fleet.withoutSlots() as [RedisServer]
+  const from = random.pick(masters)
+  const slots = await fleet.slotsOf(from)
+  const ours = slots.filter(slot => ownSlots.has(slot))
+  // Where nothing of ours lies nothing is asked for.
+  await fleet.giveEmptySlots(slots.filter(slot => !ownSlots.has(slot)), from, to)
+  let keys = 0
+  for (const slot of ours) keys += await moveSlot(slot, from, to, [...masters, to], fewAtOnce)
+  await operationsMore(history, between)
+  return { gaps: [], slots: ours.length, keys }
+}
+
+/** The same where a master's word is enough. */
+export const resettledLightly: ClusterFault = all => resettled(all)
+
+const ownSlots = new Set(tags.map(tag => slotOf(tag)))
+
 async function pickPair ({ fleet, random }: Befallen): Promise<[master: RedisServer, replica: RedisServer]> {
   const master = random.pick(await fleet.masters())
   const [replica] = await fleet.replicasOf(master)

@@ -8,7 +8,7 @@ import type { History } from '../history.ts'
 import { Random } from '../random.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
-import { failedOver, killed, paused, slotsMoved } from './cluster-faults.ts'
+import { failedOver, killed, paused, resettled, resettledLightly, slotsMoved } from './cluster-faults.ts'
 import type { Befell, Gap } from './cluster-faults.ts'
 
 const roundsInFull = 32
@@ -16,20 +16,25 @@ const agents = 64
 /** Operations before a fault, and between those of a round. */
 const operationsInFull = 5000
 
-/** A master dies, pauses, changes places with its replica, or gives slots away, each under load. */
+/**
+ * A master dies, pauses, changes places with its replica, or gives slots away, each under load; or all of its slots, to one that
+ * had none, and that by turns with the master's word for an acknowledgement and with its replica's.
+ */
 export const cluster: Scenario = {
   name: 'cluster',
-  fault: 'Cluster 3+3: kill a master, pause it, `CLUSTER FAILOVER`, move slots under load',
+  fault: 'Cluster 3+3 and an empty master with its replica: kill a master, pause it, `CLUSTER FAILOVER`, move slots, replace a master by the empty one, under load',
   goal: '0 lost, 0 CROSSSLOT, < 0.1 % 503 outside the gap',
   run,
 }
 
-const faults = [killed, slotsMoved, paused, failedOver]
+const faults = [killed, slotsMoved, paused, failedOver, resettled, resettledLightly]
 
 async function run (t: Stage, scale: number): Promise<Outcome> {
-  const fleet = await startCluster(t)
+  const fleet = await startCluster(t, { empty: 1 })
   const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
+  // It asks nothing while masters die: what they alone had acknowledged would be lost.
+  const light = await startServiceReplica(t, { env: { ...env, DURABILITY: 'none' } })
   const rounds = Math.max(faults.length, Math.ceil(roundsInFull * scale))
   const random = new Random(200)
   const refused = new Refusals()
@@ -41,13 +46,14 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   const between = operationsInFull * share
   for (let round = 0; round < rounds; round++) {
     const began = befell.length
+    const fault = faults[round % faults.length]!
     const { history } = await runTrial(t, {
-      urls: services.map(({ url }) => url),
+      urls: (fault === resettledLightly ? [light] : services).map(({ url }) => url),
       agents,
       seed: 200 + round,
       async faults (history) {
         await operationsMore(history, between)
-        befell.push(await faults[round % faults.length]!({ fleet, history, random, between, share, ending: server => refused.read(server) }))
+        befell.push(await fault({ fleet, history, random, between, share, ending: server => refused.read(server) }))
         await operationsMore(history, between)
       },
       async healed () {
@@ -62,17 +68,17 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     await Promise.all(fleet.servers.map(server => refused.read(server)))
     // What was checked is in nobody's way any more.
     for (const { admin } of await fleet.masters()) await admin.flushall()
-    t.comment(`round ${round + 1}, ${faults[round % faults.length]!.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
+    t.comment(`round ${round + 1}, ${fault.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
       `outside the gap ${seen.unavailable} of ${seen.requests} answered 503${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
   }
-  const crossSlot = refused.total('CROSSSLOT') + services.flatMap(({ lines }) => lines).filter(line => line.includes('CROSSSLOT')).length
+  const crossSlot = refused.total('CROSSSLOT') + [...services, light].flatMap(({ lines }) => lines).filter(line => line.includes('CROSSSLOT')).length
   const unserved = outside.unavailable / outside.requests
   const lengths = befell.flatMap(({ gaps }) => gaps.map(lengthOf))
   const sum = (of: (one: Befell) => number | undefined) => befell.reduce((sum, one) => sum + (of(one) ?? 0), 0)
   const times = (fault: unknown) => befell.filter((_, round) => faults[round % faults.length] === fault).length
   return {
-    load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${sum(one => one.slots)} slots moved ` +
-      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\``,
+    load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
+      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every sixth round one with \`none\`)`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
       `answered 503 (${(unserved * 100).toFixed(3)} %); gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
     held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,

@@ -27,10 +27,18 @@ function sourceOf (name: Modelled, now: number): string {
 
 /** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
+  if (random.chance(0.03)) await lose(on, db, random)
   const asking = choose(on, db, now, random)
   const { name, keys, args } = asking
   const real = await on.redis.callBuffer('EVAL', sourceOf(name, now), keys.length, ...keys, ...args) as unknown[]
   return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
+}
+
+/** Takes a handoff or a waiting list away, as one that lies on another node while its slot moves. */
+async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): Promise<void> {
+  const key = random.pick([keys.handoff(tag, memberOf('acme', 'one')), keys.waiting(tag, 'acme')])
+  await redis.del(key)
+  db.set(key, undefined)
 }
 
 function choose ({ keys, tag }: Real, db: Database, now: number, random: Random): Asking {
@@ -56,7 +64,7 @@ function choose ({ keys, tag }: Real, db: Database, now: number, random: Random)
     case 'status': return { name, keys: [handoff], args: [] }
     case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, seen(), random.pick(['null', '"so  be it"'])] }
     case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, seen(), random.pick(['null', '"no"'])] }
-    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1'])] }
+    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1']), retention] }
   }
 }
 

@@ -118,13 +118,14 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   sweep (db, now, keys, args) {
     const due = keys[0] as string
-    const [deadline, prefix, limit, naming] = args as [string, string, string, string]
+    const [deadline, prefix, limit, naming, retention] = args as [string, string, string, string, string]
     if (now > Number(deadline)) return tagged('late')
     const over = [...db.sorted(due)].filter(([, score]) => score <= now)
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
-    const expired = over.map(([member]) => member).filter(member => sweepOne(db, now, due, prefix, member))
+    const expired = over.map(([member]) => member).filter(member => sweepOne(db, now, { due, prefix, member, retention: Number(retention) }))
     const left = db.sorted(due)
-    const untilDue = left.size === 0 ? null : Math.min(...left.values()) - now
+    // Redis makes a whole number of it.
+    const untilDue = left.size === 0 ? null : Math.trunc(Math.min(...left.values()) - now) + 0
     return tagged('swept', over.length, expired.length, left.size, untilDue, ...naming === '1' ? expired : [])
   },
 }
@@ -154,8 +155,11 @@ function refuseDecision (hash: Hash | undefined, now: number, { deadline, token,
   return seen !== '' && seen !== created ? tagged('content_changed') : null
 }
 
+interface SweptOne { due: string, prefix: string, member: string, retention: number }
+
 /** @returns whether it expired by this */
-function sweepOne (db: Database, now: number, due: string, prefix: string, member: string): boolean {
+function sweepOne (db: Database, now: number, one: SweptOne): boolean {
+  const { due, prefix, member } = one
   const key = `${prefix}h:${member}`
   const hash = db.hash(key)
   const [status = '', approval, , expires, , , , workDeadline] = hash?.s.split(' ') ?? []
@@ -168,7 +172,22 @@ function sweepOne (db: Database, now: number, due: string, prefix: string, membe
     const { t, ...kept } = hash
     db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}`, p: nothing })
   }
-  db.remove(due, member)
-  if (hash === undefined || approval === 'waiting') db.remove(`${prefix}w:${member.split(':', 1)[0]}`, member)
+  const again = hash === undefined || approval === 'waiting' ? nextLook(db, now, one) : null
+  const waiting = `${prefix}w:${member.split(':', 1)[0]}`
+  const listed = approval === 'waiting' && db.sorted(waiting).has(member)
+  if (again === null || listed) {
+    db.remove(due, member)
+    if (hash === undefined || listed) db.remove(waiting, member)
+  } else {
+    db.add(due, again, member)
+  }
   return deadline !== undefined
+}
+
+/** When what isn't there is looked for again; null where it is gone by now in any case. */
+function nextLook (db: Database, now: number, { due, member, retention }: SweptOne): number | null {
+  const score = db.sorted(due).get(member) as number
+  const looks = score % 1 * 32
+  const pause = 1000 * 2 ** looks
+  return now - Math.floor(score) + pause - 1000 < retention ? now + pause + (looks + 1) / 32 : null
 }
