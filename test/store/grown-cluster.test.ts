@@ -99,7 +99,7 @@ t.test('a server all of whose slots are on the move acknowledges what it still h
   await untilServing(handoffs)
   const [here, waiting] = [placeIn(firstTag), placeIn(firstTag)]
   await pass(handoffs, here)
-  await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, taskLength: 3, expiresIn: 60_000, payload })
+  await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
   const session = await sessions.open('digest')
   for (const tag of tags) await begin(slotOf(tag), source, target)
   const before = await source.admin.hgetall(handoffKey(here))
