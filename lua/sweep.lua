@@ -9,11 +9,10 @@
 --                        where none is; the members where they are to be named
 --          {'late'}      the call's deadline is over; nothing changed
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
---
--- While a slot moves, what isn't here may be on the node that the slot comes from. A handoff's key outlives its place in the index by
--- the retention, so until that is over its absence is not believed, nor that of its place in the waiting list: it is looked for again
--- after 1 s, 2 s, 4 s, …, which leaves the others of the partition their turn. The score's fraction counts these looks (in 1/32), for
--- after n of them 2^n - 1 s at least are over; whatever else sets the score sets a whole one.
+-- While a slot moves, what isn't here may be on the node that it comes from. A handoff's key outlives its place in the index by the
+-- retention: until that is over its absence is not believed, nor that of its place in the waiting list, and it is looked for again
+-- after 1 s, 2 s, 4 s, …, so that the others get their turn. The score's fraction counts these looks (in 1/32), for after n of them
+-- 2^n - 1 s at least are over; whatever else sets the score sets a whole one.
 local due = KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local now = clock()
@@ -26,11 +25,8 @@ local named, behind = {}, {}
 for place, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
-  local status, approval, expires, until_done
-  if record then status, approval, expires, until_done = string.match(record, DEADLINES) end
-  local deadline = nil
-  if status == 'pending' then deadline = expires end
-  if status == 'caught' then deadline = until_done end
+  local status, approval, expires, until_done = string.match(record or '', DEADLINES)
+  local deadline = status == 'pending' and expires or status == 'caught' and until_done
   if deadline and tonumber(deadline) > now then
     -- The index was behind the record, as catch leaves it; the record is the truth.
     behind[#behind + 1] = deadline
