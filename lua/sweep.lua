@@ -20,8 +20,7 @@ local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, li
 
 if late(ARGV[1], now) then return { 'late' } end
 
-local expired = 0
-local named, behind = {}, {}
+local expired, named, behind = 0, {}, {}
 for place, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')

@@ -28,7 +28,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['pass', 'ARGV[7], ARGV[8]', 'ARGV[7], ARGV[7]', /ARGV\[8\] is documented and not used/],
   ['lease', '  3 for how long (ms)', '  4 for how long (ms)', /ARGV must be numbered/],
   ['status', 'KEYS[1]', 'ARGV[1]', /ARGV\[1\] is used and not documented/],
-  ['sweep', 'local expired = 0', 'local expired = #ARGV', /ARGV is used otherwise/],
+  ['sweep', 'local expired, named, behind = 0,', 'local expired, named, behind = #ARGV,', /ARGV is used otherwise/],
 
   ['approve', '-- pending -> pending', '-- pending -> caught', /must say pending -> pending/],
   ['reject', '-- pending -> rejected', '-- pending -> expired', /must say pending -> rejected/],
