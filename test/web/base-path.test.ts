@@ -84,7 +84,7 @@ t.test('behind nginx, with the path taken off or forwarded: from a link over sig
     await page.getByLabel('Approver key').waitFor()
     t.strictSame(faults.filter(fault => !/status of 40[0149]/.test(fault)), [], 'no fault in any page')
     await page.goto(`${at}${base}/docs`)
-    await page.getByText('Pass a task to whoever catches it').waitFor()
+    await page.getByText('Pass a task to whoever catches it').waitFor({ timeout: 60_000 })
     t.strictSame(asked.filter(path => !path.startsWith(`${base}/`)), [], 'nothing was asked for outside the path')
   }
 })
