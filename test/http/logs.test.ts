@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/store.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
@@ -141,6 +141,7 @@ t.test('what people decide is told at info, with who and what, and never the not
   const { app, call, lines } = service
   const cookie = await signedIn(service)
   const [approved, rejected, approvedThere, rejectedThere] = [await asked(service), await asked(service), await asked(service), await asked(service)]
+  const [seen, alsoSeen] = [await shown(service, approvedThere, cookie), await shown(service, rejectedThere, cookie)]
   lines.length = 0
   const note = canary('note')
   t.equal((await call('approver', 'POST', `/api/approve/${approved}`, { note }, { 'x-request-id': 'a', traceparent })).statusCode, 200)
@@ -148,10 +149,10 @@ t.test('what people decide is told at info, with who and what, and never the not
   t.equal((await call('approver2', 'POST', `/api/reject/${approved}`, { note })).statusCode, 409)
   t.equal((await call('alice', 'POST', `/api/reject/${approved}`, { note })).statusCode, 403)
   for (const [verdict, id, status] of [['approve', approvedThere, 303], ['reject', rejectedThere, 303], ['reject', rejectedThere, 409], ['reject', approvedThere, 409]] as const) {
-    const answer = await app.inject(form(`/approvals/${id}/${verdict}`, { note }, { ...own, cookie, 'x-request-id': `page-${verdict}` }))
+    const answer = await app.inject(form(`/approvals/${id}/${verdict}`, { note, ...id === approvedThere ? seen : alsoSeen }, { ...own, cookie, 'x-request-id': `page-${verdict}` }))
     t.equal(answer.statusCode, status)
   }
-  t.equal((await app.inject(form(`/approvals/${await asked(service)}/reject`, { note: '' }, { ...own, cookie }))).statusCode, 400)
+  t.equal((await app.inject(form(`/approvals/${await asked(service)}/reject`, { note }, { ...own, cookie }))).statusCode, 409)
   const by = { level: 30, tenant: 'default', agent: 'carol' }
   t.strictSame(told(lines, 'decided'), [
     { ...by, handoff_id: approved, verdict: 'approved', request_id: 'a', trace_id: trace },

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { randomId } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
-import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { pass } from '../helpers/handoffs.ts'
 import { grown, readMetrics, scrape, sum } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -86,13 +86,16 @@ t.test('each operation is counted once, as what it was', async t => {
 
 t.test('what a person does on the page counts like what programs do', async t => {
   const service = await testApp(t)
-  const cookie = { ...own, cookie: await signedIn(service) }
-  const id = await asked(service)
+  const session = await signedIn(service)
+  const cookie = { ...own, cookie: session }
+  const [id, another] = [await asked(service), await asked(service)]
+  const seen = await shown(service, id, session)
   const before = await scrape(service.app)
-  const decide = (verdict: string, note: string) => service.app.inject(form(`/approvals/${id}/${verdict}`, { note }, cookie))
+  const decide = (verdict: string, note: string) => service.app.inject(form(`/approvals/${id}/${verdict}`, { note, ...seen }, cookie))
   t.equal((await decide('reject', '')).statusCode, 400)
   t.equal((await decide('reject', 'no')).statusCode, 303)
   t.equal((await decide('approve', '')).statusCode, 409)
+  for (const note of ['', 'no']) t.equal((await service.app.inject(form(`/approvals/${another}/reject`, { note }, cookie))).statusCode, 409)
   t.equal((await service.app.inject({ url: `/approvals/${await passed(service, { require_human: false })}`, headers: cookie })).statusCode, 409)
   t.equal((await service.app.inject(form(`/approvals/${id}/approve`, {}, { ...cookie, 'sec-fetch-site': 'cross-site' }))).statusCode, 403)
   const after = await scrape(service.app)
@@ -102,6 +105,7 @@ t.test('what a person does on the page counts like what programs do', async t =>
     'handoff_conflicts_total{code="already_decided"}': 1,
     'handoff_conflicts_total{code="no_approval_required"}': 1,
     'handoff_conflicts_total{code="cross_origin"}': 1,
+    'handoff_conflicts_total{code="content_changed"}': 2,
   })
   t.equal(after.get('http_request_duration_seconds_count{method="POST",route="/approvals/:id/reject",status_code="303"}'), 1)
 })

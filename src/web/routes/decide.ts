@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../../errors.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { ApprovalService } from '../../handoff/approvals.ts'
+import type { ApprovalService, Inspection } from '../../handoff/approvals.ts'
 import { logDecision } from '../../http/logs.ts'
 import type { DecisionLog } from '../../http/logs.ts'
 import { longestNote, rejectBody } from '../../schemas/approvals.ts'
@@ -33,20 +33,22 @@ async function decide (
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
   const seen = seenOf(request.body)
+  // The handoff says for itself what stands: who decided, that its time is over, or that it is another one.
+  const refuse = (code: ErrorCode, one: Inspection) => {
+    refused(code)
+    return show(reply, errorTable[code].status, handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined))
+  }
   if (problem !== undefined) {
     const one = await approvals.inspect(caller, id)
-    // What was typed belongs to what was read: the next press of a key must not decide another one.
-    if (one.record.createdAt !== seen) return show(reply, 409, handoffPage(base, caller, one, { note, isAnother: true }))
+    // Nor is another one given to decide on here, where the keyboard is beyond what there is to read.
+    if (one.record.createdAt !== seen) return refuse('content_changed', one)
     return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
   }
   try {
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
-    refused(error.code)
-    // The handoff says for itself what stands: who decided, that its time is over, or that it is another one.
-    const draft = error.code === 'content_changed' ? { note, isAnother: true } : undefined
-    return show(reply, errorTable[error.code].status, handoffPage(base, caller, await approvals.inspect(caller, id), draft))
+    return refuse(error.code, await approvals.inspect(caller, id))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
   return reply.redirect(`${base}/approvals?decided=${id}`, 303)
