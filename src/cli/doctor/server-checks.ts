@@ -31,7 +31,7 @@ function memory ({ info }: ServerFacts): Finding | null {
   const [used, limit, machine] = [info.used_memory, info.maxmemory, info.total_system_memory].map(Number) as [number, number, number]
   const name = 'maxmemory'
   if (limit === 0) {
-    const saw = `no limit; ${megabytes(used)} used of the machine’s ${megabytes(machine)}`
+    const saw = `no limit; ${megabytes(used)} used${Number.isNaN(machine) ? '' : ` of the machine’s ${megabytes(machine)}`}`
     return used > 0.8 * machine
       ? { level: 'warning', name, saw, set: 'a limit below what the machine has, or more memory', why: 'a machine that runs out of memory ends Redis' }
       : { level: 'ok', name, saw }

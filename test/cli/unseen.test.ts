@@ -1,0 +1,53 @@
+import t from 'tap'
+import { checkSlots } from '../../src/cli/doctor/cluster.ts'
+import { checkRights } from '../../src/cli/doctor/rights.ts'
+import { checkSentinels } from '../../src/cli/doctor/sentinels.ts'
+import { serverChecks } from '../../src/cli/doctor/server-checks.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { handoff, parsed } from '../helpers/command.ts'
+
+/** What `handoff doctor` makes of what a server has not or doesn't tell: that can't be seen, and nothing is concluded from it. */
+
+interface Findings { findings: Array<{ level: string, name: string, saw: string }> }
+
+t.test('a command that the server doesn’t have', async t => {
+  for (const [command, level, code] of [['SPUBLISH', 'error', 1], ['XADD', 'note', 0]] as const) {
+    const { url } = await startRedisServer(t, { options: ['--rename-command', command, '""'] })
+    const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url } })
+    const { findings } = parsed<Findings>(ended)
+    t.equal(ended.code, code, command)
+    t.strictSame(findings.filter(finding => finding.level !== 'ok').map(finding => [finding.level, finding.name]),
+      code === 1 ? [['error', 'ready'], ['error', 'commands']] : [['note', 'commands']])
+    t.match(findings.find(({ name }) => name === 'commands'), { level, saw: new RegExp(`^Redis does not have ${command.toLowerCase()}: ERR Invalid command`) })
+  }
+})
+
+t.test('rights that can’t be asked about', t => {
+  const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', welcome: ['client|kill'], forKeys: ['xadd'] }
+  t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
+  const findings = checkRights({ ...nothing, untold: ['hset'], said: 'ERR Wrong number of args' }, 'handoff')
+  t.strictSame(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see whether handoff may hset: ERR Wrong number of args' }])
+  t.match(checkRights({ ...nothing, lacking: ['get'], untold: ['hset'] }, 'handoff'), [{ level: 'error', name: 'rights' }, { name: 'unseen' }])
+  t.end()
+})
+
+t.test('a server that tells little of itself', t => {
+  const facts = { info: {}, config: {}, refusals: {}, roundTrips: [], skew: null }
+  const findings = serverChecks.map(check => check(facts, { replicas: 1 })).filter(finding => finding !== null)
+  t.match(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see redis_version, maxmemory_policy, used_memory, maxmemory, aof_enabled, role: INFO does not tell' }])
+  t.equal(findings.length, 1)
+  const version = serverChecks.map(check => check({ ...facts, info: { redis_version: '9.1.0' } }, { replicas: 0 })).find(finding => finding?.name === 'version')
+  t.match(version, { level: 'ok', saw: 'Redis 9.1.0, not one of those that are tested (Redis 7.0, Redis 8.0, Valkey 8.1)' })
+  t.match(checkSlots({}), { level: 'note', name: 'unseen' })
+  t.end()
+})
+
+t.test('Sentinels that tell little', t => {
+  const known = { at: 's:1', master: { 'num-other-sentinels': '2', quorum: '2', 'down-after-milliseconds': '5000' } }
+  const quorum = (words: string) => checkSentinels([{ ...known, quorum: words }]).filter(({ level }) => level !== 'ok')
+  t.strictSame(quorum('OK 3 usable Sentinels'), [])
+  t.match(quorum('NOQUORUM 1 usable Sentinels'), [{ level: 'error', name: 'quorum' }])
+  t.match(quorum('ERR unknown subcommand'), [{ level: 'note', name: 'unseen' }])
+  t.strictSame(checkSentinels([{ at: 's:1', master: {}, quorum: 'OK' }]).filter(({ name }) => name !== 'sentinel'), [])
+  t.end()
+})
