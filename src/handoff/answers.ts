@@ -22,6 +22,7 @@ const standing: Partial<Record<ErrorCode, Status>> = {
   rejected: 'rejected',
   expired: 'expired',
   approval_required: 'pending',
+  self_approval: 'pending',
   content_changed: 'pending',
   not_caught: 'pending',
 }

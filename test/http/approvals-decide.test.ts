@@ -59,7 +59,7 @@ for (const [path, state, status] of verdicts) {
     const service = await testApp(t)
     const id = await passed(service)
     const before = await service.dump()
-    isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${id}`, { note: 'mine' }), 403, 'self_approval')
+    t.match(isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${id}`, { note: 'mine' }), 403, 'self_approval'), { handoff_status: 'pending' })
     t.strictSame(await service.dump(), before)
     t.equal((await service.call('approver2', 'POST', `/api/${path}/${id}`, { note: 'n' })).json().approval.decided_by, 'dave')
     const theirs = (await service.call('foreignAlice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
