@@ -8,6 +8,7 @@ import { startRedisServer } from '../faults/fleet/redis.ts'
 import { loopback, run } from '../faults/fleet/process.ts'
 import { handoff } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
 
 const secret = 'a-secret-of-sixteen'
 
@@ -24,7 +25,8 @@ t.test('handoff serve is the service, and handoff healthcheck asks it', async t 
     if (address !== undefined) break
   }
   const { port } = new URL(address!)
-  t.equal((await fetch(`${address}/readyz`)).status, 200)
+  // It listens before it has reached Redis.
+  await until(async () => (await fetch(`${address}/readyz`)).ok)
   const passed = await fetch(`${address}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } })
   t.equal(passed.status, 201)
 
