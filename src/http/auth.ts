@@ -4,6 +4,7 @@ import type { Grant } from '../handoff/grant.ts'
 import type { Caller, Scope, Status } from '../handoff/handoff.ts'
 import type { Credentials } from './credentials.ts'
 import { hasScope, refusedScope } from './key-grant.ts'
+import { authoriseAgain } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -46,6 +47,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials): 
   })
   app.addHook('onRequest', app.verifyBearerAuth!)
   app.addHook('onRequest', checkScope)
+  app.addHook('preValidation', authoriseAgain)
 }
 
 function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {

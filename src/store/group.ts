@@ -14,13 +14,16 @@ const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\
 
 /**
  * The same for a master that refuses it: all that it serves is just moving away, and there it makes no new keys. A key that one of
- * the group's own calls was answered from is there, or may be made by who says ASKING. It is written to and left as it was.
+ * the group's own calls was answered from is there, or may be made by who says ASKING. It is written to and left as it was; but the log
+ * of keys, a stream, which has no end, gets one that never comes (in the year 9999): no entry of its own may be made here.
  */
 const ownBarrier = `#!lua flags=allow-oom
 local key = KEYS[1]
 if type(redis.pcall('HSET', key, 'barrier', '')) == 'number' then return redis.call('HDEL', key, 'barrier') end
 if type(redis.pcall('ZADD', key, 0, 'barrier')) == 'number' then return redis.call('ZREM', key, 'barrier') end
-redis.call('SET', key, redis.call('GET', key), 'KEEPTTL')`
+local text = redis.pcall('GET', key)
+if type(text) == 'string' then return redis.call('SET', key, text, 'KEEPTTL') end
+redis.call('PEXPIREAT', key, '253402300799000')`
 
 /** A node of a Cluster refuses a key whose slot it doesn't have, or not the whole of. */
 const elsewhere = /^(MOVED|ASK|TRYAGAIN) /

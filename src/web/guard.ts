@@ -35,9 +35,9 @@ export function show (reply: FastifyReply, status: number, page: string): Fastif
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
 }
 
-/** A way within these pages, without BASE_URL's path: not to another site, nor to what signs out. */
+/** A way within these pages, without BASE_URL's path: not to another site, nor out of them, which an encoded dot segment would lead (URL Standard, 4.4). */
 export function ownPath (path: unknown): string {
-  return typeof path === 'string' && /^\/approvals([/?][\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
+  return typeof path === 'string' && /^\/approvals([/?](?!.*%2[eE])[\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
 }
 
 /** The page that a form stood on: the form's own address, without the last part. */

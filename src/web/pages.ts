@@ -13,6 +13,7 @@ import type { Caller } from '../handoff/handoff.ts'
 import type { Credentials } from '../http/credentials.ts'
 import { keepFilesInMemory } from '../http/files.ts'
 import type { DecisionLog, FaultLog } from '../http/logs.ts'
+import { authoriseAgain } from '../http/slow-bodies.ts'
 import type { ApiKeys } from '../store/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { requireSession } from './guard.ts'
@@ -78,6 +79,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   signInRoutes(app, base, signIn)
   await app.register(async own => {
     own.addHook('onRequest', requireSession(base, signIn))
+    own.addHook('preValidation', authoriseAgain)
     listRoutes(own, base, approvals)
     handoffRoutes(own, base, approvals)
     decisionRoutes(own, base, approvals, log, refused)

@@ -14,6 +14,7 @@ const troubles: Record<number, Trouble> = {
   400: { title: 'This can’t be read', text: 'The request was not one of these pages’ own. Go back and try again.' },
   403: { title: 'This came from somewhere else', text: 'Another page sent this form, so nothing was decided. Decide here, on the page itself.' },
   404: { title: 'There is nothing here', text: 'This handoff never was, is gone, or belongs to somebody else.' },
+  405: { title: 'This can’t be done here', text: 'The request was not one of these pages’ own, and nothing was decided.' },
   409: { title: 'There is nothing to decide', text: 'This handoff was passed without asking for a person’s approval.' },
   413: { title: 'This is too much', text: 'The note is far too long, so nothing was decided. Write a shorter one.' },
   415: { title: 'This can’t be read', text: 'Nothing was decided: only the forms of these pages are taken here.' },
@@ -26,10 +27,12 @@ const troubles: Record<number, Trouble> = {
 export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     if (error instanceof SessionEnded) return sendToSignIn(base, request, reply, true)
-    if (error instanceof Problem) refused(error.code)
+    if (error instanceof Problem) {
+      refused(error.code)
+      reply.headers(error.more.headers ?? {})
+    }
     const status = statusOf(error)
     if (status === 500) log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
-    if (status === 429) reply.headers((error as Problem).more.headers ?? {})
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.
     const caller = request.caller ?? undefined

@@ -11,6 +11,7 @@ import { startCluster } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { done, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
+import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 /** Partitions whose slots move, and the slots from the first to the last of them: where none is named nothing lies. */
@@ -95,18 +96,23 @@ t.test('a server all of whose slots are on the move acknowledges what it still h
   const cluster = await startCluster(t, { masters: 1, empty: 1, nodeTimeoutMs: 5000 })
   const [source] = cluster.servers as [RedisServer]
   const [target] = cluster.empty as [RedisServer]
-  const { handoffs, approvals, sessions } = fleetStore(t, cluster.url, { replicas: 1 })
+  const { handoffs, approvals, sessions, keyRecords } = fleetStore(t, cluster.url, { replicas: 1 })
   await untilServing(handoffs)
   const [here, waiting] = [placeIn(firstTag), placeIn(firstTag)]
   await pass(handoffs, here)
   await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
   const session = await sessions.open('digest')
+  await newKey(keyRecords)
+  const { last } = await keyRecords.changes('')
   for (const tag of tags) await begin(slotOf(tag), source, target)
   const before = await source.admin.hgetall(handoffKey(here))
   // A hash, an index and a string: each is written to for the replica's sake, and left as it was.
   t.match(await handoffs.status(here), { outcome: 'found' })
   t.match(await approvals.list('default', firstTag, null, 10), { items: [{ id: waiting.id }] })
   t.equal(await sessions.find(session), 'digest')
+  // And the log of keys, without which no replica hears that one has ended.
+  for (let look = 0; look < 2; look++) t.match(await keyRecords.changes(''), { last })
+  t.equal(await source.admin.xlen(`handoff:{${tags[0]}}:keys:log`), 1)
   t.strictSame(await source.admin.hgetall(handoffKey(here)), before)
   t.strictSame(await source.admin.zrange(`handoff:{${firstTag}}:w:default`, '0', '-1'), [`default:${waiting.id}`])
   t.match(await handoffs.sweep(firstTag, 10), { lookedAt: 0, live: 2 })

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skip, webApp } from '../helpers/browser.ts'
-import { asked, form, own, signedIn } from '../helpers/forms.ts'
+import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -131,4 +132,20 @@ t.test('a person who signed out in another window is led to sign in', { skip: sk
   await second.getByRole('button', { name: 'Sign out' }).click()
   await page.getByText('Your session has ended').waitFor()
   t.match(page.url(), /\/approvals\/sign-in/)
+})
+
+t.test('a form that comes whole after its session has ended decides nothing', async t => {
+  const service = await testApp(t, people)
+  const [cookie, id] = [await signedIn(service), await asked(service)]
+  const { send, answer } = await wire(t, await listen(service.app))
+  const body = new URLSearchParams(await shown(service, id, cookie)).toString()
+  send(`POST /approvals/${id}/approve HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: same-origin\r\nCookie: ${cookie}\r\n` +
+    `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 4)}`)
+  await sleep(500) // longer than a body may take without being asked again
+  await service.app.inject({ ...form('/approvals/sign-out', {}), headers: { ...form('', {}).headers, cookie } })
+  send(body.slice(4))
+  const { statusCode, body: page } = await answer()
+  t.equal(statusCode, 401)
+  t.match(page, /Your session has ended. Nothing was decided/)
+  t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().approval.state, 'waiting')
 })

@@ -153,3 +153,11 @@ t.test('what isn’t there is a page too', async t => {
     t.match(body, /There is nothing here/)
   }
 })
+
+t.test('a known address asked in another way says which are right', async t => {
+  const { app } = await testApp(t)
+  for (const [method, url, allow] of [['HEAD', '/approvals', 'GET'], ['PUT', '/approvals/sign-in', 'GET, POST'], ['POST', '/approvals', 'GET'], ['DELETE', '/approvals/x', 'GET']] as const) {
+    const { statusCode, headers } = await app.inject({ method, url, headers: own })
+    t.match({ statusCode, ...headers }, { statusCode: 405, allow, 'content-type': /^text\/html/ }, `${method} ${url}`)
+  }
+})

@@ -39,7 +39,7 @@ t.test('whatever is wrong with a key, the answer is the same', async t => {
 
 t.test('next leads nowhere else', async t => {
   const { app } = await testApp(t)
-  for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs']) {
+  for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs', '/approvals/%2e%2e/docs', '/approvals/%2E%2e', '/approvals/x/%2e']) {
     const { headers } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next }))
     t.ok(['/approvals', '/approvals//evil'].includes(headers.location as string), `${JSON.stringify(next)}: ${headers.location}`)
   }
