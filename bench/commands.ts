@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import { loadScripts } from '../src/store/scripts.ts'
+import { loadScripts } from '../src/redis/scripts.ts'
 
 const scriptNames = new Map(Object.values(loadScripts()).map(({ sha1, name }) => [sha1, name]))
 

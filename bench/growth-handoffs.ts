@@ -2,11 +2,11 @@ import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { randomId, randomToken, tagOf, tags } from '../src/handoff/id.ts'
 import type { Place } from '../src/store/handoffs.ts'
-import { Keys } from '../src/store/keys.ts'
+import { KeyNames } from '../src/store/key-names.ts'
 import { openStore } from '../src/store/store.ts'
 import type { Store } from '../src/store/store.ts'
 
-const keys = new Keys('handoff')
+const keys = new KeyNames('handoff')
 const day = 86400_000
 const agent = 'maker'
 /** What the service gives a pass without Idempotency-Key. */

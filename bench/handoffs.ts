@@ -3,13 +3,13 @@ import { keptLength } from '../src/handoff/excerpt.ts'
 import { cutMembers } from '../src/handoff/json.ts'
 import { joinPayload } from '../src/handoff/payload.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf } from '../src/handoff/id.ts'
-import { Keys, memberOf } from '../src/store/keys.ts'
-import { loadScripts } from '../src/store/scripts.ts'
-import type { Script } from '../src/store/scripts.ts'
+import { KeyNames, memberOf } from '../src/store/key-names.ts'
+import { loadScripts } from '../src/redis/scripts.ts'
+import type { Script } from '../src/redis/scripts.ts'
 import { passBody } from './load.ts'
 
 export const tenant = 'default'
-const keys = new Keys('handoff')
+const keys = new KeyNames('handoff')
 const scripts = loadScripts()
 const members = cutMembers(Buffer.from(passBody))
 const payload = joinPayload(members)

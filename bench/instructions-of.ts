@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import ts from 'typescript'
 import { tags } from '../src/handoff/id.ts'
-import { Keys } from '../src/store/keys.ts'
+import { KeyNames } from '../src/store/key-names.ts'
 import type { Callgrind, Instructions } from './callgrind.ts'
 import { passBody, passRequest, putOperation, runLoad } from './load.ts'
 import type { LoadResult } from './load.ts'
@@ -112,7 +112,7 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
  */
 async function holdSweeps (url: string): Promise<void> {
   const redis = new Redis(url)
-  await redis.set(new Keys('handoff').sweeper(tags[0] as string), 'nobody')
+  await redis.set(new KeyNames('handoff').sweeper(tags[0] as string), 'nobody')
   redis.disconnect()
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { randomId, randomToken, tagOf } from '../src/handoff/id.ts'
-import { Keys, memberOf } from '../src/store/keys.ts'
+import { KeyNames, memberOf } from '../src/store/key-names.ts'
 import { layouts } from './layouts.ts'
 import type { LayoutName } from './layouts.ts'
 
@@ -15,7 +15,7 @@ export interface LayoutFigures {
   done: number
 }
 
-const keys = new Keys('handoff')
+const keys = new KeyNames('handoff')
 const callsPerPipeline = 200
 /** Milliseconds per handoff: a second for 20,000. */
 const settlingTime = 1 / 20

@@ -1,4 +1,4 @@
-import { loadScripts } from '../src/store/scripts.ts'
+import { loadScripts } from '../src/redis/scripts.ts'
 
 /** The three scripts' texts of one way to lay a handoff out in Redis. */
 export interface Layout {

@@ -8,8 +8,9 @@ import { HandoffService } from './handoff/service.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
-import { useCredentials } from './http/credentials.ts'
+import { Credentials } from './auth/credentials.ts'
 import { useDraining } from './http/drain.ts'
+import { countGuesses } from './http/guesses.ts'
 import { logTransitions } from './http/logs.ts'
 import type { FaultLog, Log } from './http/logs.ts'
 import { refuseUnknown } from './http/methods.ts'
@@ -34,7 +35,7 @@ import { useStrictValidation } from './http/validation.ts'
 import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
-import type { ApiKeys } from './store/api-keys.ts'
+import type { ApiKeys } from './auth/api-keys.ts'
 import type { Store } from './store/store.ts'
 import { version } from './version.ts'
 import { approvalPages } from './web/pages.ts'
@@ -60,7 +61,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const refused: Refused = { limited: 0, shed: 0 }
   app.decorate('refused', refused)
   const shed = shedLate(app, refused)
-  const waiter = new Waiter(store.notices)
+  const waiter = new Waiter(store.subscriptions)
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
   logTransitions(app, log)
@@ -82,7 +83,8 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     defaultExpiresIn: config.defaultExpiresIn,
   })
   const approvals = new ApprovalService(store.approvals, waiter)
-  const credentials = await useCredentials(app, keys)
+  const credentials = new Credentials(keys)
+  const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
   await app.register(async api => {
@@ -91,7 +93,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
       reply.header('x-request-id', request.id).header('cache-control', 'no-store')
       done()
     })
-    await useAuth(api, credentials)
+    await useAuth(api, credentials, guessesOf)
     api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
     useJsonBodies(api)
     passRoute(api, service, config.maxExpiresIn, basePath)
@@ -101,7 +103,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     approvalRoutes(api, approvals, log)
   })
   await app.register(pages => approvalPages(pages,
-    { approvals, keys, credentials, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+    { approvals, keys, credentials, guessesOf, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
 }

@@ -2,8 +2,8 @@ import { isIP } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
-import { callerOf } from './handoff/handoff.ts'
-import type { ApiKey, Scope } from './handoff/handoff.ts'
+import { callerOf } from './model.ts'
+import type { ApiKey, Scope } from './model.ts'
 import { parseRedisUrl } from './redis-url.ts'
 
 const seconds = (standard: number, what: string) =>
@@ -61,7 +61,7 @@ export class SettingError extends Error {}
 export type Config = ReturnType<typeof loadConfig>
 
 /**
- * The settings, checked and frozen. Durations are in milliseconds from here on, whatever unit their variable has.
+ * The settings, checked and frozen. Histogram are in milliseconds from here on, whatever unit their variable has.
  * @throws {SettingError}
  */
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {

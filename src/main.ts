@@ -6,16 +6,16 @@ import { SettingError, agentScopes, approverScopes, loadConfig } from './config.
 import type { Config } from './config.ts'
 import { startEmbedded } from './embedded/start.ts'
 import type { Embedded } from './embedded/start.ts'
-import { callerOf } from './handoff/handoff.ts'
-import type { ApiKey } from './handoff/handoff.ts'
+import { callerOf } from './model.ts'
+import type { ApiKey } from './model.ts'
 import { tags } from './handoff/id.ts'
 import { expiryLog } from './http/logs.ts'
 import { openLog } from './log.ts'
-import { welcome } from './embedded/welcome.ts'
-import { ApiKeys } from './store/api-keys.ts'
+import { banner } from './embedded/banner.ts'
+import { ApiKeys } from './auth/api-keys.ts'
 import { newKeyId, newSecret } from './store/key-secret.ts'
 import { openStore } from './store/store.ts'
-import { StoredKeys } from './store/stored-keys.ts'
+import { StoredKeys } from './auth/stored-keys.ts'
 
 /** Milliseconds. */
 const readinessCheck = 5000
@@ -46,7 +46,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     log,
     onExpired: expiryLog(log),
   })
-  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.notices, log))
+  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log))
   const app = await buildApp(config, { store, keys, log })
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
@@ -72,7 +72,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
-  if (embedded !== undefined) process.stdout.write(welcome(address, embedded.keys))
+  if (embedded !== undefined) process.stdout.write(banner(address, embedded.keys))
   if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are let in')
 }
 

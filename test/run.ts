@@ -2,7 +2,7 @@
  * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container where an engine answers, else the
  * ladder of `npm start`), runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
  * bench/fleet/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
- * `npm test -- test/store/lane.test.ts`.
+ * `npm test -- test/redis/lane.test.ts`.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

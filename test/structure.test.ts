@@ -9,7 +9,7 @@ t.strictSame(structureFaults(sources), [])
 
 t.test('all of src/ was read', async t => {
   const paths = sources.map(({ path }) => path)
-  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'store/lane.ts', 'embedded/server.ts']) {
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'redis/lane.ts', 'auth/api-keys.ts', 'model.ts', 'embedded/server.ts']) {
     t.ok(paths.includes(path), path)
   }
   const app = sources.find(({ path }) => path === 'app.ts')!
@@ -23,17 +23,22 @@ function withFile (path: string, text: string): Source[] {
 }
 
 const allowed: Array<[path: string, text: string]> = [
-  ['store/new.ts', "import { statusAt } from '../handoff/handoff.ts'\nimport { Problem } from '../errors.ts'\nimport { Lane } from './lane.ts'"],
+  ['store/new.ts', "import { statusAt } from '../model.ts'\nimport { Problem } from '../errors.ts'\nimport { Lane } from '../redis/lane.ts'"],
   ['handoff/new.ts', "import { Handoffs } from '../store/handoffs.ts'\nimport { problem } from '../schemas/problem.ts'"],
-  ['http/routes/new.ts', "import { Unavailable } from '../../store/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
+  ['http/routes/new.ts', "import { Unavailable } from '../../redis/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
   ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/running.ts'\nimport { openStore } from '../store/store.ts'"],
-  ['schemas/new.ts', "import { statuses } from '../handoff/handoff.ts'\nimport { problem } from './problem.ts'"],
-  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../store/script-calls.ts'"],
+  ['schemas/new.ts', "import { statuses } from '../model.ts'\nimport { problem } from './problem.ts'"],
+  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../redis/script-calls.ts'"],
   ['main.ts', "import { openLog } from './log.ts'"],
   ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
 ]
 
 const breaches: Array<[path: string, text: string, fault: RegExp]> = [
+  ['redis/new.ts', "import { KeyNames } from '../store/key-names.ts'", /^redis\/new.ts must not import store\/key-names.ts/],
+  ['redis/new.ts', "import type { HandoffRecord } from '../model.ts'", /^redis\/new.ts must not import model.ts/],
+  ['store/new.ts', "import { ApiKeys } from '../auth/api-keys.ts'", /must not import auth\/api-keys.ts/],
+  ['auth/new.ts', "import type { FastifyRequest } from 'fastify'", /auth\/new.ts imports fastify/],
+  ['handoff/new.ts', "import type { FastifyReply } from 'fastify'", /handoff\/new.ts imports fastify/],
   ['store/new.ts', "import { tagOf } from '../handoff/id.ts'", /^store\/new.ts must not import handoff\/id.ts/],
   ['store/new.ts', "import type { HandoffService } from '../handoff/service.ts'", /must not import handoff\/service.ts/],
   ['store/new.ts', "export { useAuth } from '../http/auth.ts'", /must not import http\/auth.ts/],
@@ -45,19 +50,19 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['http/new.ts', "const it = require('../main.ts')", /must not import main.ts/],
   ['store/new.ts', "import { makeRegistry } from '../metrics/registry.ts'", /must not import metrics\/registry.ts/],
   ['http/new.ts', "import type { Families } from '../metrics/families.ts'", /must not import metrics\/families.ts/],
-  ['durations.ts', "import { Lane } from './store/lane.ts'", /durations.ts must not import store\/lane.ts/],
+  ['histogram.ts', "import { Lane } from './redis/lane.ts'", /histogram.ts must not import redis\/lane.ts/],
   ['app.ts', "import './main.ts'", /must not import main.ts/],
-  ['errors.ts', "import { Lane } from './store/lane.ts'", /errors.ts must not import store\/lane.ts/],
-  ['errors.ts', "import { statuses } from './handoff/handoff.ts'", /errors.ts must not import handoff\/handoff.ts/],
+  ['errors.ts', "import { Lane } from './redis/lane.ts'", /errors.ts must not import redis\/lane.ts/],
+  ['errors.ts', "import { statuses } from './model.ts'", /errors.ts must not import model.ts/],
   ['schemas/new.ts', "import { isId } from '../handoff/id.ts'", /must not import handoff\/id.ts/],
-  ['handoff/handoff.ts', "import { Problem } from '../errors.ts'", /must not import errors.ts/],
+  ['model.ts', "import { Problem } from './errors.ts'", /must not import errors.ts/],
   ['app.ts', "import { startEmbedded } from './embedded/start.ts'", /must not import embedded\/start.ts/],
   ['store/new.ts', "import type { Embedded } from '../embedded/start.ts'", /must not import embedded\/start.ts/],
   ['embedded/new.ts', "import { Problem } from '../errors.ts'", /embedded\/new.ts must not import errors.ts/],
-  ['embedded/new.ts', "import { connect } from '../store/redis.ts'", /must not import store\/redis.ts/],
+  ['embedded/new.ts', "import { connect } from '../redis/connect.ts'", /must not import redis\/connect.ts/],
   ['http/new.ts', "import { loadConfig } from '../config.ts'", /must not import config.ts/],
   ['http/new.ts', "import { loadConfig, type Config } from '../config.ts'", /must not import config.ts/],
-  ['config.ts', "import { Lane } from './store/lane.ts'", /config.ts must not import store\/lane.ts/],
+  ['config.ts', "import { Lane } from './redis/lane.ts'", /config.ts must not import redis\/lane.ts/],
   ['main.ts', "import './cli/keys.ts'", /main.ts must not import cli\/keys.ts/],
   ['store/new.ts', "import type { Level } from '../cli/doctor/finding.ts'", /must not import cli\/doctor\/finding.ts/],
   ['cli/new.ts', "import { buildApp } from '../app.ts'", /must not import app.ts/],
@@ -85,9 +90,9 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
   ['http/new.ts', "export const key = (partition) => partition + ':due'", /builds a Redis key/],
   ['store/new.ts', 'export const key = (prefix, tag) => `$' + '{prefix}:{$' + '{tag}}`', /builds a Redis key/],
-  ['store/new.ts', '\n'.repeat(200) + 'export {}', /201 lines/],
+  ['store/new.ts', '\n'.repeat(250) + 'export {}', /251 lines/],
 
-  ['store/keys.ts', "import './lane.ts'\nimport './handoffs.ts'", /a cycle: .*store\/keys.ts -> store\/handoffs.ts/],
+  ['store/key-names.ts', "import './handoffs.ts'", /a cycle: .*store\/key-names.ts -> store\/handoffs.ts/],
   ['store/new.ts', "import './new.ts'", /a cycle: store\/new.ts -> store\/new.ts/],
 ]
 

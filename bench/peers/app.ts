@@ -3,11 +3,12 @@ import type { FastifyInstance } from 'fastify'
 import type { Static } from '@sinclair/typebox'
 import { loadConfig } from '../../src/config.ts'
 import { useAuth } from '../../src/http/auth.ts'
-import { useCredentials } from '../../src/http/credentials.ts'
+import { Credentials } from '../../src/auth/credentials.ts'
+import { countGuesses } from '../../src/http/guesses.ts'
 import { serverOptions } from '../../src/http/server.ts'
 import { catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, passAnswer, passBody, statusAnswer } from '../../src/schemas/handoff.ts'
 import type { PassBody } from '../../src/schemas/handoff.ts'
-import { ApiKeys } from '../../src/store/api-keys.ts'
+import { ApiKeys } from '../../src/auth/api-keys.ts'
 
 type Soon<T> = T | Promise<T>
 
@@ -37,7 +38,7 @@ interface OfOne { Params: { id: string } }
  */
 export async function serve (backend: Backend): Promise<void> {
   const app = Fastify({ ...serverOptions(config), logger: false })
-  await useAuth(app, await useCredentials(app, new ApiKeys(config.apiKeys)))
+  await useAuth(app, new Credentials(new ApiKeys(config.apiKeys)), await countGuesses(app))
   for (const add of [addPass, addCatch, addDone, addStatus]) add(app, backend)
   // Some client libraries leave timers behind when they are closed.
   process.once('SIGTERM', () => app.close().then(() => backend.close?.()).finally(() => process.exit()))

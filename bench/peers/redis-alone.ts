@@ -12,8 +12,8 @@ import type { Candidate } from '../../src/embedded/programs.ts'
 import { cutMembers } from '../../src/handoff/json.ts'
 import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
 import { joinPayload } from '../../src/handoff/payload.ts'
-import { Keys, memberOf } from '../../src/store/keys.ts'
-import { loadScripts } from '../../src/store/scripts.ts'
+import { KeyNames, memberOf } from '../../src/store/key-names.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { doneBody, passBody } from '../load.ts'
 import { caption, circumstances, markdownTable, median } from '../report.ts'
 import type { BenchOptions, Report } from '../report.ts'
@@ -22,7 +22,7 @@ import { trivialScript } from './trivial.ts'
 
 const callsPerPipeline = 64
 const day = '86400000'
-const keys = new Keys('handoff')
+const keys = new KeyNames('handoff')
 const scripts = loadScripts()
 const payload = joinPayload(cutMembers(Buffer.from(passBody)))
 const result = JSON.stringify((JSON.parse(doneBody) as { output: object }).output)

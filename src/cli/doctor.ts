@@ -2,9 +2,9 @@ import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { parseRedisUrl } from '../redis-url.ts'
 import type { RedisAddress } from '../redis-url.ts'
-import { Keys } from '../store/keys.ts'
-import { Unavailable } from '../store/lanes.ts'
-import type { Master } from '../store/masters.ts'
+import { KeyNames } from '../store/key-names.ts'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Master } from '../redis/masters.ts'
 import { whyUnreached } from '../store/readiness.ts'
 import type { Store } from '../store/store.ts'
 import { checkCluster } from './doctor/cluster.ts'
@@ -21,7 +21,7 @@ import { withStore } from './redis.ts'
 type Placed = Finding & { server: string | null }
 
 /** How long the masters have to be reached, in milliseconds. */
-const patience = 2000
+const connectTimeout = 2000
 
 /** Looks at Redis as the service would use it. The exit status is 1 where something may lose handoffs or stops the service. */
 export async function doctor ({ json = false }: { json?: boolean }): Promise<void> {
@@ -51,7 +51,7 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
 
 /** Until each master that is known is connected. Some may stay away: they are told of then. */
 async function untilReached (store: Store): Promise<void> {
-  for (const deadline = performance.now() + patience; performance.now() < deadline;) {
+  for (const deadline = performance.now() + connectTimeout; performance.now() < deadline;) {
     const masters = [...store.masters.all()]
     if (masters.length > 0 && masters.every(({ calls }) => calls.status === 'ready')) return
     await new Promise(resolve => setTimeout(resolve, 20))
@@ -65,7 +65,7 @@ async function examineMaster (master: Master, config: Config, cluster: boolean):
     return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'what lies there is answered 503', server }]
   }
   const facts = await askServer(redis)
-  const key = new Keys(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
+  const key = new KeyNames(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
   const findings: Finding[] = [
     ...serverChecks.map(check => check(facts, config)).filter(finding => finding !== null),
     ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster }), config.keyPrefix),

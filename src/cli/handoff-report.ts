@@ -1,5 +1,5 @@
 import { approvalText, iso } from '../handoff/answers.ts'
-import { deadlineOf, statusAt } from '../handoff/handoff.ts'
+import { deadlineOf, statusAt } from '../model.ts'
 import { spliceAnswer } from '../handoff/payload.ts'
 import type { InspectReply } from '../store/approvals.ts'
 import { harmless, span, when } from './output.ts'

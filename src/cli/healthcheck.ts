@@ -3,14 +3,14 @@ import type { Config } from '../config.ts'
 import { Failure } from './failure.ts'
 
 /** Milliseconds. An engine that waits three seconds hears why. */
-const patience = 2500
+const answerTimeout = 2500
 
 /** Asks the service that has these settings, on this machine, whether it answers. @throws {Failure} it doesn't */
 export async function healthcheck (): Promise<void> {
   const url = healthUrl(loadConfig())
   let answer: Response
   try {
-    answer = await fetch(url, { signal: AbortSignal.timeout(patience), headers: { connection: 'close' } })
+    answer = await fetch(url, { signal: AbortSignal.timeout(answerTimeout), headers: { connection: 'close' } })
     await answer.arrayBuffer()
   } catch (error) {
     throw new Failure(`${url} does not answer: ${reasonOf(error as Error)}`)
@@ -28,7 +28,7 @@ function healthUrl ({ host, metricsPort, port: mainPort }: Config): string {
 }
 
 function reasonOf (error: Error): string {
-  if (error.name === 'TimeoutError') return `nothing within ${patience / 1000} s`
+  if (error.name === 'TimeoutError') return `nothing within ${answerTimeout / 1000} s`
   const { code, message } = (error.cause ?? error) as NodeJS.ErrnoException
   return code ?? message
 }

@@ -1,7 +1,7 @@
 import { hostname, userInfo } from 'node:os'
 import { loadConfig } from '../config.ts'
 import { iso } from '../handoff/answers.ts'
-import type { Scope } from '../handoff/handoff.ts'
+import type { Scope } from '../model.ts'
 import type { KeyRecord } from '../store/key-records.ts'
 import type { Store } from '../store/store.ts'
 import { Failure } from './failure.ts'

@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import { SettingError } from '../config.ts'
 import { EmbeddedError } from '../embedded/programs.ts'
-import { scopes } from '../handoff/handoff.ts'
+import { scopes } from '../model.ts'
 import { version } from '../version.ts'
 import { Failure, Misuse, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseRate, parseScopes } from './values.ts'

@@ -1,8 +1,8 @@
 import slotOf from 'cluster-key-slot'
 import type { Redis } from 'ioredis'
 import { tagOf } from '../handoff/id.ts'
-import { Keys, memberOf } from '../store/keys.ts'
-import type { Masters } from '../store/masters.ts'
+import { KeyNames, memberOf } from '../store/key-names.ts'
+import type { Masters } from '../redis/masters.ts'
 
 /** Where a handoff lies. */
 export interface Whereabouts { partition: string, key: string, slot: number, master: string | null }
@@ -13,7 +13,7 @@ export function whereabouts (masters: Masters, prefix: string, tenant: string, i
   const master = masters.of(partition)
   return {
     partition,
-    key: new Keys(prefix).handoff(partition, memberOf(tenant, id)),
+    key: new KeyNames(prefix).handoff(partition, memberOf(tenant, id)),
     slot: slotOf(partition),
     master: master === undefined ? null : addressOf(master.calls),
   }

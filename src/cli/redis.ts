@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts'
 import { findRunning } from '../embedded/running.ts'
 import { tags } from '../handoff/id.ts'
-import { Unavailable } from '../store/lanes.ts'
+import { Unavailable } from '../redis/lanes.ts'
 import { openStore } from '../store/store.ts'
 import type { Store } from '../store/store.ts'
 import { Failure } from './failure.ts'

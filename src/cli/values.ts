@@ -1,5 +1,5 @@
-import { scopes as known } from '../handoff/handoff.ts'
-import type { Scope } from '../handoff/handoff.ts'
+import { scopes as known } from '../model.ts'
+import type { Scope } from '../model.ts'
 import { Misuse } from './failure.ts'
 import { harmless } from './output.ts'
 

@@ -1,12 +1,12 @@
 import { closeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { shutDown, whoAnswers } from './conversation.ts'
+import { shutDown, whoAnswers } from './probe.ts'
 import type { DataDir } from './data-dir.ts'
 import { tryLock } from './lock.ts'
 import { EmbeddedError } from './programs.ts'
 
-const patienceMs = 5000
+const timeoutMs = 5000
 
 /**
  * The lock that a redis-server of this directory holds for its life, once no other has it: one that a killed run left
@@ -15,7 +15,7 @@ const patienceMs = 5000
  * Throws an EmbeddedError after 5 s.
  */
 export async function redisLock (dir: DataDir): Promise<number> {
-  const deadline = Date.now() + patienceMs
+  const deadline = Date.now() + timeoutMs
   while (true) {
     const lock = tryLock(join(dir.path, 'redis.lock'))
     // One that was started by hand has no lock: so the socket is asked in any case.

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { whoAnswers } from './conversation.ts'
+import { whoAnswers } from './probe.ts'
 import { openDataDir } from './data-dir.ts'
 import type { DataDir } from './data-dir.ts'
 import { EmbeddedError } from './programs.ts'

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { untilReady } from './conversation.ts'
+import { untilReady } from './probe.ts'
 import { openDataDir, type DataDir } from './data-dir.ts'
 import { tryLock } from './lock.ts'
 import { inUse, redisLock } from './orphan.ts'

@@ -1,7 +1,7 @@
 import { Problem } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
-import { statusAt } from './handoff.ts'
-import type { Approval, Caller, Decision, HandoffRecord, Status } from './handoff.ts'
+import { statusAt } from '../model.ts'
+import type { Approval, Caller, Decision, HandoffRecord, Status } from '../model.ts'
 import { isId, tagOf } from './id.ts'
 
 /** What the operations' answers have in common. */

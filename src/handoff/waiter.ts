@@ -1,5 +1,5 @@
-import type { Notices } from '../store/notices.ts'
-import type { Grant } from './grant.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
+import type { Grant } from '../auth/grant.ts'
 
 /** How a request waits: for how many milliseconds at the most, by what it was let in, and who tells when its client has gone. */
 export interface WaitOptions {
@@ -11,12 +11,12 @@ export interface WaitOptions {
 
 /** Lets requests wait for a change without asking Redis meanwhile. */
 export class Waiter {
-  readonly #notices: Notices
+  readonly #subscriptions: Subscriptions
   readonly #waiting = new Set<() => void>()
   #draining = false
 
-  constructor (notices: Notices) {
-    this.#notices = notices
+  constructor (subscriptions: Subscriptions) {
+    this.#subscriptions = subscriptions
   }
 
   /** How many requests wait. */
@@ -36,7 +36,7 @@ export class Waiter {
     const turn = new Turn(options.grant())
     options.onGone(turn.stop)
     this.#waiting.add(turn.wake)
-    const leaving = await Promise.all([this.#notices.listen(channel, turn.wake), turn.grant.onEnd(turn.refuse)])
+    const leaving = await Promise.all([this.#subscriptions.listen(channel, turn.wake), turn.grant.onEnd(turn.refuse)])
     try {
       return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
     } finally {

@@ -1,9 +1,10 @@
 import bearerAuth from '@fastify/bearer-auth'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Grant } from '../handoff/grant.ts'
-import type { Caller, Scope, Status } from '../handoff/handoff.ts'
-import type { Credentials } from './credentials.ts'
-import { hasScope, refusedScope } from './key-grant.ts'
+import type { Grant } from '../auth/grant.ts'
+import type { Caller, Scope, Status } from '../model.ts'
+import type { Credentials } from '../auth/credentials.ts'
+import type { GuessesOf } from './guesses.ts'
+import { hasScope, refusedScope } from '../auth/key-grant.ts'
 import { authoriseAgain } from './slow-bodies.ts'
 
 declare module 'fastify' {
@@ -22,7 +23,7 @@ declare module 'fastify' {
 }
 
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
-export async function useAuth (app: FastifyInstance, credentials: Credentials): Promise<void> {
+export async function useAuth (app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('grant', function (this: FastifyRequest) {
     const { authorization = '' } = this.headers
@@ -42,7 +43,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials): 
     auth (key: string, request: FastifyRequest) {
       const caller = credentials.recall(key)
       // What is thrown there (429, 503) comes to the error handler as it is.
-      return caller === undefined ? credentials.lookUp(key, request).then(found => admit(request, found)) : admit(request, caller)
+      return caller === undefined ? credentials.lookUp(key, guessesOf(request)).then(found => admit(request, found)) : admit(request, caller)
     },
   })
   app.addHook('onRequest', app.verifyBearerAuth!)

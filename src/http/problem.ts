@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable, invalid, isRetryable } from '../errors.ts'
 import type { ErrorCode, Fault } from '../errors.ts'
+import { invalidToken } from '../auth/key-grant.ts'
 import { BodyError, pointerTo } from '../handoff/json.ts'
 import { problemType } from '../schemas/problem.ts'
-import { Unavailable } from '../store/lanes.ts'
+import { Unavailable } from '../redis/lanes.ts'
 import { requestFields } from './logs.ts'
 import type { FaultLog } from './logs.ts'
 
@@ -16,9 +17,6 @@ const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_BAD_URL: 'not_found',
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
-
-/** RFC 6750, 3: of a key that isn't good. */
-export const invalidToken = 'Bearer error="invalid_token"'
 
 /** No error code where no credential was sent. */
 const challenges: Record<string, string> = {

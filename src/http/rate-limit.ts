@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
-import type { Allowance } from '../store/allowance.ts'
+import type { RateBudget } from '../store/rate-budget.ts'
 import { rateWindow } from '../store/rates.ts'
 import type { Rates } from '../store/rates.ts'
 import type { Refused } from './shed.ts'
@@ -19,17 +19,17 @@ export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
     const { tenant, agent, ratePerMinute } = request.caller
     const limit = ratePerMinute ?? perMinute
     if (limit === 0) return done()
-    const allowance = rates.of(tenant, agent, limit)
+    const budget = rates.of(tenant, agent, limit)
     const now = performance.now()
-    const known = allowance.spend(now)
-    if (known !== undefined) answer(allowance, known, now, reply, done, refused)
-    else allowance.ask((error, allowed) => error === null ? answer(allowance, allowed, performance.now(), reply, done, refused) : done(error))
+    const known = budget.spend(now)
+    if (known !== undefined) answer(budget, known, now, reply, done, refused)
+    else budget.ask((error, allowed) => error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
   }
 }
 
-function answer (allowance: Allowance, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused): void {
-  const { limit, remaining } = allowance
-  const resets = Math.ceil(allowance.resetsIn(now) / 1000)
+function answer (budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused): void {
+  const { limit, remaining } = budget
+  const resets = Math.ceil(budget.resetsIn(now) / 1000)
   reply.header('ratelimit-policy', `"default";q=${limit};w=${rateWindow / 1000}`)
   reply.header('ratelimit', `"default";r=${remaining};t=${resets}`)
   if (allowed) return done()

@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { Durations } from '../durations.ts'
+import { Histogram } from '../histogram.ts'
 import { errorTable } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
-import { statuses } from '../handoff/handoff.ts'
-import type { Status } from '../handoff/handoff.ts'
+import { statuses } from '../model.ts'
+import type { Status } from '../model.ts'
 import { isReplayed } from './idempotency.ts'
 
 declare module 'fastify' {
@@ -17,7 +17,7 @@ declare module 'fastify' {
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
 
 /** How long the requests of one method to one route took, by the status of the answer. */
-export interface RouteRequests { method: string, route: string, byStatus: Array<Durations | undefined> }
+export interface RouteRequests { method: string, route: string, byStatus: Array<Histogram | undefined> }
 
 /** The refusals that say that a handoff isn't where the request wants it, or not for who asks; and that another site sent it. */
 export const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
@@ -85,10 +85,10 @@ export class Requests {
   }
 }
 
-function durationsOf (byStatus: Array<Durations | undefined>, status: number): Durations {
+function durationsOf (byStatus: Array<Histogram | undefined>, status: number): Histogram {
   const known = byStatus[status]
   if (known !== undefined) return known
-  const opened = new Durations(bounds)
+  const opened = new Histogram(bounds)
   byStatus[status] = opened
   return opened
 }

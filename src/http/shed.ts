@@ -32,7 +32,8 @@ const look = 20
 /** After how many milliseconds a shed request is told so, and in as many it may come again: who doesn't heed Retry-After is held to it. */
 const rest = 1000
 
-const overloaded = { detail: 'More is asked of this service than it can do; nothing happened. Ask again.', headers: { 'retry-after': String(rest / 1000) } }
+/** What a shed request is answered. */
+export const overloaded = { detail: 'More is asked of this service than it can do; nothing happened. Ask again.', headers: { 'retry-after': String(rest / 1000) } }
 
 /**
  * A hook that sheds what the event loop gets to late: 503, before auth and body. A turn of the loop serves all that has come

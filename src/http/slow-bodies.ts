@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
  * How long after a request came it goes by what let it in then, in milliseconds. With the longest that a replica believes a key unasked
- * (store/stored-keys.ts) that stays below the two seconds within which a key that has ended stops everywhere.
+ * (auth/stored-keys.ts) that stays below the two seconds within which a key that has ended stops everywhere.
  */
 const quick = 400
 

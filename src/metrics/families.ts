@@ -1,12 +1,12 @@
 import { Counter, Gauge } from 'prom-client'
 import type { Metric, Registry } from 'prom-client'
-import type { Durations } from '../durations.ts'
+import type { Histogram } from '../histogram.ts'
 
 type Labels = Record<string, string | number>
 /** A value now, and the labels that it is of. */
 export type Sample = [labels: Labels, value: number]
 /** What took how long, and the labels that it is of. */
-export type Timed = [labels: Labels, durations: Durations]
+export type Timed = [labels: Labels, durations: Histogram]
 
 interface Family {
   name: string
@@ -66,7 +66,7 @@ export class Families {
   }
 }
 
-function valuesOf (name: string, labels: Labels, { bounds, counts, sum }: Durations) {
+function valuesOf (name: string, labels: Labels, { bounds, counts, sum }: Histogram) {
   let count = 0
   const buckets = counts.map((more, at) => {
     const bound = bounds[at]

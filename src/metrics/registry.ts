@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import type { Waiter } from '../handoff/waiter.ts'
 import type { Requests } from '../http/requests.ts'
-import type { Counted } from '../store/census.ts'
+import type { SweepCounts } from '../store/sweep-statistics.ts'
 import type { Store } from '../store/store.ts'
 import { Families } from './families.ts'
 import type { Timed } from './families.ts'
@@ -87,13 +87,13 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
 
 /** Only the replica that sweeps knows: the others tell none of it but that they don't. */
 function sweepFamilies (families: Families, { sweeper }: Pick<Store, 'sweeper'>): void {
-  const where = (read: (counted: Counted) => number | undefined) => () => {
-    const value = sweeper.counted === undefined ? undefined : read(sweeper.counted)
+  const where = (read: (counts: SweepCounts) => number | undefined) => () => {
+    const value = sweeper.counts === undefined ? undefined : read(sweeper.counts)
     return value === undefined ? [] : [[{}, value] as [Record<string, never>, number]]
   }
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   families.gauge({ name: 'handoff_sweeping', help: '1 where this replica sweeps, 0 elsewhere: one of all should.' },
-    () => [[{}, sweeper.counted === undefined ? 0 : 1]])
+    () => [[{}, sweeper.counts === undefined ? 0 : 1]])
   families.gauge({ name: 'handoff_sweep_lag_seconds', help: 'How long ago the partition was swept that has waited longest, in seconds; about 2.5 where all is well. Of who sweeps.' },
     where(({ lag }) => seconds(lag)))
   families.gauge({ name: 'handoff_live_handoffs', help: 'Handoffs pending or caught, as the last round found them. Of who sweeps.' },

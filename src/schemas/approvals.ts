@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { statuses } from '../handoff/handoff.ts'
+import { statuses } from '../model.ts'
 import { approval, createdAt, expiresAt, handoffId, nullable } from './handoff.ts'
 
 /** The schemas of what people see and decide. */

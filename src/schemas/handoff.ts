@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TUnsafe } from '@sinclair/typebox'
-import { statuses } from '../handoff/handoff.ts'
+import { statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document the four operations; the types come from nowhere else. */
 

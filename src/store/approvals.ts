@@ -1,9 +1,9 @@
-import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
-import { handoffOf, memberOf } from './keys.ts'
-import type { Keys } from './keys.ts'
-import type { Lanes } from './lanes.ts'
+import type { Decision, HandoffRecord } from '../model.ts'
+import { handoffOf, memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 import type { Place } from './handoffs.ts'
 
 export type Verdict = 'approved' | 'rejected'
@@ -27,13 +27,13 @@ export interface WaitingPart { items: Waiting[], next: ListPlace | null }
 export class Approvals {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #retention: string
 
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, retention: number) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, retention: number) {
     this.#lanes = lanes
     this.#scripts = scripts
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#retention = String(retention)
   }
 
@@ -44,28 +44,28 @@ export class Approvals {
   decide (verdict: Verdict, place: Place, token: string, by: string, seen: number | undefined, note: Buffer): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
-    const keys = [this.#keys.handoff(tag, member), this.#keys.waiting(tag, tenant)]
+    const keys = [this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant)]
     const itsSeen = seen === undefined ? '' : String(seen)
     return verdict === 'approved'
       ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member, itsSeen], readDecision, note)
-      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keys.due(tag)], [token, by, this.#retention, member, itsSeen], readDecision, note)
+      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keyNames.due(tag)], [token, by, this.#retention, member, itsSeen], readDecision, note)
   }
 
   inspect (place: Place): Promise<InspectReply> {
-    const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call(this.#scripts.inspect, place.tag, [key], [], readInspection)
   }
 
   /** Where it is told that a tenant's list changed. */
   channelOf (tenant: string, tag: string): string {
-    return this.#keys.waiting(tag, tenant)
+    return this.#keyNames.waiting(tag, tenant)
   }
 
   /** What waits for a person of this tenant, oldest first, behind `after`. */
   list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<WaitingPart> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
-    return this.#lanes.call(this.#scripts.waiting, tag, [this.#keys.waiting(tag, tenant)],
-      [...from, String(limit), this.#keys.partition(tag)], readList)
+    return this.#lanes.call(this.#scripts.waiting, tag, [this.#keyNames.waiting(tag, tenant)],
+      [...from, String(limit), this.#keyNames.partition(tag)], readList)
   }
 }
 

@@ -1,9 +1,9 @@
-import type { Decision, HandoffRecord } from '../handoff/handoff.ts'
-import { handoffOf, memberOf } from './keys.ts'
-import type { Keys } from './keys.ts'
-import type { Lanes } from './lanes.ts'
+import type { Decision, HandoffRecord } from '../model.ts'
+import { handoffOf, memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 
 /** Milliseconds. */
 export interface Lifetimes { workTtl: number, retention: number }
@@ -47,14 +47,14 @@ export interface Swept { lookedAt: number, expired: number, live: number, untilD
 export class Handoffs {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #workTtl: string
   readonly #retention: string
 
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, lifetimes: Lifetimes) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, lifetimes: Lifetimes) {
     this.#lanes = lanes
     this.#scripts = scripts
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#workTtl = String(lifetimes.workTtl)
     this.#retention = String(lifetimes.retention)
   }
@@ -63,7 +63,7 @@ export class Handoffs {
     const { tag, tenant } = handoff
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
-    if (handoff.requireHuman) keys.push(this.#keys.waiting(tag, tenant))
+    if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.listedLength)]
     return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
@@ -83,23 +83,23 @@ export class Handoffs {
   }
 
   status (place: Place): Promise<StatusReply> {
-    const key = this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call(this.#scripts.status, place.tag, [key], [], readStatus)
   }
 
   /** Where it is told that a handoff changed. */
   channelOf (place: Place): string {
-    return this.#keys.handoff(place.tag, memberOf(place.tenant, place.id))
+    return this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
   /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
   sweep (tag: string, limit: number, naming = false): Promise<Swept> {
-    const texts = [this.#keys.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
-    return this.#lanes.call(this.#scripts.sweep, tag, [this.#keys.due(tag)], texts, readSweep)
+    const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
+    return this.#lanes.call(this.#scripts.sweep, tag, [this.#keyNames.due(tag)], texts, readSweep)
   }
 
   #liveKeys (tag: string, member: string): string[] {
-    return [this.#keys.handoff(tag, member), this.#keys.due(tag)]
+    return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag)]
   }
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import type { Scope } from '../handoff/handoff.ts'
+import type { Scope } from '../model.ts'
 import { digest, isKeyId, newKeyId, newSecret } from './key-secret.ts'
-import type { Keys } from './keys.ts'
-import type { Lanes } from './lanes.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 
 /** How long a key that has ended or was revoked is still listed, in milliseconds. */
 export const keyRetention = 30 * 86400_000
@@ -62,14 +62,14 @@ export interface KeyChanges { now: number, lost: boolean, last: string, entries:
 export class KeyRecords {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #tag: string
 
   /** @param tag of the partition that has them */
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tag: string) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tag: string) {
     this.#lanes = lanes
     this.#scripts = scripts
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#tag = tag
   }
 
@@ -77,7 +77,7 @@ export class KeyRecords {
   async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
     const id = newKeyId()
     const key = newSecret(id)
-    const keys = [this.#keyOf(id), this.#keys.apiKeys(this.#tag), this.#keys.apiKeysOver(this.#tag), this.#log]
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), String(keyRetention)]
     const [outcome, fields] = await this.#lanes.call(this.#scripts['key-create'], this.#tag, keys, texts, tagged, author(by))
     if (outcome !== 'created') throw new Error('a new key’s id is another’s: its randomness is none')
@@ -89,8 +89,8 @@ export class KeyRecords {
     const records: KeyRecord[] = []
     for (let more: unknown = 1; more === 1;) {
       const last = records.at(-1)
-      const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keys.partition(this.#tag)]
-      const [, hasMore, ...parts] = await this.#lanes.call(this.#scripts['key-list'], this.#tag, [this.#keys.apiKeys(this.#tag)], texts, tagged)
+      const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keyNames.partition(this.#tag)]
+      const [, hasMore, ...parts] = await this.#lanes.call(this.#scripts['key-list'], this.#tag, [this.#keyNames.apiKeys(this.#tag)], texts, tagged)
       for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
       more = hasMore
     }
@@ -126,7 +126,7 @@ export class KeyRecords {
   /** From now on a key opens nothing. @throws {Unavailable} */
   async revoke (id: string, by: string): Promise<RevokeReply> {
     if (!isKeyId(id)) return { outcome: 'not_found' }
-    const keys = [this.#keyOf(id), this.#keys.apiKeysOver(this.#tag), this.#log]
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const texts = [id, randomUUID(), String(keyRetention)]
     const [outcome, at] = await this.#lanes.call(this.#scripts['key-revoke'], this.#tag, keys, texts, tagged, author(by))
     return at === undefined ? { outcome: 'not_found' } : { outcome: outcome as 'revoked', at: at as number }
@@ -158,11 +158,11 @@ export class KeyRecords {
   }
 
   get #log (): string {
-    return this.#keys.apiKeysLog(this.#tag)
+    return this.#keyNames.apiKeysLog(this.#tag)
   }
 
   #keyOf (id: string): string {
-    return this.#keys.apiKey(this.#tag, id)
+    return this.#keyNames.apiKey(this.#tag, id)
   }
 }
 

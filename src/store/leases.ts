@@ -1,7 +1,7 @@
-import { tagIn } from './keys.ts'
-import type { Lanes } from './lanes.ts'
+import { tagIn } from '../redis/hash-tag.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 
 /** Names in Redis that one holder has at a time, for a while. */
 export class Leases {

@@ -1,12 +1,12 @@
 import { LRUCache } from 'lru-cache'
-import { Allowance } from './allowance.ts'
-import type { Taken } from './allowance.ts'
+import { RateBudget } from './rate-budget.ts'
+import type { Taken } from './rate-budget.ts'
 import { digest } from './key-secret.ts'
-import { tagByDigest } from './keys.ts'
-import type { Keys } from './keys.ts'
-import type { Lanes } from './lanes.ts'
+import { tagByDigest } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 
 /** Milliseconds. */
 export const rateWindow = 60_000
@@ -18,36 +18,36 @@ const agentsAtMost = 10_000
 export class Rates {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   readonly #window: number
-  readonly #allowances = new LRUCache<string, Allowance>({ max: agentsAtMost })
+  readonly #budgets = new LRUCache<string, RateBudget>({ max: agentsAtMost })
 
   /** @param window milliseconds */
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tags: readonly string[], window = rateWindow) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], window = rateWindow) {
     this.#lanes = lanes
     this.#scripts = scripts
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#tags = tags
     this.#window = window
   }
 
   /** What an agent may do under this limit (requests a window). Keys of one agent with different limits count together in Redis. */
-  of (tenant: string, agent: string, limit: number): Allowance {
+  of (tenant: string, agent: string, limit: number): RateBudget {
     const name = `${tenant}/${agent} ${limit}`
-    let allowance = this.#allowances.get(name)
-    if (allowance === undefined) {
-      allowance = this.#make(tenant, agent, limit)
-      this.#allowances.set(name, allowance)
+    let budget = this.#budgets.get(name)
+    if (budget === undefined) {
+      budget = this.#make(tenant, agent, limit)
+      this.#budgets.set(name, budget)
     }
-    return allowance
+    return budget
   }
 
-  #make (tenant: string, agent: string, limit: number): Allowance {
+  #make (tenant: string, agent: string, limit: number): RateBudget {
     const tag = tagByDigest(digest(`rate ${tenant} ${agent}`), this.#tags)
-    const keys = [this.#keys.rate(tag, tenant, agent)]
+    const keys = [this.#keyNames.rate(tag, tenant, agent)]
     const [limitText, windowText] = [String(limit), String(this.#window)]
-    return new Allowance(limit, (needed, spare) =>
+    return new RateBudget(limit, (needed, spare) =>
       this.#lanes.call(this.#scripts.rate, tag, keys, [limitText, windowText, String(needed), String(spare)], readTaken))
   }
 }

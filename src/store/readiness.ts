@@ -1,12 +1,12 @@
-import type { Keys } from './keys.ts'
-import { Unavailable } from './lanes.ts'
+import type { KeyNames } from './key-names.ts'
+import { Unavailable } from '../redis/lanes.ts'
 import type { Leases } from './leases.ts'
-import type { Master, Masters } from './masters.ts'
-import type { ConnectionLog } from './redis.ts'
-import { unsupported } from './redis-errors.ts'
+import type { Master, Masters } from '../redis/masters.ts'
+import type { ConnectionLog } from '../redis/connect.ts'
+import { unsupported } from '../redis/error-kinds.ts'
 import type { Rights } from './rights.ts'
-import { onlineReplicas, readInfo, testedServers, versionOf } from './server-info.ts'
-import type { ServerInfo } from './server-info.ts'
+import { onlineReplicas, readInfo, testedServers, versionOf } from '../redis/server-info.ts'
+import type { ServerInfo } from '../redis/server-info.ts'
 
 /** How long a replica's sign of life stays in Redis, in milliseconds. */
 const signDuration = 10_000
@@ -40,7 +40,7 @@ export interface Readiness {
   masters: Masters
   leases: Leases
   rights: Rights
-  keys: Keys
+  keyNames: KeyNames
   /** Who this replica is. */
   replica: string
   /** How many replicas every write needs. */
@@ -97,11 +97,11 @@ async function look (master: Master, readiness: Readiness): Promise<Verdict & { 
 }
 
 /** A true write, by a script like those that serve: a replica and a stopped disk show. What other scripts may not do shows before. */
-async function tryScripts (tag: string, { leases, rights, keys, replica }: Readiness): Promise<Verdict> {
+async function tryScripts (tag: string, { leases, rights, keyNames, replica }: Readiness): Promise<Verdict> {
   const { lacking, missing, untold, said } = await rights.ask(tag, replica)
   if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
-  await leases.take(keys.ready(tag, replica), signDuration)
+  await leases.take(keyNames.ready(tag, replica), signDuration)
   return { reason: null, ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } } }
 }
 

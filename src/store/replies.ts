@@ -1,4 +1,4 @@
-import type { Approval, Decision, HandoffRecord, Status } from '../handoff/handoff.ts'
+import type { Approval, Decision, HandoffRecord, Status } from '../model.ts'
 
 /** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
 

@@ -1,13 +1,13 @@
-import type { Keys } from './keys.ts'
-import { Unavailable } from './lanes.ts'
-import type { Lanes } from './lanes.ts'
+import type { KeyNames } from './key-names.ts'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Script, ScriptName, Scripts } from './scripts.ts'
+import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
 
 /** Commands that the service asks itself, with those of ioredis; what is in `scripts` counts for their caller as well. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
-/** Without these it serves all the same: store/former-connections.ts says what is lost. AUTH needs no right. */
-export const welcome = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
+/** Without these it serves all the same: redis/stale-connections.ts says what is lost. AUTH needs no right. */
+export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
 /** Whoever makes and revokes keys (cli/) runs these with rights of their own, so that a service that was taken over can't. */
@@ -50,19 +50,19 @@ export interface RightsTold {
 export class Rights {
   readonly #lanes: Lanes
   readonly #script: Script
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #needed: readonly string[]
 
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, setup: Setup) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, setup: Setup) {
     this.#lanes = lanes
     this.#script = scripts.rights
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#needed = neededCommands(scripts, setup)
   }
 
   /** Asks the master of this partition. @throws {Unavailable} */
   ask (tag: string, replica: string): Promise<RightsTold> {
-    return this.#lanes.call(this.#script, tag, [], [this.#needed.join(' '), this.#keys.ready(tag, replica)], readRights)
+    return this.#lanes.call(this.#script, tag, [], [this.#needed.join(' '), this.#keyNames.ready(tag, replica)], readRights)
       .catch((error: Error) => {
         if (error instanceof Unavailable) throw error
         return { lacking: [], missing: [], untold: [...this.#needed], said: error.message }

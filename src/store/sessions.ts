@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { digest } from './key-secret.ts'
-import { tagByDigest, tagIn } from './keys.ts'
-import type { Keys } from './keys.ts'
-import type { Lanes } from './lanes.ts'
-import type { Notices } from './notices.ts'
+import { tagIn } from '../redis/hash-tag.ts'
+import { tagByDigest } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from './scripts.ts'
+import type { Scripts } from '../redis/scripts.ts'
 
 /** How long a person stays signed in, in seconds. */
 export const sessionLength = 8 * 3600
@@ -14,21 +15,21 @@ const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
  * Who is signed in. Redis keeps a secret's digest alone, so who reads Redis has no session; and what it leads to is the mark
- * of the key that opened it (store/api-keys.ts), so a session is worth no more than that key is now.
+ * of the key that opened it (auth/api-keys.ts), so a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
-  readonly #keys: Keys
+  readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
-  readonly #notices: Notices
+  readonly #subscriptions: Subscriptions
 
-  constructor (lanes: Lanes, scripts: Scripts, keys: Keys, tags: readonly string[], notices: Notices) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], subscriptions: Subscriptions) {
     this.#lanes = lanes
     this.#scripts = scripts
-    this.#keys = keys
+    this.#keyNames = keyNames
     this.#tags = tags
-    this.#notices = notices
+    this.#subscriptions = subscriptions
   }
 
   /** @param mark of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
@@ -59,7 +60,7 @@ export class Sessions {
    * @returns what stops it
    */
   async onEnd (secret: string, ended: () => void): Promise<() => void> {
-    return await this.#notices.listen(this.#keyOf(secret), () => {
+    return await this.#subscriptions.listen(this.#keyOf(secret), () => {
       // A new subscription tells as well. Where Redis can't say now, the next one has it looked at again.
       this.find(secret).then(mark => { if (mark === null) ended() }, () => {})
     })
@@ -67,6 +68,6 @@ export class Sessions {
 
   #keyOf (secret: string): string {
     const its = digest(secret)
-    return this.#keys.session(tagByDigest(its, this.#tags), its)
+    return this.#keyNames.session(tagByDigest(its, this.#tags), its)
   }
 }

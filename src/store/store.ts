@@ -1,28 +1,28 @@
 import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
-import { ClusterMasters } from './cluster.ts'
+import { ClusterMasters } from '../redis/cluster.ts'
 import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
 import { KeyRecords } from './key-records.ts'
-import { Keys } from './keys.ts'
-import { Lanes } from './lanes.ts'
-import type { LaneSize } from './lanes.ts'
+import { KeyNames } from './key-names.ts'
+import { Lanes } from '../redis/lanes.ts'
+import type { LaneSize } from '../redis/lanes.ts'
 import { Leases } from './leases.ts'
-import { OneMaster } from './masters.ts'
-import type { Masters } from './masters.ts'
-import { Notices } from './notices.ts'
-import type { ConnectionLog } from './redis.ts'
+import { OneMaster } from '../redis/masters.ts'
+import type { Masters } from '../redis/masters.ts'
+import { Subscriptions } from '../redis/subscriptions.ts'
+import type { ConnectionLog } from '../redis/connect.ts'
 import { parseRedisUrl } from '../redis-url.ts'
 import { Rates } from './rates.ts'
-import { loadScripts } from './scripts.ts'
-import type { Script, Scripts } from './scripts.ts'
+import { loadScripts } from '../redis/scripts.ts'
+import type { Script, Scripts } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { lookAtRedis, told } from './readiness.ts'
 import { Rights } from './rights.ts'
 
 export interface StoreOptions extends Lifetimes {
-  /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
+  /** As REDIS_URL has it (redis-url.ts), or the path of a unix socket. */
   url: string
   keyPrefix: string
   /** Every partition's hash tag. */
@@ -40,7 +40,7 @@ export interface StoreOptions extends Lifetimes {
 export interface Store {
   handoffs: Handoffs
   approvals: Approvals
-  notices: Notices
+  subscriptions: Subscriptions
   sessions: Sessions
   keyRecords: KeyRecords
   rates: Rates
@@ -61,30 +61,30 @@ export interface Store {
 export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: StoreOptions): Store {
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
-  const keys = new Keys(keyPrefix)
+  const keyNames = new KeyNames(keyPrefix)
   const scripts = options.scripts ?? loadScripts()
-  const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keys.barrier(tag) })
+  const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) })
   const replica = randomUUID()
   const leases = new Leases(lanes, scripts, replica)
-  const rights = new Rights(lanes, scripts, keys, { cluster: address.kind === 'cluster', replicas })
-  const handoffs = new Handoffs(lanes, scripts, keys, options)
-  const notices = new Notices(masters)
+  const rights = new Rights(lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas })
+  const handoffs = new Handoffs(lanes, scripts, keyNames, options)
+  const subscriptions = new Subscriptions(masters)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
-    leaseKey: tag => keys.sweeper(tag),
+    leaseKey: tag => keyNames.sweeper(tag),
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
   })
   let ready: boolean | undefined
-  const look = told(() => lookAtRedis({ masters, leases, rights, keys, replica, replicas }), log)
+  const look = told(() => lookAtRedis({ masters, leases, rights, keyNames, replica, replicas }), log)
   return {
     handoffs,
-    approvals: new Approvals(lanes, scripts, keys, options.retention),
-    notices,
-    sessions: new Sessions(lanes, scripts, keys, tags, notices),
-    keyRecords: new KeyRecords(lanes, scripts, keys, tags[0] as string),
-    rates: new Rates(lanes, scripts, keys, tags),
+    approvals: new Approvals(lanes, scripts, keyNames, options.retention),
+    subscriptions,
+    sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
+    keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
+    rates: new Rates(lanes, scripts, keyNames, tags),
     sweeper,
     masters,
     async whyNotReady () {
@@ -98,7 +98,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     async close () {
       await sweeper.stop()
       lanes.close()
-      notices.close()
+      subscriptions.close()
       masters.close()
     },
   }

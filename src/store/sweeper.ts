@@ -1,8 +1,8 @@
-import { Census } from './census.ts'
-import type { Counted } from './census.ts'
+import { SweepStatistics } from './sweep-statistics.ts'
+import type { SweepCounts } from './sweep-statistics.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
-import { Unavailable } from './lanes.ts'
+import { Unavailable } from '../redis/lanes.ts'
 
 /** Milliseconds between two parts of a round. */
 const tick = 50
@@ -21,7 +21,7 @@ const callsAtOnce = 2
  * How long a part or a call is waited for, in milliseconds. What takes longer (its master has fallen silent, or lacks the replicas
  * that acknowledge) goes on by itself, for as long as a call may take, and isn't begun anew meanwhile.
  */
-const patience = 250
+const partTimeout = 250
 /** How long a sweeper that died holds the others off, in milliseconds; it asks anew three times as often. */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
@@ -57,7 +57,7 @@ export class Sweeper {
   /** Partitions that have more due than the last call took, the one whose turn it is first. */
   readonly #backlog = new Set<string>()
   readonly #drains = new Set<Promise<void>>()
-  readonly #census: Census
+  readonly #statistics: SweepStatistics
   /** How many handoffs it has expired. */
   expired = 0
 
@@ -65,23 +65,23 @@ export class Sweeper {
     this.#handoffs = handoffs
     this.#leases = leases
     this.#options = options
-    this.#census = new Census(options.tags)
+    this.#statistics = new SweepStatistics(options.tags)
   }
 
   /** What there is to sweep; undefined where another replica does, or none. */
-  get counted (): Counted | undefined {
-    return this.#census.read()
+  get counts (): SweepCounts | undefined {
+    return this.#statistics.read()
   }
 
   start (): void {
     this.#timer = setInterval(() => {
-      // A part that takes longer than a tick is waited for, within patience, not overtaken.
-      this.#part ??= this.#sweepPart().catch(error => this.#stumble(error)).finally(() => { this.#part = undefined })
+      // A part that takes longer than a tick is waited for, within the timeout, not overtaken.
+      this.#part ??= this.#sweepPart().catch(error => this.#failed(error)).finally(() => { this.#part = undefined })
     }, tick)
     this.#timer.unref()
   }
 
-  /** Stops after the calls under way, within patience. The lease is left to run out. */
+  /** Stops after the calls under way, within the timeout. The lease is left to run out. */
   async stop (): Promise<void> {
     clearInterval(this.#timer)
     await this.#part
@@ -96,12 +96,12 @@ export class Sweeper {
     const part = tags.slice(this.#next, this.#next + partitionsPerTick)
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
     const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#sweepPartition(tag, glance))
-    await patiently(Promise.all(sweeps))
+    await withinTimeout(Promise.all(sweeps))
     while (this.#drains.size < Math.min(callsAtOnce, this.#backlog.size)) this.#startDrain()
   }
 
   #startDrain (): void {
-    const drain = this.#drain().catch(error => this.#stumble(error)).finally(() => this.#drains.delete(drain))
+    const drain = this.#drain().catch(error => this.#failed(error)).finally(() => this.#drains.delete(drain))
     this.#drains.add(drain)
   }
 
@@ -110,7 +110,7 @@ export class Sweeper {
     // What is put back while this goes on comes up again, behind the others.
     for (const tag of this.#backlog) {
       this.#backlog.delete(tag)
-      if (this.#mine && this.#options.reaches(tag)) await patiently(this.#sweepPartition(tag, batch))
+      if (this.#mine && this.#options.reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
     }
   }
 
@@ -126,7 +126,7 @@ export class Sweeper {
       const { onExpired } = this.#options
       const { lookedAt, expired, live, untilDue, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
       this.expired += expired
-      this.#census.saw(tag, live, untilDue)
+      this.#statistics.saw(tag, live, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
@@ -138,22 +138,22 @@ export class Sweeper {
   }
 
   #setMine (mine: boolean): void {
-    if (mine && !this.#mine) this.#census.begin()
-    if (!mine) this.#census.end()
+    if (mine && !this.#mine) this.#statistics.begin()
+    if (!mine) this.#statistics.end()
     this.#mine = mine
   }
 
-  #stumble (error: unknown): void {
+  #failed (error: unknown): void {
     this.#setMine(false)
     this.#ticks = 0
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
 }
 
-/** Waits for it, as long as patience lasts. */
-function patiently (work: Promise<unknown>): Promise<void> {
+/** Waits for it, for the timeout at most. */
+function withinTimeout (work: Promise<unknown>): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, patience)
+    const timer = setTimeout(resolve, partTimeout)
     timer.unref()
     work.then(() => resolve(), reject).finally(() => clearTimeout(timer))
   })

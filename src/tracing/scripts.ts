@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, tracingChannel } from 'node:diagnostics_channel'
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import type { FastifyRequest } from 'fastify'
-import type { ScriptCall } from '../store/script-calls.ts'
+import type { ScriptCall } from '../redis/script-calls.ts'
 import { traceOf } from './request-trace.ts'
 import type { RequestTrace } from './request-trace.ts'
 

@@ -25,12 +25,12 @@ export function startTracing (): void {
     const { fastify } = message as { fastify: FastifyInstance }
     traceRequests(fastify)
     // The server has closed by then, so there are no more to come.
-    fastify.addHook('onClose', () => withinPatience(provider.shutdown()))
+    fastify.addHook('onClose', () => withinTimeout(provider.shutdown()))
   })
 }
 
 /** A collector that is away must not keep a service from stopping. */
-async function withinPatience (work: Promise<void>): Promise<void> {
+async function withinTimeout (work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>(resolve => { timer = setTimeout(resolve, flushing) })
   await Promise.race([work.catch(() => {}), over])

@@ -9,12 +9,13 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import { Problem } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
-import type { Caller } from '../handoff/handoff.ts'
-import type { Credentials } from '../http/credentials.ts'
+import type { Caller } from '../model.ts'
+import type { Credentials } from '../auth/credentials.ts'
+import type { GuessesOf } from '../http/guesses.ts'
 import { keepFilesInMemory } from '../http/files.ts'
 import type { DecisionLog, FaultLog } from '../http/logs.ts'
 import { authoriseAgain } from '../http/slow-bodies.ts'
-import type { ApiKeys } from '../store/api-keys.ts'
+import type { ApiKeys } from '../auth/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { requireSession } from './guard.ts'
 import { refuseForeignForms } from './origin.ts'
@@ -24,12 +25,13 @@ import { handoffRoutes } from './routes/one.ts'
 import { signInRoutes } from './routes/sign-in.ts'
 import { SignIn } from './session.ts'
 import type { Session } from './session.ts'
-import { showErrors } from './troubles.ts'
+import { showErrors } from './error-pages.ts'
 
 export interface Pages {
   approvals: ApprovalService
   keys: ApiKeys
   credentials: Credentials
+  guessesOf: GuessesOf
   sessions: Sessions
   baseUrl: () => string
   /** BASE_URL's path: every address that a page writes begins with it. */
@@ -47,9 +49,9 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The page on which people decide, with everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn(sessions, keys, credentials, isSecure, base)
+  const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('session', null as unknown as Session)
   app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })

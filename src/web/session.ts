@@ -1,8 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Grant } from '../handoff/grant.ts'
-import type { Caller } from '../handoff/handoff.ts'
-import type { Credentials } from '../http/credentials.ts'
-import type { ApiKeys } from '../store/api-keys.ts'
+import type { Grant } from '../auth/grant.ts'
+import type { Caller } from '../model.ts'
+import type { Credentials } from '../auth/credentials.ts'
+import type { ApiKeys } from '../auth/api-keys.ts'
+import { hasScope } from '../auth/key-grant.ts'
+import type { GuessesOf } from '../http/guesses.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 
@@ -14,21 +16,27 @@ export class SessionEnded extends Error {
   override name = 'SessionEnded'
 }
 
+export interface SignInOptions {
+  sessions: Sessions
+  keys: ApiKeys
+  credentials: Credentials
+  guessesOf: GuessesOf
+  /** Do browsers come by https? */
+  isSecure: () => boolean
+  /** BASE_URL's path. */
+  base: string
+}
+
 /** Signing in and out, and who a request is from. The key itself stays in the form that it was typed into. */
 export class SignIn {
+  readonly #options: SignInOptions
   readonly #sessions: Sessions
   readonly #keys: ApiKeys
-  readonly #credentials: Credentials
-  readonly #isSecure: () => boolean
-  readonly #base: string
 
-  /** @param isSecure do browsers come by https? @param base BASE_URL's path */
-  constructor (sessions: Sessions, keys: ApiKeys, credentials: Credentials, isSecure: () => boolean, base: string) {
-    this.#sessions = sessions
-    this.#keys = keys
-    this.#credentials = credentials
-    this.#isSecure = isSecure
-    this.#base = base
+  constructor (options: SignInOptions) {
+    this.#options = options
+    this.#sessions = options.sessions
+    this.#keys = options.keys
   }
 
   /** @returns undefined where nobody is signed in, any more or at all */
@@ -55,17 +63,18 @@ export class SignIn {
 
   /** Starts a session, in place of one that there was. @returns whether the key is an approver's */
   async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<boolean> {
-    if (approver(await this.#credentials.find(key, request)) === undefined) return false
+    const { credentials, guessesOf } = this.#options
+    if (approver(await credentials.find(key, guessesOf(request))) === undefined) return false
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
-    reply.setCookie(this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)), { ...this.#options(), maxAge: sessionLength })
+    reply.setCookie(this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)), { ...this.#cookieOptions(), maxAge: sessionLength })
     return true
   }
 
   async end (request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const secret = this.secretOf(request)
     if (secret !== undefined) await this.#sessions.end(secret)
-    reply.clearCookie(this.#cookie(), this.#options())
+    reply.clearCookie(this.#cookie(), this.#cookieOptions())
   }
 
   secretOf (request: FastifyRequest): string | undefined {
@@ -83,15 +92,16 @@ export class SignIn {
    * below a path the others on the host are not to get it, so it is `__Secure-`, which a neighbour on the domain can set.
    */
   #cookie (): string {
-    if (!this.#isSecure()) return 'handoff_session'
-    return this.#base === '' ? '__Host-handoff_session' : '__Secure-handoff_session'
+    if (!this.#options.isSecure()) return 'handoff_session'
+    return this.#options.base === '' ? '__Host-handoff_session' : '__Secure-handoff_session'
   }
 
-  #options () {
-    return { path: this.#base === '' ? '/' : this.#base, httpOnly: true, sameSite: 'strict', secure: this.#isSecure() } as const
+  #cookieOptions () {
+    const { base, isSecure } = this.#options
+    return { path: base === '' ? '/' : base, httpOnly: true, sameSite: 'strict', secure: isSecure() } as const
   }
 }
 
 function approver (caller: Caller | undefined): Caller | undefined {
-  return caller?.scopes.has('approve') === true ? caller : undefined
+  return caller !== undefined && hasScope(caller, 'approve') ? caller : undefined
 }

@@ -131,6 +131,6 @@ async function serves (t: Test, url: string): Promise<void> {
   const { id } = await store.keyRecords.create({ tenant: 'default', agent: 'a', scopes: ['pass'], expiresIn: 1000, ratePerMinute: null, by: 'test' })
   t.match(await store.keyRecords.rotate(id, 1000, 'test'), { outcome: 'rotated' })
   t.match(await store.keyRecords.revoke(id, 'test'), { outcome: 'revoked' })
-  await store.notices.listen(store.handoffs.channelOf(place), () => {})
+  await store.subscriptions.listen(store.handoffs.channelOf(place), () => {})
   await store.handoffs.sweep(place.tag, 10)
 }

@@ -23,7 +23,7 @@ t.test('a command that the server doesn’t have', async t => {
 })
 
 t.test('rights that can’t be asked about', t => {
-  const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', welcome: ['client|kill'], forKeys: ['xadd'] }
+  const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
   t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
   const findings = checkRights({ ...nothing, untold: ['hset'], said: 'ERR Wrong number of args' }, 'handoff')
   t.strictSame(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see whether handoff may hset: ERR Wrong number of args' }])

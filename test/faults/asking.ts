@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { overloaded } from '../../src/http/shed.ts'
 import { clock, markOf } from './history.ts'
 import type { Answer, Answered, Asked, History, Kind, Operation } from './history.ts'
 import { HttpClient } from './http-client.ts'
@@ -145,6 +146,7 @@ function answerOf (members: Record<string, any>, body: string): Answer {
   const { handoff_id: id, status, created_at: created, expires_at: expires, caught_at: caught, caught_by: caughtBy, completed_at: completed, approval, result } = members
   const answer: Answer = {}
   if (id !== undefined) answer.id = id
+  if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
   if (typeof status === 'string') answer.status = status
   if (created !== undefined) answer.createdAt = Date.parse(created)
   if (expires !== undefined) answer.expiresAt = Date.parse(expires)

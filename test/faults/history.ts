@@ -16,6 +16,8 @@ export interface Answer {
   decidedAt?: number | null
   /** Whose output `result` is: the mark (see `markOf`) of a done; null for none, 'other' when it is nobody's. */
   result?: string | null
+  /** Refused since more was asked than the service could do (503): that says something of the machine, and nothing of what lies behind the service. */
+  overloaded?: true
 }
 
 /** One request. Asked again with its token, it is one more of these. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { Keys } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { dump, run } from './sim/beside.ts'
 import { Database } from './sim/database.ts'
 import { simulateMany } from './sim/crowd.ts'
@@ -49,7 +49,7 @@ t.test('what is wrong on purpose is found', async t => {
 
 t.test('the modelled scripts do what the real ones do', async t => {
   const { redis, prefix } = await testStore(t)
-  const keys = new Keys(prefix)
+  const keys = new KeyNames(prefix)
   const outcomes = new Set<string>()
   for (let seed = 0; seed < 150; seed++) {
     const random = new Random(seed)

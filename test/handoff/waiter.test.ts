@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Grant } from '../../src/handoff/grant.ts'
+import type { Grant } from '../../src/auth/grant.ts'
 import { Waiter } from '../../src/handoff/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -9,8 +9,8 @@ import { until } from '../helpers/until.ts'
 async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, look = async () => {} }: Partial<Waits> = {}) {
   const { store, redis, prefix } = await testStore(t)
   // Whoever listens already is told when the connection is there.
-  for (const { notices } of store.masters.all()) await until(() => notices.status === 'ready')
-  const waiter = new Waiter(store.notices)
+  for (const { subscriber } of store.masters.all()) await until(() => subscriber.status === 'ready')
+  const waiter = new Waiter(store.subscriptions)
   const happened: string[] = []
   const told = { end: (why: Error): void => { throw why }, go: (): void => {} }
   const grant: Grant = {

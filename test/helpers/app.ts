@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
-import type { ApiKey } from '../../src/handoff/handoff.ts'
-import { ApiKeys } from '../../src/store/api-keys.ts'
-import { StoredKeys } from '../../src/store/stored-keys.ts'
+import type { ApiKey } from '../../src/model.ts'
+import { ApiKeys } from '../../src/auth/api-keys.ts'
+import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { keepSecret } from './log-sink.ts'
 import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
@@ -67,7 +67,7 @@ async function replica (
 ): Promise<Omit<TestApp, 'call'>> {
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
-  const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.notices, store.log))
+  const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.subscriptions, store.log))
   const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log })
   t.teardown(() => app.close())
   return { ...store, app, keys }

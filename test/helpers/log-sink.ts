@@ -37,7 +37,7 @@ subscribe('fastify.initialization', message => {
   })
 })
 
-/** Credentials, cookies, Idempotency-Keys, and what a query says. */
+/** Credentials, cookies, Idempotency-KeyNames, and what a query says. */
 function brought ({ headers, url }: FastifyRequest): string[] {
   const { authorization = '', cookie = '' } = headers
   const query = url.includes('?') ? [...new URLSearchParams(url.slice(url.indexOf('?'))).values()] : []

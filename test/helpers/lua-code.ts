@@ -1,6 +1,6 @@
 import luaparse from 'luaparse'
 import type { LuaNode } from 'luaparse'
-import { statuses } from '../../src/handoff/handoff.ts'
+import { statuses } from '../../src/model.ts'
 
 /** What a script's code does, read off its syntax tree. */
 export interface LuaCode {

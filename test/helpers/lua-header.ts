@@ -1,5 +1,5 @@
-import { transitions } from '../../src/handoff/handoff.ts'
-import { Keys } from '../../src/store/keys.ts'
+import { transitions } from '../../src/model.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { readCode } from './lua-code.ts'
 import type { LuaCode } from './lua-code.ts'
 
@@ -15,7 +15,7 @@ const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 
 /** What only a script that writes nothing may call besides: there is no half that it could stop at. */
 const functionsOfReaders = new Set(['pcall'])
 
-const shapes = new Keys('prefix')
+const shapes = new KeyNames('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
@@ -35,7 +35,7 @@ export function scriptFaults (name: string, text: string): string[] {
     ...numberFaults('KEYS', header.keys, code.keys),
     ...numberFaults('ARGV', header.args, code.args),
     ...code.otherUses.map(table => `${table} is used otherwise than by a number`),
-    ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/keys.ts`),
+    ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/key-names.ts`),
     ...replyFaults(header, code),
     ...commandFaults(header, code),
     ...refusalFaults(code),

@@ -1,5 +1,5 @@
-import type { Status } from '../../src/handoff/handoff.ts'
-import { transitions } from '../../src/handoff/handoff.ts'
+import type { Status } from '../../src/model.ts'
+import { transitions } from '../../src/model.ts'
 
 /** Who asks in the model: an agent's name in a tenant. Two keys of one name are one agent. */
 export interface Agent { tenant: string, name: string }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
-import { Keys } from '../../src/store/keys.ts'
-import { loadScripts } from '../../src/store/scripts.ts'
-import type { ScriptName } from '../../src/store/scripts.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
+import type { ScriptName } from '../../src/redis/scripts.ts'
 import { restore } from './states.ts'
 import type { State } from './states.ts'
 
@@ -9,11 +9,11 @@ import type { State } from './states.ts'
 export interface Raw {
   redis: Redis
   prefix: string
-  keys: Keys
+  keys: KeyNames
 }
 
 export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
-  return { redis, prefix, keys: new Keys(prefix) }
+  return { redis, prefix, keys: new KeyNames(prefix) }
 }
 
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import type { KeyRecords, NewKey } from '../../src/store/key-records.ts'
-import { StoredKeys } from '../../src/store/stored-keys.ts'
+import { KeyMemory } from '../../src/auth/key-memory.ts'
+import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
@@ -14,14 +15,15 @@ export function newKey (records: KeyRecords, more: Partial<NewKey> = {}) {
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** A replica's memory of the keys of a store. It looks at the log only when the test has started it. */
-export async function testKeys (t: Test, options: TestStoreOptions = {}): Promise<TestStore & { keys: StoredKeys, records: KeyRecords }> {
+export async function testKeys (t: Test, options: TestStoreOptions = {}): Promise<TestStore & { keys: StoredKeys, records: KeyRecords, memory: KeyMemory }> {
   const test = await testStore(t, options)
-  const keys = anotherReplica(t, test)
-  return { ...test, keys, records: test.store.keyRecords }
+  const memory = new KeyMemory()
+  const keys = anotherReplica(t, test, memory)
+  return { ...test, keys, memory, records: test.store.keyRecords }
 }
 
-export function anotherReplica (t: Test, { store }: TestStore): StoredKeys {
-  const keys = new StoredKeys(store.keyRecords, store.notices, quiet)
+export function anotherReplica (t: Test, { store }: TestStore, memory?: KeyMemory): StoredKeys {
+  const keys = new StoredKeys(store.keyRecords, store.subscriptions, quiet, memory)
   t.teardown(() => keys.stop())
   return keys
 }

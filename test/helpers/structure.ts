@@ -4,13 +4,13 @@ import type { Source } from './sources.ts'
  * From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. The metrics read what all
  * floors under them have counted, which know nothing of them: so they stand above, and app.ts alone has them.
  */
-const floors = ['store', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is there where somebody wants it: nobody needs it but who is loaded for it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** What anyone may import, and what imports nothing but its like. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'durations.ts', 'version.ts', 'handoff/handoff.ts'].includes(path) || path.startsWith('schemas/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
 
 /** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']
@@ -24,9 +24,10 @@ export function structureFaults (sources: readonly Source[]): string[] {
   for (const source of sources) {
     const { path } = source
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
-    if (source.lines > 200) faults.push(`${path} has ${source.lines} lines: 200 at the most`)
+    if (source.lines > 250) faults.push(`${path} has ${source.lines} lines: 250 at the most`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
-    if (path !== 'store/keys.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/keys.ts's alone`)
+    if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
+    if (['redis', 'store', 'auth', 'handoff'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
       if (!mayImport(path, of, typeOnly)) faults.push(`${path} must not import ${of}`)
@@ -42,7 +43,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['store', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
+    : ['redis', 'store', 'auth', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
@@ -62,6 +63,8 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
   // A house of its own: it knows nothing of the service, leaves included, and only main brings it up, and the command finds it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
+  // It knows Redis, and no handoff.
+  if (here === 'redis' && of === 'model.ts') return false
   if (there === 'leaf') return true
   if (here === 'config.ts') return false
   // Beside the service, and not of it: it speaks to Redis and to its own service from without.

@@ -1,6 +1,6 @@
 import Fastify from 'fastify'
 import t from 'tap'
-import { callerOf } from '../../src/handoff/handoff.ts'
+import { callerOf } from '../../src/model.ts'
 import { tags } from '../../src/handoff/id.ts'
 import { expiryLog, logTransitions } from '../../src/http/logs.ts'
 import { openLog } from '../../src/log.ts'

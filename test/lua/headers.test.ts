@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import t from 'tap'
-import { loadScripts, luaDirectory, readLua } from '../../src/store/scripts.ts'
+import { loadScripts, luaDirectory, readLua } from '../../src/redis/scripts.ts'
 import { scriptFaults } from '../helpers/lua-header.ts'
 
 const names = readdirSync(luaDirectory).filter(name => name.endsWith('.lua')).map(name => name.slice(0, -4))

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { loadScripts } from '../../src/store/scripts.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { testStore } from '../helpers/redis.ts'
 import { approve, catchIt, done, dumped, lifetimes, member, pass, raw, reject, sweep, tag } from '../helpers/scripts.ts'
 import { at, note, payload, result, states } from '../helpers/states.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { loadScripts } from '../../src/store/scripts.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { testStore } from '../helpers/redis.ts'
 import { dumped, member, put, raw, sourceAt, status, tag } from '../helpers/scripts.ts'
 import { T, stateNames, states } from '../helpers/states.ts'

@@ -65,7 +65,7 @@ t.test('Cluster: the service’s user, while a slot moves', { timeout: 60_000 },
   t.match(await store.handoffs.status(placeIn(tag)), { outcome: 'not_found' })
   await cluster.moveSlot(slot, to)
   t.match(await pass(store.handoffs, placeIn(tag)), { outcome: 'passed' })
-  await store.notices.listen(store.handoffs.channelOf(placeIn(tag)), () => {})
+  await store.subscriptions.listen(store.handoffs.channelOf(placeIn(tag)), () => {})
   t.equal(await store.whyNotReady(), null)
   const stats = await Promise.all(cluster.servers.map(({ admin }) => admin.info('commandstats')))
   for (const name of ['asking', 'cluster|slots']) t.ok(stats.some(text => text.includes(`cmdstat_${name}:`)), `${name} was asked`)

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { neededCommands, operatorCommands, welcome } from '../../src/store/rights.ts'
-import { loadScripts } from '../../src/store/scripts.ts'
+import { neededCommands, operatorCommands, optionalCommands } from '../../src/store/rights.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
@@ -18,7 +18,7 @@ import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 const setup = { cluster: true, replicas: 1 }
-const everything = [...neededCommands(loadScripts(), setup), ...welcome].sort()
+const everything = [...neededCommands(loadScripts(), setup), ...optionalCommands].sort()
 const file = new URL('../../bench/fleet/users.acl', import.meta.url)
 
 t.test('the service’s user may do what the service does, and nothing else', async t => {
@@ -118,7 +118,7 @@ t.test('without one of its rights the service says which, and answers 503 or as 
       if (answer.statusCode === 503 && !path.startsWith('/approvals')) isProblem(t, answer, 503, 'unavailable', `${what}: ${path}`)
       else t.ok([status, 503].includes(answer.statusCode), `${what}: ${path}: ${answer.statusCode}`)
     }
-    if (welcome.includes(what as typeof welcome[number])) {
+    if (optionalCommands.includes(what as typeof optionalCommands[number])) {
       await until(() => isReady(service))
       for (const { path, status, answer } of answers) t.equal(answer.statusCode, status, `${path} without ${what}`)
     } else {

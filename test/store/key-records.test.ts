@@ -1,7 +1,7 @@
 import t from 'tap'
 import { tags } from '../../src/handoff/id.ts'
 import { keyRetention } from '../../src/store/key-records.ts'
-import { Keys } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { callsOf, newKey, testKeys } from '../helpers/stored-keys.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 
@@ -90,7 +90,7 @@ t.test('the list goes on over many, in their order, and lets go of what is gone'
   const listed = await records.list()
   t.strictSame(listed.map(({ id }) => id).sort(), made.map(({ id }) => id).sort())
   t.strictSame(listed.map(({ createdAt }) => createdAt), listed.map(({ createdAt }) => createdAt).sort())
-  const keys = new Keys(prefix)
+  const keys = new KeyNames(prefix)
   await redis.del(keys.apiKey(tag, made[3]!.id))
   t.equal((await records.list()).length, 449)
 
@@ -123,7 +123,7 @@ t.test('the log tells of each change once, and says when it can’t', async t =>
   const second = await records.changes(first.last)
   t.strictSame([second.entries.length, second.more], [50, false])
 
-  const log = new Keys(prefix).apiKeysLog(tag)
+  const log = new KeyNames(prefix).apiKeysLog(tag)
   t.match(await records.changes('9999999999999-0'), { lost: true, last: second.last }, 'of another server’s log')
   await redis.xtrim(log, 'MAXLEN', 10)
   t.match(await records.changes(told.last), { lost: true, last: second.last }, 'cut off')
@@ -134,5 +134,5 @@ t.test('the log tells of each change once, and says when it can’t', async t =>
 t.test('the log doesn’t grow without end', async t => {
   const { records, redis, prefix } = await testKeys(t)
   for (let n = 0; n < 1300; n++) await newKey(records, { expiresIn: 1000 })
-  t.ok(await redis.xlen(new Keys(prefix).apiKeysLog(tag)) < 1200)
+  t.ok(await redis.xlen(new KeyNames(prefix).apiKeysLog(tag)) < 1200)
 })

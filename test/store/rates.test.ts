@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { tags } from '../../src/handoff/id.ts'
-import type { Allowance } from '../../src/store/allowance.ts'
-import { Keys } from '../../src/store/keys.ts'
-import { Lanes, Unavailable } from '../../src/store/lanes.ts'
-import { OneMaster } from '../../src/store/masters.ts'
+import type { RateBudget } from '../../src/store/rate-budget.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
+import { Lanes, Unavailable } from '../../src/redis/lanes.ts'
+import { OneMaster } from '../../src/redis/masters.ts'
 import { Rates } from '../../src/store/rates.ts'
-import { loadScripts } from '../../src/store/scripts.ts'
+import { loadScripts } from '../../src/redis/scripts.ts'
 import { parseRedisUrl } from '../../src/redis-url.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet, testStore } from '../helpers/redis.ts'
@@ -15,7 +15,7 @@ import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** One request, as the hook makes it. */
-async function spend (allowance: Allowance): Promise<boolean> {
+async function spend (allowance: RateBudget): Promise<boolean> {
   return allowance.spend(performance.now()) ?? await new Promise((resolve, reject) => {
     allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
   })
@@ -60,7 +60,7 @@ function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?
     lanes.close()
     masters.close()
   })
-  return Array.from({ length: count }, () => new Rates(lanes, loadScripts(), new Keys(prefix), tags, window))
+  return Array.from({ length: count }, () => new Rates(lanes, loadScripts(), new KeyNames(prefix), tags, window))
 }
 
 t.test('at least half of the limit is allowed, however many replicas hold some that they don’t need', async t => {

@@ -1,25 +1,25 @@
 import type { Redis } from 'ioredis'
-import { neededCommands, operatorCommands, readRights, welcome } from '../../store/rights.ts'
+import { neededCommands, operatorCommands, readRights, optionalCommands } from '../../store/rights.ts'
 import type { RightsTold, Setup } from '../../store/rights.ts'
-import { loadScripts } from '../../store/scripts.ts'
-import { testedServers } from '../../store/server-info.ts'
+import { loadScripts } from '../../redis/scripts.ts'
+import { testedServers } from '../../redis/server-info.ts'
 import type { Finding } from './finding.ts'
 import { unseen } from './server-checks.ts'
 
-/** What this user may do, all in the words of ACL SETUSER: hset, cluster|slots. The service works without `welcome` and `forKeys`. */
-export interface Rights extends RightsTold { user: string, welcome: string[], forKeys: string[] }
+/** What this user may do, all in the words of ACL SETUSER: hset, cluster|slots. The service works without `optionalCommands` and `forKeys`. */
+export interface Rights extends RightsTold { user: string, optionalCommands: string[], forKeys: string[] }
 
 /** Asks as the service does, whose readiness tells the same. @param key one of the service's, for which all of it is to be allowed */
 export async function askRights (redis: Redis, key: string, setup: Setup): Promise<Rights> {
   const scripts = loadScripts()
   const forKeys = operatorCommands(scripts, setup)
-  const all = [...neededCommands(scripts, setup), ...welcome, ...forKeys]
+  const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
   const { lacking, missing, untold, said } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
     const refused = error.message.startsWith('NOPERM')
     return { lacking: refused ? ['EVAL'] : [], missing: [], untold: refused ? [] : all, said: error.message }
   })
   const user = redis.options.username ?? 'default'
-  return { user, lacking: lower(lacking), missing: lower(missing), untold: lower(untold), said, welcome: lower(welcome), forKeys: lower(forKeys) }
+  return { user, lacking: lower(lacking), missing: lower(missing), untold: lower(untold), said, optionalCommands: lower(optionalCommands), forKeys: lower(forKeys) }
 }
 
 function lower (names: readonly string[]): string[] {
@@ -36,9 +36,9 @@ export function checkRights (rights: Rights, prefix: string): Finding[] {
 
 const name = 'rights'
 
-function checkLacking ({ user, lacking, welcome, forKeys }: Rights, prefix: string): Finding | null {
-  const needed = lacking.filter(command => !welcome.includes(command) && !forKeys.includes(command))
-  const ofUse = lacking.filter(command => welcome.includes(command))
+function checkLacking ({ user, lacking, optionalCommands, forKeys }: Rights, prefix: string): Finding | null {
+  const needed = lacking.filter(command => !optionalCommands.includes(command) && !forKeys.includes(command))
+  const ofUse = lacking.filter(command => optionalCommands.includes(command))
   const grant = (commands: readonly string[]) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
   if (needed.length > 0) {
     const more = needed[0] === 'eval' ? ', and what else can’t be seen without that' : ''
@@ -53,9 +53,9 @@ function checkLacking ({ user, lacking, welcome, forKeys }: Rights, prefix: stri
   return null
 }
 
-function checkMissing ({ missing, said, welcome, forKeys }: Rights): Finding | null {
+function checkMissing ({ missing, said, optionalCommands, forKeys }: Rights): Finding | null {
   if (missing.length === 0) return null
-  const dispensable = missing.every(command => welcome.includes(command) || forKeys.includes(command))
+  const dispensable = missing.every(command => optionalCommands.includes(command) || forKeys.includes(command))
   return {
     level: dispensable ? 'note' : 'error',
     name: 'commands',

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Host, Sentinels } from '../../redis-url.ts'
-import { connectNode, nodeName } from '../../store/redis.ts'
+import { connectNode, nodeName } from '../../redis/connect.ts'
 import type { Finding } from './finding.ts'
 import { readPairs } from './server.ts'
 import { unseen } from './server-checks.ts'
@@ -9,7 +9,7 @@ import { unseen } from './server-checks.ts'
 export interface SentinelFacts { at: string, silent?: string, master?: Readonly<Record<string, string>>, quorum?: string }
 
 /** Milliseconds. */
-const patience = 1000
+const answerTimeout = 1000
 
 export function askSentinels (address: Sentinels): Promise<SentinelFacts[]> {
   return Promise.all(address.sentinels.map(host => askSentinel(host, address)))
@@ -32,7 +32,7 @@ async function askSentinel (host: Host, { name, sentinelUsername: username, sent
 
 function reached (redis: Redis): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`nothing within ${patience / 1000} s`)), patience)
+    const timer = setTimeout(() => reject(new Error(`nothing within ${answerTimeout / 1000} s`)), answerTimeout)
     redis.once('ready', () => { clearTimeout(timer); resolve() })
     redis.once('error', error => { clearTimeout(timer); reject(error) })
   })

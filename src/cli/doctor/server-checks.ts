@@ -1,4 +1,4 @@
-import { onlineReplicas, testedServers, versionOf } from '../../store/server-info.ts'
+import { onlineReplicas, testedServers, versionOf } from '../../redis/server-info.ts'
 import { span } from '../output.ts'
 import type { Finding, Setup } from './finding.ts'
 import { settings } from './server.ts'

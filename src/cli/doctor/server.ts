@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
-import { readInfo } from '../../store/server-info.ts'
-import type { ServerInfo } from '../../store/server-info.ts'
+import { readInfo } from '../../redis/server-info.ts'
+import type { ServerInfo } from '../../redis/server-info.ts'
 
 /** What a server says of itself; null what this user may not see. */
 export interface ServerFacts {

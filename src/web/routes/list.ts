@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { html } from 'ghtml'
 import type { ApprovalService } from '../../handoff/approvals.ts'
-import type { Caller } from '../../handoff/handoff.ts'
+import type { Caller } from '../../model.ts'
 import { cutMembers } from '../../handoff/json.ts'
 import { waitFor } from '../../http/waiting.ts'
 import { show } from '../guard.ts'

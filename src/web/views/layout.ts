@@ -1,5 +1,5 @@
 import { html } from 'ghtml'
-import type { Caller } from '../../handoff/handoff.ts'
+import type { Caller } from '../../model.ts'
 
 export interface Page {
   /** BASE_URL's path. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { html } from 'ghtml'
 import type { Listed, ListPart } from '../../handoff/approvals.ts'
-import type { Caller } from '../../handoff/handoff.ts'
+import type { Caller } from '../../model.ts'
 import { beginningOf, visible } from '../text.ts'
 import { expiresIn, waitingFor } from '../words.ts'
 import { layout } from './layout.ts'

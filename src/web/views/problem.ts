@@ -1,5 +1,5 @@
 import { html } from 'ghtml'
-import type { Caller } from '../../handoff/handoff.ts'
+import type { Caller } from '../../model.ts'
 import { layout, notice } from './layout.ts'
 
 /** What went wrong, in plain words. */

@@ -40,7 +40,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   const refused = new Refusals()
   const befell: Befell[] = []
   const tally = new Tally()
-  const outside = { requests: 0, unavailable: 0 }
+  const outside = { requests: 0, unavailable: 0, shed: 0 }
   // What is short has shorter rounds too: of each fault there has to be one.
   const share = Math.max(0.2, Math.min(1, 5 * scale))
   const between = operationsInFull * share
@@ -65,11 +65,12 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     const seen = countOutside(history, gaps)
     outside.requests += seen.requests
     outside.unavailable += seen.unavailable
+    outside.shed += seen.shed
     await Promise.all(fleet.servers.map(server => refused.read(server)))
     // What was checked is in nobody's way any more.
     for (const { admin } of await fleet.masters()) await admin.flushall()
     t.comment(`round ${round + 1}, ${fault.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
-      `outside the gap ${seen.unavailable} of ${seen.requests} answered 503${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
+      `outside the gap ${seen.unavailable} of ${seen.requests} answered 503, ${seen.shed} shed${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
   }
   const crossSlot = refused.total('CROSSSLOT') + [...services, light].flatMap(({ lines }) => lines).filter(line => line.includes('CROSSSLOT')).length
   const unserved = outside.unavailable / outside.requests
@@ -80,7 +81,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
       `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every sixth round one with \`none\`)`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
-      `answered 503 (${(unserved * 100).toFixed(3)} %); gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
+      `answered 503 (${(unserved * 100).toFixed(3)} %), ${outside.shed} more shed for overload; gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
     held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,
   }
 }
@@ -91,18 +92,20 @@ function lengthOf ({ from, to }: Gap): number {
 
 /**
  * Requests that were under way at no moment of a gap, and how many of them had no answer but a 503, or none at all. One that was
- * sent in a gap, and given up up to 2 s later, is the gap's; what is sent after it is to be served.
+ * sent in a gap, and given up up to 2 s later, is the gap's; what is sent after it is to be served. What was shed is counted apart: the
+ * machine was too slow for this load, whatever the Cluster did.
  */
-function countOutside (history: History, gaps: readonly Gap[]): { requests: number, unavailable: number } {
-  const counts = { requests: 0, unavailable: 0 }
+function countOutside (history: History, gaps: readonly Gap[]): { requests: number, unavailable: number, shed: number } {
+  const counts = { requests: 0, unavailable: 0, shed: 0 }
   for (const { operations, final } of history.tracks.values()) {
     for (const operation of operations) {
-      const { sent, ended, answered, status } = operation
+      const { sent, ended, answered, status, answer } = operation
       // Read when all was over, by no agent.
       if (operation === final) continue
       if (gaps.some(({ from, to }) => sent <= to && (ended ?? Infinity) >= from)) continue
       counts.requests++
-      if (answered === null || status >= 500) counts.unavailable++
+      if (answer?.overloaded) counts.shed++
+      else if (answered === null || status >= 500) counts.unavailable++
     }
   }
   return counts

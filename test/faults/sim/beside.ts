@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
-import { memberOf } from '../../../src/store/keys.ts'
-import type { Keys } from '../../../src/store/keys.ts'
+import { memberOf } from '../../../src/store/key-names.ts'
+import type { KeyNames } from '../../../src/store/key-names.ts'
 import type { Random } from '../random.ts'
 import { sourceAt } from '../../helpers/scripts.ts'
 import { Database } from './database.ts'
@@ -10,7 +10,7 @@ import type { Argument, Modelled } from './scripts.ts'
 
 /** The modelled scripts and the real ones side by side: the same is asked of both. */
 
-export interface Real { redis: Redis, keys: Keys, tag: string }
+export interface Real { redis: Redis, keys: KeyNames, tag: string }
 export interface Asking { name: Modelled, keys: string[], args: Argument[] }
 
 const names: Modelled[] = ['pass', 'pass', 'catch', 'catch', 'catch', 'done', 'done', 'status', 'approve', 'reject', 'sweep']

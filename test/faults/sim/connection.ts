@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events'
-import type { Call } from '../../../src/store/call.ts'
+import type { Call } from '../../../src/redis/call.ts'
 import type { Command, Server } from './server.ts'
 import type { Session } from './session.ts'
 import type { Modelled } from './scripts.ts'
 import type { Process, Task } from './time.ts'
 import type { World } from './world.ts'
 
-/** As src/store/redis.ts sets them. */
+/** As src/redis/connect.ts sets them. */
 const silence = 1000
 const connectPatience = 1000
 const retryDelay = (attempts: number) => Math.min(25 * attempts, 100)

@@ -1,4 +1,4 @@
-import { tagIn } from '../../../src/store/keys.ts'
+import { tagIn } from '../../../src/redis/hash-tag.ts'
 import type { RedisState } from '../redis-state.ts'
 import type { Hash, SortedSet } from './database.ts'
 import { epoch } from './time.ts'

@@ -1,4 +1,4 @@
-import type { Call } from '../../../src/store/call.ts'
+import type { Call } from '../../../src/redis/call.ts'
 import type { Connection } from './connection.ts'
 import type { Database, Hash } from './database.ts'
 import type { Modelled, Script } from './scripts.ts'

@@ -1,4 +1,4 @@
-import type { ScriptName } from '../../../src/store/scripts.ts'
+import type { ScriptName } from '../../../src/redis/scripts.ts'
 import type { Database, Hash } from './database.ts'
 
 /**

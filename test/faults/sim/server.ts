@@ -123,7 +123,7 @@ export class Server {
 
   /** Replicas have acknowledged more. */
   acknowledged (): void {
-    for (const session of this.sessions) session.lookAround()
+    for (const session of this.sessions) session.giveUpInterval()
   }
 
   /** How many replicas have so much of the log. */

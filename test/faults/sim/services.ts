@@ -1,9 +1,9 @@
 import { Approvals } from '../../../src/store/approvals.ts'
 import { Handoffs } from '../../../src/store/handoffs.ts'
 import type { Place } from '../../../src/store/handoffs.ts'
-import { Keys } from '../../../src/store/keys.ts'
-import { Lanes, callBudget } from '../../../src/store/lanes.ts'
-import { loadScripts } from '../../../src/store/scripts.ts'
+import { KeyNames } from '../../../src/store/key-names.ts'
+import { Lanes, callBudget } from '../../../src/redis/lanes.ts'
+import { loadScripts } from '../../../src/redis/scripts.ts'
 import type { Answered, Operation } from '../history.ts'
 import { answerTo } from './answers.ts'
 import type { Connection } from './connection.ts'
@@ -11,7 +11,7 @@ import type { Process } from './time.ts'
 import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
-export const keys = new Keys('sim')
+export const keys = new KeyNames('sim')
 const scripts = loadScripts()
 const retention = 600_000
 

@@ -86,7 +86,7 @@ export class Session {
   }
 
   /** Are there acknowledgements enough by now? */
-  lookAround (): void {
+  giveUpInterval (): void {
     const waiting = this.#waiting
     if (waiting === null) return
     const count = this.server.countHaving(this.#written)

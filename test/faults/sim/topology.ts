@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { Master, Masters } from '../../../src/store/masters.ts'
+import type { Master, Masters } from '../../../src/redis/masters.ts'
 import { tags } from '../../../src/handoff/id.ts'
 import { Connection } from './connection.ts'
 import { Server } from './server.ts'
@@ -35,10 +35,10 @@ export const someTags = [tags[0] as string, tags[700] as string] as const
 /** A master as a service sees it; nobody listens here. */
 export function seenBy (topology: Pick<Topology, 'connections'>, connection: Connection, itsTags: readonly string[]): Master {
   topology.connections.push(connection)
-  return { name: 'seen', calls: connection as never, notices: new EventEmitter() as never, tags: itsTags }
+  return { name: 'seen', calls: connection as never, subscriber: new EventEmitter() as never, tags: itsTags }
 }
 
-/** As src/store/masters.ts has OneMaster. */
+/** As src/redis/masters.ts has OneMaster. */
 export function oneMaster (master: Master): Masters {
   return { of: () => master, all: () => [master], each: listener => listener(master), onChange () {}, doubt () {}, toldBy: () => undefined, close () {} }
 }

@@ -1,0 +1,200 @@
+import { Call } from './call.ts'
+import { Lane } from './lane.ts'
+import type { Durability, LaneOwner } from './lane.ts'
+import type { Master, Masters } from './masters.ts'
+import { OpenCalls } from './open-calls.ts'
+import { passing, refusing, unsupported } from './error-kinds.ts'
+import { scriptCalls } from './script-calls.ts'
+import type { ScriptCall } from './script-calls.ts'
+import type { Script } from './scripts.ts'
+
+/** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
+export class Unavailable extends Error {
+  override name = 'Unavailable'
+}
+
+/** What a master's lane holds. */
+export interface LaneSize { master: string, underWay: number, parked: number }
+
+/** How long a call is asked again before it is given up, in milliseconds. */
+export const callBudget = 2000
+/** How often given-up calls are looked for: a call may be answered this much late. */
+const giveUpInterval = 50
+/** How long a server that can't just now is left alone before it is asked again. */
+const pause = 50
+
+/**
+ * Runs scripts, each on the lane of the master that has its partition. A call whose connection broke, whose server could not
+ * serve it just now or whose replicas did not acknowledge it is asked again for as long as its budget lasts. That is safe because
+ * every transition carries the token of its operation and recognises it when it comes twice. A call that was given up
+ * cannot happen much later behind everyone's back: it carries its deadline in Redis time, and its script refuses after that.
+ */
+export class Lanes implements LaneOwner {
+  readonly #masters: Masters
+  readonly #lanes = new Map<Master, Lane>()
+  readonly #open = new OpenCalls()
+  /** Calls whose partition nobody is known to have. */
+  #parked: Call[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param durability null: acknowledged is what the master has */
+  constructor (masters: Masters, durability: Durability | null) {
+    this.#masters = masters
+    masters.each(master => this.#lanes.set(master, new Lane(master, this, durability)))
+    masters.onChange(() => this.#redistribute())
+  }
+
+  /**
+   * Runs a script.
+   * @param tag of the partition that all its keys are in
+   * @param texts its arguments after the deadline, ASCII
+   * @param decode reads its reply, as RESP2 gives it
+   * @param bytes its last argument where that is bytes
+   * @returns what `decode` made of the reply
+   * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
+   */
+  call<T> (script: Script, tag: string, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
+    const answer = new Promise<T>((resolve, reject) => {
+      const call = new Call(script, tag, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
+      this.#open.add(call)
+      this.#timer ??= setInterval(() => this.#giveUpLate(), giveUpInterval)
+      this.#ask(call)
+    })
+    if (scriptCalls.hasSubscribers) scriptCalls.publish({ script: script.name, answer } satisfies ScriptCall)
+    return answer
+  }
+
+  /** Is there a connection to the master of this partition? */
+  reaches (tag: string): boolean {
+    return this.#laneOf(tag)?.ready === true
+  }
+
+  /** The calls of each master; last those that have none, as far as is known. Counted when it is asked, so that no call pays for it. */
+  sizes (): LaneSize[] {
+    const lanes = [...this.#lanes]
+    const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
+    const asked = new Map<unknown, number>()
+    for (const call of this.#open) if (!parked.has(call)) asked.set(call.owner, (asked.get(call.owner) ?? 0) + 1)
+    const sizes = lanes.map(([{ name }, lane]) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
+    return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
+  }
+
+  /** Gives up what is open. The connections are their maker's to close. */
+  close (): void {
+    clearInterval(this.#timer)
+    for (const lane of this.#lanes.values()) lane.close()
+    for (const call of this.#open) this.#end(call, new Unavailable('the service is stopping'))
+    this.#parked = []
+  }
+
+  answered (call: Call, reply: unknown): void {
+    // Given up meanwhile: nobody waits for it.
+    if (call.settled) return
+    this.#open.remove(call)
+    took(call)
+    call.settle(reply)
+  }
+
+  unanswered (call: Call, reason: string): void {
+    if (call.settled) return
+    call.lastError = reason
+    this.#again(call)
+  }
+
+  failed (call: Call, error: Error, lane: Lane): void {
+    if (call.settled) return
+    const { message } = error
+    if (message.startsWith('NOSCRIPT')) {
+      call.withSource = true
+      lane.ask(call, call.asking)
+    } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
+      this.#redirect(call, message)
+    } else if (refusing.test(message) || unsupported.test(message)) {
+      this.#end(call, new Unavailable(message))
+    } else if (error.name !== 'ReplyError') {
+      // The connection broke: it asks again when it is back; another that has the partition by now asks at once.
+      if (this.#laneOf(call.tag) === lane) lane.park(call)
+      else this.#ask(call)
+    } else if (passing.test(message)) {
+      if (message.startsWith('READONLY')) lane.reconnect()
+      if (message.startsWith('CLUSTERDOWN')) this.#masters.doubt()
+      this.unanswered(call, message)
+    } else {
+      this.#end(call, error)
+    }
+  }
+
+  #laneOf (tag: string): Lane | undefined {
+    const master = this.#masters.of(tag)
+    return master === undefined ? undefined : this.#lanes.get(master)
+  }
+
+  #ask (call: Call): void {
+    const lane = this.#laneOf(call.tag)
+    if (lane === undefined) this.#parked.push(call)
+    else lane.ask(call)
+  }
+
+  /** Asks once more in a moment, with the time read anew. The lookout ends it when its budget is over. */
+  #again (call: Call): void {
+    setTimeout(() => {
+      if (call.settled) return
+      const ask = () => this.#ask(call)
+      const lane = this.#laneOf(call.tag)
+      if (lane?.ready) lane.learnClock().then(ask, ask)
+      else ask()
+    }, pause)
+  }
+
+  /** Another node has the slot (MOVED), or is taking it over and has these keys already (ASK). */
+  #redirect (call: Call, told: string): void {
+    const master = this.#masters.toldBy(told)
+    const lane = master === undefined ? undefined : this.#lanes.get(master)
+    if (lane === undefined) {
+      this.unanswered(call, told)
+    } else if (/^(MOVED|ASK) /.test(call.lastError)) {
+      // Sent on before: the nodes may not be of one mind yet, and would send it to and fro. After a pause it may be sent on again.
+      this.unanswered(call, `sent to and fro: ${told}`)
+    } else {
+      call.lastError = told
+      lane.ask(call, told.startsWith('ASK '))
+    }
+  }
+
+  /** Partitions have changed hands: what waits for a master that has them no more is another's to ask. */
+  #redistribute (): void {
+    const waiting = this.#parked
+    this.#parked = []
+    for (const lane of this.#lanes.values()) waiting.push(...lane.takeParked())
+    const masters = new Set(this.#masters.all())
+    for (const [master, lane] of this.#lanes) {
+      if (masters.has(master)) continue
+      lane.close()
+      this.#lanes.delete(master)
+    }
+    for (const call of waiting) if (!call.settled) this.#ask(call)
+  }
+
+  #end (call: Call, error: Error): void {
+    this.#open.remove(call)
+    took(call)
+    call.refuse(error)
+  }
+
+  #giveUpLate (): void {
+    const now = performance.now()
+    for (const call of this.#open) {
+      if (call.givenUpAt <= now) this.#end(call, new Unavailable(call.lastError))
+    }
+    this.#parked = this.#parked.filter(call => !call.settled)
+    for (const lane of this.#lanes.values()) lane.forgetSettled()
+    if (this.#open.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}
+
+/** It was asked a budget before it would have been given up: no second clock is kept for it. */
+function took ({ script, givenUpAt }: Call): void {
+  script.took.add(performance.now() - givenUpAt + callBudget)
+}

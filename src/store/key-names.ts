@@ -1,0 +1,91 @@
+/**
+ * Every Redis key is built here, nowhere else. All keys that one script touches carry one hash tag, so a call is one hop to
+ * one shard. The tenant stands in a handoff's key: another tenant's handoff is simply not there.
+ */
+export class KeyNames {
+  readonly #prefix: string
+
+  constructor (prefix: string) {
+    this.#prefix = prefix
+  }
+
+  /** What all keys of a partition begin with: `prefix:{tag}:`. */
+  partition (tag: string): string {
+    return `${this.#prefix}:{${tag}}:`
+  }
+
+  handoff (tag: string, member: string): string {
+    return `${this.partition(tag)}h:${member}`
+  }
+
+  /** Live handoffs of a partition by when the sweep is to look at them. */
+  due (tag: string): string {
+    return `${this.partition(tag)}due`
+  }
+
+  /** A tenant's handoffs that wait for a person. */
+  waiting (tag: string, tenant: string): string {
+    return `${this.partition(tag)}w:${tenant}`
+  }
+
+  /** A person's session, by its secret's digest. */
+  session (tag: string, digest: string): string {
+    return `${this.partition(tag)}s:${digest}`
+  }
+
+  /** An API key, by its id. */
+  apiKey (tag: string, id: string): string {
+    return `${this.partition(tag)}k:${id}`
+  }
+
+  /** All API keys by when they were made. */
+  apiKeys (tag: string): string {
+    return `${this.partition(tag)}keys`
+  }
+
+  /** Those of them that end or have ended, by when they are forgotten. */
+  apiKeysOver (tag: string): string {
+    return `${this.partition(tag)}keys:over`
+  }
+
+  /** What became of API keys; and the channel where it is told. */
+  apiKeysLog (tag: string): string {
+    return `${this.partition(tag)}keys:log`
+  }
+
+  /** How much an agent has taken of its window (store/rates.ts). */
+  rate (tag: string, tenant: string, agent: string): string {
+    return `${this.partition(tag)}r:${tenant}:${agent}`
+  }
+
+  /** Who sweeps. */
+  sweeper (tag: string): string {
+    return `${this.partition(tag)}sweeper`
+  }
+
+  /** What replicas acknowledge when they have all that was written before it (redis/group.ts). */
+  barrier (tag: string): string {
+    return `${this.partition(tag)}barrier`
+  }
+
+  /** A replica's own, renewed to show that Redis takes its writes. */
+  ready (tag: string, replica: string): string {
+    return `${this.partition(tag)}ready:${replica}`
+  }
+}
+
+/** A handoff in the sorted sets of its partition, and the end of its key. */
+export function memberOf (tenant: string, id: string): string {
+  return `${tenant}:${id}`
+}
+
+/** Whose it is and its id, read off such a member as Redis gives it: neither has a colon. */
+export function handoffOf (member: unknown): { tenant: string, id: string } {
+  const [tenant, id] = String(member).split(':') as [string, string]
+  return { tenant, id }
+}
+
+/** The partition of what has no id of its own to say it, by a SHA-256 digest in base64url: as even as that is. */
+export function tagByDigest (digest: string, tags: readonly string[]): string {
+  return tags[Buffer.from(digest, 'base64url').readUInt16LE(0) % tags.length] as string
+}

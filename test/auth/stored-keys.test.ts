@@ -1,0 +1,349 @@
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t from 'tap'
+import { tags } from '../../src/handoff/id.ts'
+import { Unavailable } from '../../src/redis/lanes.ts'
+import { digest, newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import type { KeyRecords } from '../../src/store/key-records.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
+import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { quiet } from '../helpers/redis.ts'
+import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+
+t.test('a key is looked up once, and known from then on', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  const { id, key } = await newKey(records, { tenant: 'acme', scopes: ['pass'], ratePerMinute: 5 })
+  t.equal(keys.recall(key), undefined)
+  const before = await callsOf(redis.admin, 'hgetall')
+  const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
+  for (const caller of found) t.strictSame(caller, { tenant: 'acme', agent: 'alice', scopes: new Set(['pass']), keyId: id, ratePerMinute: 5 })
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'many at once are one call')
+  t.equal(keys.recall(key), found[0])
+  t.equal(keys.find(key), found[0], 'at once')
+  const wrong = newSecret(id)
+  t.equal(await keys.find(wrong), undefined, 'it may have got this secret just now')
+  t.equal(keys.find(wrong), undefined, 'and it has not')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 2)
+  t.match(keys.counts, { hits: 1, misses: 2, refused: 2, shed: 0 })
+  // Nobody has told this replica.
+  const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
+  t.ok(await keys.find(next), 'a new secret opens it at once')
+})
+
+t.test('a secret that was wrong opens the key once it has got it', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records, store, prefix, redis: admin } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  const next = newSecret(id)
+  t.equal(await keys.find(next), undefined, 'it is not yet')
+  t.equal(keys.find(next), undefined, 'remembered')
+  const wrong = newSecret(id)
+  t.equal(await keys.find(wrong), undefined)
+  const before = await callsOf(redis.admin, 'hgetall')
+  await sleep(1600) // longer than is believed without a look at the log
+  for (const one of [next, wrong]) t.equal(keys.find(one), undefined, 'still remembered, whatever else was looked up')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before)
+  // As rotate does it, with this secret.
+  const record = new KeyNames(prefix).apiKey(tags[0]!, id)
+  await admin.multi().hset(record, 'digest', digest(next)).xadd(store.keyRecords.channel, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').exec()
+  await until(async () => await keys.find(next) !== undefined, 2000)
+  t.ok(await keys.find(next))
+  t.equal(await keys.find(key), undefined)
+  t.equal(await keys.find(wrong), undefined)
+})
+
+/** Records whose look-ups are answered when the test lets them be; `read` resolves with the first that Redis has answered. */
+function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>, release: () => void } {
+  let [release, tell] = [() => {}, () => {}]
+  const released = new Promise<void>(resolve => { release = resolve })
+  const read = new Promise<void>(resolve => { tell = resolve })
+  const lookUp = async (id: string) => {
+    const answer = await records.lookUp(id)
+    tell()
+    await released
+    return answer
+  }
+  const slow = { channel: records.channel, lookUp, changes: (after: string) => records.changes(after) } as KeyRecords
+  return { slow, read, release }
+}
+
+t.test('a new secret is not held to a look-up that was read before there was one', async t => {
+  const { store, memory, store: { keyRecords: records } } = await testKeys(t)
+  const { slow, read, release } = heldBack(records)
+  const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
+  const { id, key } = await newKey(records)
+  const first = keys.find(key)
+  await read
+  const rotated = await records.rotate(id, 60_000, 'me')
+  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const [fresh, former] = [keys.find(rotated.key), keys.find(key)]
+  release()
+  t.ok(await first)
+  t.ok(await fresh, 'the new one')
+  t.ok(await former, 'the former one, which has its grace')
+  t.equal(keys.counts.misses, 2)
+  memory.forget(id)
+  t.ok(await keys.find(rotated.key))
+})
+
+t.test('a secret that was refused by what was read before it became right is let in after the change is told', async t => {
+  const { store, memory, store: { keyRecords: records }, prefix, redis } = await testKeys(t)
+  const { slow, read, release } = heldBack(records)
+  const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
+  const { id, key } = await newKey(records)
+  const next = newSecret(id)
+  const early = keys.find(next)
+  await read
+  await redis.hset(new KeyNames(prefix).apiKey(tags[0]!, id), 'digest', digest(next))
+  memory.forget(id)
+  const meanwhile = keys.find(key)
+  release()
+  t.equal(await early, undefined, 'it came before')
+  t.equal(await meanwhile, undefined)
+  t.ok(await keys.find(next))
+})
+
+t.test('who stays let in by a key is told when it ends, once, and by one look-up', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const [{ id, key }, other] = [await newKey(records), await newKey(records)]
+  await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
+  const told: string[] = []
+  const listen = (name: string, secret: string) => keys.onEnd(keys.markOf(secret)!, () => told.push(name))!
+  for (const name of ['a', 'b']) listen(name, key)
+  listen('other', other.key)
+  listen('gone', key)()
+  t.equal(keys.onEnd('a-key-from-the-environment', () => {}), undefined)
+  const rotated = await records.rotate(id, 60_000, 'me')
+  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const before = await callsOf(redis.admin, 'hgetall')
+  await until(async () => await callsOf(redis.admin, 'hgetall') === before + 1)
+  listen('fresh', rotated.key)
+  await sleep(1500)
+  t.strictSame(told, [], 'the former secret has its grace')
+  t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'and no look at the log asks for what is known')
+  const again = await records.rotate(id, 0, 'me')
+  if (again.outcome !== 'rotated') return t.fail('it is rotated again')
+  await until(() => told.length === 3)
+  t.strictSame(told, ['a', 'b', 'fresh'], 'without grace')
+  await records.revoke(other.id, 'me')
+  await until(() => told.length === 4)
+  await sleep(700)
+  t.strictSame(told, ['a', 'b', 'fresh', 'other'], 'once each')
+})
+
+t.test('who stays let in is told where the log was another’s, and where the key is gone', async t => {
+  const { keys, records, redis, prefix } = await testKeys(t)
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  let told = 0
+  keys.onEnd(keys.markOf(key)!, () => { told++ })
+  const names = new KeyNames(prefix)
+  await redis.del(names.apiKeysLog(tags[0]!), names.apiKey(tags[0]!, id))
+  await until(() => told === 1, 2000)
+  t.equal(told, 1)
+})
+
+t.test('what can be no key asks nothing; what is nobody’s asks once', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  const { key } = await newKey(records)
+  const before = await callsOf(redis.admin, 'evalsha')
+  for (const wrong of [`${key}x`, key.slice(1), key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a'), '', 'handoff_', key.toLowerCase(), 'x'.repeat(59)]) {
+    t.equal(keys.recall(wrong), undefined)
+    t.equal(keys.find(wrong), undefined, wrong)
+    t.equal(keys.isFamiliar(wrong), false)
+  }
+  t.equal(await callsOf(redis.admin, 'evalsha'), before)
+  const nobodys = newKeyId()
+  t.equal(await keys.find(newSecret(nobodys)), undefined)
+  t.equal(keys.find(newSecret(nobodys)), undefined, 'at once, whatever its secret')
+  t.equal(await callsOf(redis.admin, 'evalsha'), before + 1)
+})
+
+t.test('a key ends at its millisecond, by Redis’s clock', async t => {
+  const { keys, memory, records, setClock } = await testKeys(t)
+  const start = 1_900_000_000_000
+  await setClock(start)
+  const { id, key } = await newKey(records, { expiresIn: 10_000 })
+  t.ok(await keys.find(key))
+  await setClock(start + 9_999)
+  // Looked up anew, as after a look at the log that told of it.
+  memory.forget(id)
+  t.ok(await keys.find(key))
+  await setClock(start + 10_000)
+  memory.forget(id)
+  t.equal(await keys.find(key), undefined)
+  t.equal(keys.find(key), undefined, 'known by now')
+})
+
+t.test('a key that is known ends without anybody telling', async t => {
+  const { keys, records } = await testKeys(t)
+  keys.start()
+  const { key, record } = await newKey(records, { expiresIn: 400 })
+  let refused: number | undefined
+  while (refused === undefined) {
+    const before = Date.now()
+    if (await keys.find(key) === undefined) refused = Date.now()
+    else t.ok(before < record.endsAt! + 5, 'never let in later')
+    await sleep(5)
+  }
+  t.ok(refused >= record.endsAt!, 'nor refused sooner')
+  t.equal(keys.counts.misses < 20, true, `${keys.counts.misses} look-ups`)
+})
+
+t.test('the former secret opens a key until its grace is over, and one before that no more', async t => {
+  const { keys, memory, records, setClock } = await testKeys(t)
+  const start = 1_900_000_000_000
+  await setClock(start)
+  const { id, key: first } = await newKey(records)
+  const second = await records.rotate(id, 5000, 'me')
+  if (second.outcome !== 'rotated') return t.fail('it is rotated')
+  t.ok(await keys.find(first))
+  t.ok(await keys.find(second.key))
+  await setClock(start + 5000)
+  memory.forget(id)
+  t.equal(await keys.find(first), undefined)
+  t.ok(await keys.find(second.key))
+  const third = await records.rotate(id, 5000, 'me')
+  if (third.outcome !== 'rotated') return t.fail('it is rotated')
+  memory.forget(id)
+  t.equal(await keys.find(first), undefined)
+  t.ok(await keys.find(second.key))
+  t.ok(await keys.find(third.key))
+  const fourth = await records.rotate(id, 0, 'me')
+  if (fourth.outcome !== 'rotated') return t.fail('it is rotated')
+  memory.forget(id)
+  for (const former of [first, second.key, third.key]) t.equal(await keys.find(former), undefined)
+  t.ok(await keys.find(fourth.key))
+})
+
+t.test('a mark is worth what its secret is', async t => {
+  const { keys, memory, records } = await testKeys(t)
+  const { id, key } = await newKey(records)
+  const mark = keys.markOf(key)!
+  t.notMatch(mark, key.slice(21))
+  t.match(await keys.findByMark(mark), { agent: 'alice', keyId: id })
+  const { key: next } = await records.rotate(id, 0, 'me') as { key: string }
+  memory.forget(id)
+  t.equal(await keys.findByMark(mark), undefined)
+  t.ok(await keys.findByMark(keys.markOf(next)!))
+  for (const wrong of ['', '.', 'x', `${id}.`, `${id}.x`, `.${mark}`, '__proto__']) t.equal(await keys.findByMark(wrong), undefined)
+  t.equal(keys.markOf('no-key-of-this-kind'), undefined)
+})
+
+t.test('what changes is told to all replicas at once', async t => {
+  const test = await testKeys(t)
+  const [one, two] = [test.keys, anotherReplica(t, test)]
+  one.start()
+  two.start()
+  const { id, key } = await newKey(test.records)
+  await Promise.all([untilKnown(one, key), untilKnown(two, key)])
+  await test.records.revoke(id, 'me')
+  const revoked = performance.now()
+  await until(async () => await one.find(key) === undefined && await two.find(key) === undefined, 2000)
+  const after = performance.now() - revoked
+  t.ok(after < 300, `after ${Math.round(after)} ms: sooner than by the next look`)
+})
+
+t.test('a message that is lost is made up for', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  // Whoever subscribes is cut off for good: no message comes to anyone.
+  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await records.revoke(id, 'me')
+  const revoked = performance.now()
+  await until(async () => await keys.find(key) === undefined, 2000)
+  const after = performance.now() - revoked
+  t.ok(after < 1000, `after ${Math.round(after)} ms`)
+  t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody was listening')
+})
+
+t.test('with Redis away nothing is believed for longer than 2 s, and nothing is called wrong', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const [{ key }, nobodys] = [await newKey(records), newSecret(newKeyId())]
+  await untilKnown(keys, key)
+  t.equal(await keys.find(nobodys), undefined)
+  const { misses } = keys.counts
+  await sleep(2000)
+  t.ok(keys.recall(key), 'with Redis there it is known all along')
+  t.equal(keys.find(nobodys), undefined)
+  t.equal(keys.counts.misses, misses)
+  process.kill(redis.pid(), 'SIGSTOP')
+  const stopped = performance.now()
+  await until(() => keys.recall(key) === undefined, 2000)
+  t.ok(performance.now() - stopped < 2000)
+  t.equal(keys.isFamiliar(key), true)
+  await t.rejects(Promise.resolve(keys.find(key)), Unavailable)
+  await t.rejects(Promise.resolve(keys.find(nobodys)), Unavailable)
+  process.kill(redis.pid(), 'SIGCONT')
+  await until(() => Promise.resolve(keys.find(key)).catch(() => undefined))
+  await untilKnown(keys, key)
+})
+
+t.test('a log that is another’s, or was cut off, has all looked up anew', async t => {
+  const { keys, records, redis, prefix } = await testKeys(t)
+  keys.start()
+  const { id, key } = await newKey(records)
+  await untilKnown(keys, key)
+  const names = new KeyNames(prefix)
+  // As a master that was promoted has it: another log, and the key revoked in what this one never told.
+  await redis.multi().del(names.apiKeysLog(tags[0]!)).hset(names.apiKey(tags[0]!, id), 'revoked', '1').exec()
+  await until(async () => await keys.find(key) === undefined, 2000)
+})
+
+t.test('what is looked up while something becomes of it is not remembered', async t => {
+  const { keys, memory, records } = await testKeys(t)
+  const { id, key } = await newKey(records)
+  const finding = keys.find(key)
+  memory.forget(id)
+  t.ok(await finding)
+  t.equal(keys.recall(key), undefined)
+  const all = keys.find(key)
+  memory.forgetAll()
+  t.ok(await all)
+  t.equal(keys.recall(key), undefined)
+})
+
+t.test('100,000 unknown keys neither fill the memory nor reach Redis each time', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const { key } = await newKey(records)
+  t.ok(await keys.find(key))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const heap = () => {
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), performance.now()]
+  const outcomes = { refused: 0, shed: 0 }
+  for (let n = 0; n < 100_000; n++) {
+    Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
+    if (n % 100 === 0) await turn()
+    if (n % 1000 === 0) t.ok(await keys.find(key))
+  }
+  const seconds = (performance.now() - began) / 1000
+  const asked = await callsOf(redis.admin, 'hgetall') - lookups
+  await until(() => outcomes.refused + outcomes.shed === 100_000)
+  t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)
+  t.ok(outcomes.shed > 0)
+  const grown = heap() - before
+  t.comment(`${asked} look-ups in ${seconds.toFixed(1)} s, ${outcomes.shed} shed, heap ${Math.round(grown / 1024)} KB more`)
+  t.ok(grown < 10 * 1024 * 1024, `heap ${grown} more`)
+})

@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { randomToken } from '../../src/handoff/id.ts'
+import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
+import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { testStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+async function handoffCount (dump: () => Promise<Record<string, unknown>>): Promise<number> {
+  return Object.keys(await dump()).filter(key => key.includes(':h:')).length
+}
+
+t.test('a tick’s calls leave in one write', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const reads = async () => Number(/total_reads_processed:(\d+)/.exec(await admin.info('stats'))![1])
+  const before = await reads()
+  await Promise.all(Array.from({ length: 100 }, () => pass(store.handoffs)))
+  const used = await reads() - before
+  t.ok(used < 20, `100 calls took the server ${used} reads`)
+})
+
+t.test('among other commands on its connection each call gets its own reply', async t => {
+  const { url } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  await pass(store.handoffs) // so that the server knows both scripts, and runs them in the order they are asked
+  // Readiness asks a script and INFO of the same connection; so does the lane itself, for the time.
+  const mixed = await Promise.all(Array.from({ length: 300 }, async (_, n) => {
+    if (n % 3 === 0) return await store.whyNotReady() === null
+    const place = newPlace()
+    const [passed, status] = await Promise.all([pass(store.handoffs, place), store.handoffs.status(place)])
+    return passed.outcome === 'passed' && status.outcome === 'found' && status.record.createdAt === passed.createdAt
+  }))
+  t.ok(mixed.every(right => right), `${mixed.filter(right => !right).length} were wrong`)
+})
+
+t.test('replies cut off: nothing lost, nothing twice, no false conflict', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store, dump } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const work = { over: false, passed: 0 }
+  const agent = async () => {
+    while (!work.over) {
+      const place = newPlace()
+      await pass(store.handoffs, place)
+      const caught = await store.handoffs.catch(place, randomToken(), 'bob')
+      if (!('payload' in caught)) t.fail(`the only catch was told ${caught.outcome}`)
+      const done = await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0))
+      if (done.outcome !== 'done' && done.outcome !== 'replayed') t.fail(`the only done was told ${done.outcome}`)
+      work.passed++
+    }
+  }
+  const agents = Array.from({ length: 64 }, agent)
+  for (let cut = 0; cut < 20; cut++) {
+    // On to the next only when work was done on the connection since: then there are calls in flight.
+    for (const until = work.passed + 100; work.passed < until;) await sleep(1)
+    await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  }
+  work.over = true
+  await Promise.all(agents)
+  t.equal(await handoffCount(dump), work.passed, `${work.passed} handoffs`)
+})
+
+t.test('a server that forgets its scripts is given them again', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  for (let flush = 0; flush < 10; flush++) {
+    await admin.script('FLUSH')
+    const replies = await Promise.all(Array.from({ length: 20 }, () => pass(store.handoffs)))
+    t.ok(replies.every(({ outcome }) => outcome === 'passed'))
+  }
+})
+
+t.test('what a paused Redis was asked and we gave up does not happen later', async t => {
+  const { url, pid, admin } = await ownRedis(t)
+  const { store, dump } = await testStore(t, { url })
+  await pass(store.handoffs) // so that the server knows the script
+  process.kill(pid(), 'SIGSTOP')
+  const start = performance.now()
+  const asked = await Promise.allSettled(Array.from({ length: 50 }, () => pass(store.handoffs)))
+  const took = performance.now() - start
+  t.ok(asked.every(({ status }) => status === 'rejected'))
+  t.ok(asked.every(result => result.status === 'rejected' && result.reason instanceof Unavailable))
+  t.ok(took >= callBudget && took < callBudget + 500, `told after ${Math.round(took)} ms`)
+  process.kill(pid(), 'SIGCONT')
+  await untilServing(store.handoffs)
+  await admin.ping()
+  t.equal(await handoffCount(dump), 1, 'nothing came of them')
+})
+
+t.test('a Redis that restarts within the budget is not noticed', async t => {
+  const { url, pid, admin } = await ownRedis(t, ['--appendfsync', 'always'])
+  const { store, dump } = await testStore(t, { url })
+  await pass(store.handoffs)
+  process.kill(pid(), 'SIGKILL')
+  const replies = await Promise.all(Array.from({ length: 20 }, () => pass(store.handoffs)))
+  t.ok(replies.every(({ outcome }) => outcome === 'passed' || outcome === 'replayed'))
+  await admin.ping()
+  t.equal(await handoffCount(dump), 21)
+})
+
+t.test('a full Redis refuses what fills it and goes on with the rest', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  const place = newPlace()
+  await pass(store.handoffs, place)
+  await admin.config('SET', 'maxmemory', 1)
+  const start = performance.now()
+  await t.rejects(pass(store.handoffs), { name: 'Unavailable' })
+  t.ok(performance.now() - start < 1000, 'told at once')
+  t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
+  t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0)), { outcome: 'done' })
+  t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
+})
+
+t.test('a replica is asked again until it is a master', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  await admin.replicaof('127.0.0.1', '1')
+  const asked = pass(store.handoffs)
+  await sleep(200)
+  await admin.replicaof('NO', 'ONE')
+  t.match(await asked, { outcome: 'passed' })
+})
+
+t.test('a closed store refuses what is open', async t => {
+  const { url, pid } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  process.kill(pid(), 'SIGSTOP')
+  const asked = pass(store.handoffs)
+  asked.catch(() => {}) // looked at below
+  await store.close()
+  await t.rejects(asked, { name: 'Unavailable' })
+  process.kill(pid(), 'SIGCONT')
+})
+
+t.test('a server that forgets its scripts all the time', async t => {
+  const { url, admin } = await ownRedis(t)
+  const { store } = await testStore(t, { url })
+  await untilServing(store.handoffs)
+  const work = { over: false, rounds: 0 }
+  const agent = async () => {
+    while (!work.over) {
+      const place = newPlace()
+      await pass(store.handoffs, place)
+      t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
+      t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0)), { outcome: 'done' })
+      work.rounds++
+    }
+  }
+  const agents = Array.from({ length: 16 }, agent)
+  for (let flush = 0; flush < 300; flush++) await admin.script('FLUSH')
+  work.over = true
+  await Promise.all(agents)
+  t.ok(work.rounds > 20, `${work.rounds} rounds`)
+})
+
+t.test('a Redis that is still loading is waited for, and what takes longer than the budget is refused', async t => {
+  const { url, admin } = await ownRedis(t, ['--enable-debug-command', 'yes', '--loading-process-events-interval-bytes', '1024'])
+  const { store, redis } = await testStore(t, { url })
+  const place = newPlace()
+  await pass(store.handoffs, place)
+  // Data enough that loading it again takes as long as is said here; served meanwhile is LOADING alone.
+  await admin.call('DEBUG', 'POPULATE', 1000, 'other', 1000)
+  for (const [microsecondsPerKey, outcome] of [[1000, 'found'], [3500, 'refused']] as const) {
+    await admin.config('SET', 'key-load-delay', microsecondsPerKey)
+    const loaded = admin.call('DEBUG', 'RELOAD')
+    await until(async () => (await redis.info('persistence')).includes('loading:1'))
+    const answer = await store.handoffs.status(place).catch((error: Error) => error)
+    t.match(answer, outcome === 'found' ? { outcome } : { name: 'Unavailable' })
+    await loaded
+  }
+})

@@ -1,0 +1,196 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import slotOf from 'cluster-key-slot'
+import t from 'tap'
+import { randomToken, tags } from '../../src/handoff/id.ts'
+import type { Place } from '../../src/store/handoffs.ts'
+import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
+import { info } from '../faults/fleet/ask.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
+import type { ClusterFleet } from '../faults/fleet/cluster.ts'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
+import { done, newPlace, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { fleetStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** How often this server has refused with these words. */
+async function refusals (server: RedisServer, word: string): Promise<number> {
+  const line = (await info(server, 'errorstats'))[`errorstat_${word}`]
+  return Number(/count=(\d+)/.exec(line ?? 'count=0')![1])
+}
+
+const handoffKey = ({ tag, tenant, id }: Place) => `handoff:{${tag}}:h:${tenant}:${id}`
+const dueKey = ({ tag }: Place) => `handoff:{${tag}}:due`
+
+t.test('three masters', async t => {
+  const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
+  const dead = `127.0.0.1:${await freePort(loopback)}`
+  const { handoffs, whyNotReady } = fleetStore(t, `redis+cluster://${dead},${cluster.servers[1]!.at}`)
+  await untilServing(handoffs)
+  let last = 0
+  /** A partition that no test has used yet, from all over the slots. */
+  const freshPlace = () => placeIn(tags[(last += 97) % tags.length]!)
+
+  await t.test('each gets what is its own', async t => {
+    const places = Array.from({ length: 600 }, () => newPlace())
+    await Promise.all(places.map(place => pass(handoffs, place)))
+    const caught = await Promise.all(places.map(place => handoffs.catch(place, randomToken(), 'bob')))
+    t.ok(caught.every(({ outcome }) => outcome === 'caught'))
+    for (const { admin } of cluster.servers) t.ok(await admin.dbsize() > 200)
+    for (const server of cluster.servers) {
+      t.equal(await refusals(server, 'MOVED'), 0)
+      t.equal(await refusals(server, 'CROSSSLOT'), 0)
+    }
+  })
+
+  await t.test('a slot that moves while it is used', async t => {
+    const place = freshPlace()
+    const { from, to, slot } = await move(cluster, place)
+    const work = { over: false, rounds: 0 }
+    const agent = async () => {
+      while (!work.over) {
+        const mine = placeIn(place.tag)
+        await pass(handoffs, mine)
+        t.match(await handoffs.catch(mine, randomToken(), 'bob'), { outcome: 'caught' })
+        t.match(await handoffs.status(mine), { record: { status: 'caught' } })
+        t.match(await done(handoffs, mine), { outcome: 'done' })
+        work.rounds++
+      }
+    }
+    const agents = Array.from({ length: 8 }, agent)
+    const goesOn = async () => {
+      const { rounds } = work
+      await until(() => work.rounds > rounds + 20)
+    }
+    await sleep(100)
+    t.ok(await cluster.moveSlot(slot, to) > 0, 'with keys')
+    await goesOn()
+    await cluster.moveSlot(slot, from)
+    await goesOn()
+    work.over = true
+    await Promise.all(agents)
+    const sentOn = await Promise.all(['MOVED', 'ASK', 'TRYAGAIN'].map(word => refusals(from, word)))
+    t.ok(sentOn.some(count => count > 0), `${work.rounds} rounds, sent on ${sentOn.join(', ')} times`)
+  })
+
+  await t.test('a handoff that is over already while its slot is not', async t => {
+    const place = freshPlace()
+    const { from, to, begin, migrate } = await move(cluster, place)
+    await pass(handoffs, place)
+    await begin()
+    await migrate(handoffKey(place), dueKey(place))
+    const before = await refusals(from, 'ASK')
+    t.match(await handoffs.status(place), { outcome: 'found' })
+    t.match(await handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
+    t.match(await done(handoffs, place), { outcome: 'done' })
+    t.ok(await refusals(from, 'ASK') - before >= 3)
+    t.ok(await to.admin.dbsize() > 0)
+    // Scripts that the new one doesn't have come between ASKING and the call: it goes round once more.
+    await to.admin.script('FLUSH')
+    t.match(await handoffs.status(place), { record: { status: 'done' } })
+  })
+
+  await t.test('a handoff of which half is over waits until the other half is', async t => {
+    const [place, other] = [freshPlace(), freshPlace()]
+    const { from, slot, to, begin, migrate } = await move(cluster, place)
+    const neighbour = placeIn(place.tag)
+    await Promise.all([pass(handoffs, place), pass(handoffs, neighbour)])
+    await begin()
+    await migrate(handoffKey(place))
+    const before = await refusals(from, 'TRYAGAIN')
+    const caught = handoffs.catch(place, randomToken(), 'bob')
+    const passed = pass(handoffs, placeIn(place.tag))
+    t.match(await pass(handoffs, other), { outcome: 'passed' }, 'others don’t')
+    await sleep(300)
+    t.ok(await refusals(from, 'TRYAGAIN') > before)
+    await cluster.moveSlot(slot, to)
+    t.match(await caught, { outcome: 'caught' })
+    t.match(await passed, { outcome: 'passed' })
+  })
+
+  await t.test('the sweep forgets nothing of a slot that is moving', async t => {
+    const place = freshPlace()
+    const { slot, to, begin, migrate } = await move(cluster, place)
+    await pass(handoffs, place, 200)
+    await begin()
+    await migrate(handoffKey(place))
+    await sleep(250)
+    const swept = handoffs.sweep(place.tag, 10)
+    await sleep(200)
+    await cluster.moveSlot(slot, to)
+    t.match(await swept, { lookedAt: 1, expired: 1 })
+    t.match(await handoffs.status(place), { record: { status: 'expired' } })
+  })
+
+  await t.test('nor where the index of what is due goes over before the handoffs', async t => {
+    const place = freshPlace()
+    const { slot, to, begin, migrate } = await move(cluster, place)
+    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 200, payload })
+    const waiting = `handoff:{${place.tag}}:w:default`
+    await begin()
+    await migrate(dueKey(place))
+    await sleep(250)
+    const isDue = () => to.admin.zscore(dueKey(place), `default:${place.id}`)
+    t.match(await handoffs.sweep(place.tag, 10), { lookedAt: 1, expired: 0 }, 'it isn’t there')
+    await migrate(handoffKey(place))
+    await until(async () => (await handoffs.sweep(place.tag, 10)).expired === 1)
+    await cluster.moveSlot(slot, to)
+    t.equal(await to.admin.hstrlen(handoffKey(place), 'p'), 0, 'its payload is freed')
+    t.strictSame(await to.admin.zrange(waiting, '0', '-1'), [`default:${place.id}`], 'it came over after the sweep')
+    await until(async () => {
+      await handoffs.sweep(place.tag, 10)
+      return await isDue() === null
+    })
+    t.equal(await to.admin.exists(waiting), 0, 'and leaves the list as well')
+  })
+
+  await t.test('two that send to each other are not asked without end', async t => {
+    const place = freshPlace()
+    const { from, to, begin } = await move(cluster, place)
+    await begin(false)
+    const began = performance.now()
+    await t.rejects(pass(handoffs, place), Unavailable)
+    t.ok(performance.now() - began < callBudget + 500)
+    const sent = await refusals(to, 'MOVED')
+    t.ok(sent < 200, `${sent} times`)
+    await from.admin.call('CLUSTER', 'SETSLOT', slotOf(place.tag), 'STABLE')
+    t.match(await pass(handoffs, place), { outcome: 'passed' })
+  })
+
+  await t.test('too few of them', async t => {
+    const [here, away, gone] = cluster.servers as [RedisServer, RedisServer, RedisServer]
+    const place = placeIn(tags[0]!)
+    t.equal(await cluster.ownerOf(slotOf(place.tag)), here)
+    away.pause()
+    gone.pause()
+    t.teardown(() => [away, gone].forEach(server => server.resume()))
+    let refused: unknown
+    while (!/CLUSTERDOWN/.test(String(refused))) refused = await pass(handoffs, placeIn(place.tag)).catch((error: unknown) => error)
+    t.ok(refused instanceof Unavailable)
+    t.equal(await whyNotReady(), 'Redis Cluster is down: some of its slots have no master.')
+    away.resume()
+    gone.resume()
+    await untilServing(handoffs, place)
+    t.match(await pass(handoffs, place), { outcome: 'passed' })
+  })
+})
+
+/** The partition's slot, who has it, and another who is to get it, step by step. */
+async function move (cluster: ClusterFleet, { tag }: Place) {
+  const slot = slotOf(tag)
+  const from = await cluster.ownerOf(slot)
+  const to = cluster.servers.find(server => server !== from)!
+  return {
+    slot,
+    from,
+    to,
+    /** @param asIsRight without it the new one knows nothing of it */
+    async begin (asIsRight = true) {
+      const [fromId, toId] = await Promise.all([from, to].map(async ({ admin }) => await admin.cluster('MYID')))
+      if (asIsRight) await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
+      await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
+    },
+    migrate: (...keys: string[]) => from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...keys),
+  }
+}

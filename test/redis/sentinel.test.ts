@@ -1,0 +1,181 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import type { Test } from 'tap'
+import { randomToken, tags } from '../../src/handoff/id.ts'
+import { parseRedisUrl } from '../../src/redis-url.ts'
+import type { Sentinels, Standalone } from '../../src/redis-url.ts'
+import type { Place } from '../../src/store/handoffs.ts'
+import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
+import { OneMaster } from '../../src/redis/masters.ts'
+import { connect } from '../../src/redis/connect.ts'
+import type { Store } from '../../src/store/store.ts'
+import { isReplicated } from '../faults/fleet/ask.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
+import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
+import { fleetStore, quiet } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** Agents who pass and catch on and on; what was acknowledged is kept. */
+function startLoad (t: Test, store: Store) {
+  const load = { over: false, passed: [] as Place[], caught: [] as Place[], slowest: 0, refusals: 0 }
+  const timed = async <T>(asked: Promise<T>): Promise<T | undefined> => {
+    const began = performance.now()
+    try {
+      return await asked
+    } catch (error) {
+      if (!(error instanceof Unavailable)) t.fail(String(error))
+      load.refusals++
+    } finally {
+      load.slowest = Math.max(load.slowest, performance.now() - began)
+    }
+  }
+  const agent = async () => {
+    while (!load.over) {
+      const place = newPlace()
+      if (await timed(pass(store.handoffs, place)) !== undefined) {
+        load.passed.push(place)
+        const caught = await timed(store.handoffs.catch(place, randomToken(), 'bob'))
+        if (caught !== undefined) {
+          if (!('payload' in caught)) t.fail(`the only catch was told ${caught.outcome}`)
+          load.caught.push(place)
+        }
+      }
+      await sleep(2)
+    }
+  }
+  const agents = Array.from({ length: 16 }, agent)
+  t.teardown(() => { load.over = true })
+  return {
+    load,
+    goesOn: async (within: number) => {
+      const before = load.caught.length
+      await until(() => load.caught.length > before + 100, within)
+    },
+    stop: async () => {
+      load.over = true
+      await Promise.all(agents)
+    },
+  }
+}
+
+/** What was acknowledged is there: caught where that was told, and caught by no other then. */
+async function holds (t: Test, store: Store, { passed, caught }: ReturnType<typeof startLoad>['load']): Promise<void> {
+  const records = await Promise.all(passed.map(place => store.handoffs.status(place)))
+  t.equal(records.filter(({ outcome }) => outcome !== 'found').length, 0, `${passed.length} passed, none lost`)
+  const again = await Promise.all(caught.map(place => store.handoffs.catch(place, randomToken(), 'eve')))
+  t.equal(again.filter(({ outcome }) => outcome !== 'already_caught').length, 0, `${caught.length} caught, none twice`)
+}
+
+t.test('a master that dies, and one that pauses and comes back', { timeout: 60_000 }, async t => {
+  const fleet = await startSentinelFleet(t, { downAfterMs: 600, failoverTimeoutMs: 2000 })
+  // One that says nothing is passed over, whichever it is.
+  fleet.sentinels[0]!.pause()
+  const store = fleetStore(t, fleet.url, { replicas: 1 })
+  const began = performance.now()
+  await untilServing(store.handoffs)
+  t.ok(performance.now() - began < 3000, `connected after ${Math.round(performance.now() - began)} ms`)
+  fleet.sentinels[0]!.resume()
+  t.equal(await store.whyNotReady(), null)
+  await fleet.untilWhole()
+
+  await t.test('paused for 6 s', async t => {
+    const master = await fleet.master()
+    const { load, goesOn, stop } = startLoad(t, store)
+    await goesOn(5000)
+    const switched = fleet.switched()
+    const waiter = await listen(store)
+    master.pause()
+    const resumed = sleep(6000).then(() => master.resume())
+    const next = await switched
+    await goesOn(8000)
+    await waiter.rungBy(next)
+    await resumed
+    await goesOn(5000)
+    await stop()
+    t.not(next, master)
+    t.ok(load.slowest < callBudget + 300, `the slowest took ${Math.round(load.slowest)} ms; ${load.refusals} were refused`)
+    await until(() => isReplicated(next, 1), 15_000)
+    await holds(t, store, load)
+  })
+
+  await t.test('killed', async t => {
+    const master = await fleet.master()
+    const { load, goesOn, stop } = startLoad(t, store)
+    await goesOn(5000)
+    const switched = fleet.switched()
+    await master.kill()
+    const next = await switched
+    await goesOn(8000)
+    await stop()
+    t.not(next, master)
+    t.ok(load.slowest < callBudget + 300, `the slowest took ${Math.round(load.slowest)} ms; ${load.refusals} were refused`)
+    await holds(t, store, load)
+  })
+})
+
+t.test('passwords: Redis’s, and the Sentinel’s own', async t => {
+  const master = await startRedisServer(t)
+  const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${master.port} 1`] })
+  await master.admin.config('SET', 'requirepass', 'one')
+  await sentinel.admin.call('SENTINEL', 'SET', 'handoffs', 'auth-pass', 'one')
+  await sentinel.admin.call('ACL', 'SETUSER', 'service', 'on', '>t%o', 'allchannels', '+@all')
+  await sentinel.admin.call('ACL', 'SETUSER', 'default', 'resetpass', '>three')
+  const becomes = async (url: string, reason: string | null) => {
+    const store = fleetStore(t, url)
+    await until(async () => await store.whyNotReady() === reason)
+    t.pass(`${url}: ${reason ?? 'ready'}`)
+  }
+  await becomes(`redis+sentinel://:one@${sentinel.at}/handoffs?sentinel_password=three`, null)
+  await becomes(`redis+sentinel://default:one@${sentinel.at}/handoffs?sentinel_username=service&sentinel_password=t%25o`, null)
+  await becomes(`redis+sentinel://:wrong@${sentinel.at}/handoffs?sentinel_password=three`, 'Redis refuses the user and password of REDIS_URL.')
+  await becomes(`redis+sentinel://:one@${sentinel.at}/handoffs?sentinel_password=wrong`, 'Redis refuses the user and password of REDIS_URL.')
+  await becomes(`redis+sentinel://:one@${sentinel.at}/handoffs`, 'Redis wants a password; set it in REDIS_URL.')
+})
+
+/** Someone who waits. */
+async function listen (store: Store) {
+  const channel = store.handoffs.channelOf(newPlace())
+  const bell = { rung: 0 }
+  await store.subscriptions.listen(channel, () => { bell.rung++ })
+  return {
+    async rungBy ({ admin }: Awaited<ReturnType<typeof startSentinelFleet>>['servers'][number]): Promise<void> {
+      await until(async () => String(await admin.call('PUBSUB', 'SHARDNUMSUB', channel)) === `${channel},1`)
+      const before = bell.rung
+      await admin.spublish(channel, 'x')
+      await until(() => bell.rung > before)
+    },
+  }
+}
+
+t.test('a switch that is heard of while it connects anew is not the end', async t => {
+  const { url } = await startSentinelFleet(t)
+  const masters = new OneMaster(parseRedisUrl(url) as Sentinels, tags, quiet)
+  t.teardown(() => masters.close())
+  const { calls } = masters.of()
+  await until(() => calls.status === 'ready')
+  // ioredis's own: what hears of switches for the connection that breaks, while the Sentinels are asked for the next.
+  const detector = () => (calls as unknown as { connector: { failoverDetector: { disconnect (): void } | null } }).connector.failoverDetector
+  await until(detector)
+  calls.once('connecting', () => setImmediate(() => detector()!.disconnect()))
+  let ended = false
+  calls.once('end', () => { ended = true })
+  calls.stream.destroy()
+  await until(() => ended && calls.status === 'ready')
+})
+
+t.test('hanging up on a server that is silent takes no time', async t => {
+  const server = await startRedisServer(t)
+  const redis = connect(parseRedisUrl(server.url) as Standalone, quiet)
+  t.teardown(() => redis.disconnect())
+  await once(redis, 'ready')
+  server.pause()
+  const closed = once(redis, 'close')
+  const began = performance.now()
+  redis.disconnect(true) // what a switch that Sentinels tell of comes to
+  await closed
+  const took = performance.now() - began
+  server.resume()
+  t.ok(took < 500, `${Math.round(took)} ms, although no FIN comes back`)
+})

@@ -1,0 +1,40 @@
+import { once } from 'node:events'
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { askSlots } from '../../src/redis/slots.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+
+t.test('nobody goes on listening to a master that is away, however often it is looked at', async t => {
+  const server = await startRedisServer(t)
+  const [silent, away] = [new Redis(server.url), new Redis(await freePort(loopback), { retryStrategy: () => 50 })]
+  t.teardown(() => [silent, away].forEach(redis => redis.disconnect()))
+  for (const redis of [silent, away]) redis.on('error', () => {})
+  const listeners = (redis: Redis) => ['ready', 'error', 'close'].map(name => redis.listenerCount(name))
+  await once(silent, 'ready')
+  server.pause()
+  silent.disconnect(true)
+  await once(silent, 'close')
+  for (let look = 0; look < 5; look++) {
+    const refused = await Promise.allSettled([silent, away].map(redis => askSlots(redis, { host: 'x', port: 1 })))
+    t.ok(refused.every(({ status }) => status === 'rejected'))
+  }
+  // ioredis itself has one now and then.
+  for (const redis of [silent, away]) t.ok(listeners(redis).every(count => count <= 2), listeners(redis).join(', '))
+  server.resume()
+})
+
+t.test('nodes that go by names', async t => {
+  const options = ['--cluster-preferred-endpoint-type', 'hostname']
+  const { servers: [server] } = await startCluster(t, { masters: 1, replicas: 0, options })
+  const { admin, port } = server!
+  const asked = { host: 'asked', port: 1 }
+  const hosts = async () => (await askSlots(admin, asked)).map(({ master }) => master)
+  t.strictSame(await hosts(), [{ host: '127.0.0.1', port }], 'one without a name by its address')
+  await admin.config('SET', 'cluster-announce-hostname', 'localhost')
+  t.strictSame(await hosts(), [{ host: 'localhost', port }])
+  await admin.config('SET', 'cluster-preferred-endpoint-type', 'unknown-endpoint')
+  t.strictSame(await hosts(), [{ host: 'asked', port }], 'or as it was reached')
+})

@@ -1,0 +1,139 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+import type { RedisServer } from '../faults/fleet/redis.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { fleetStore, testStore } from '../helpers/redis.ts'
+import type { TestStore, TestStoreOptions } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+const ignore = () => {}
+
+/** A listener that can be waited for. */
+function bell () {
+  let rung = 0
+  return { ring: () => { rung++ }, count: () => rung, rings: (times: number) => until(() => rung >= times) }
+}
+
+async function subscriberCounts ({ redis }: TestStore, ...names: string[]): Promise<unknown[]> {
+  const pairs = await redis.call('PUBSUB', 'SHARDNUMSUB', ...names) as unknown[]
+  return pairs.filter((_, index) => index % 2 === 1)
+}
+
+/** A store whose connection is up: before, whoever listens is told when it is. */
+async function connected (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
+  const test = await testStore(t, options)
+  const name = `${test.prefix}:{x}:first`
+  const leave = await test.store.subscriptions.listen(name, ignore)
+  await until(async () => String(await subscriberCounts(test, name)) === '1')
+  leave()
+  return test
+}
+
+t.test('each listener is told of its own channel, by one subscription', async t => {
+  const test = await connected(t)
+  const { subscriptions } = test.store
+  const [a, b] = [`${test.prefix}:{x}:a`, `${test.prefix}:{y}:b`]
+  const [one, two, other] = [bell(), bell(), bell()]
+  const leaveOne = await subscriptions.listen(a, one.ring)
+  const [leaveTwo, leaveOther] = await Promise.all([subscriptions.listen(a, two.ring), subscriptions.listen(b, other.ring)])
+  t.strictSame(await subscriberCounts(test, a, b), [1, 1])
+
+  // What it resolved for: from then on nothing goes by untold.
+  t.equal(await test.redis.spublish(a, 'x'), 1)
+  await Promise.all([one.rings(1), two.rings(1)])
+  t.equal(other.count(), 0)
+
+  leaveOne()
+  t.strictSame(await subscriberCounts(test, a, b), [1, 1], 'another one listens still')
+  await test.redis.spublish(a, 'x')
+  await two.rings(2)
+  t.equal(one.count(), 1, 'who left is told no more')
+
+  leaveTwo()
+  t.ok(await until(async () => String(await subscriberCounts(test, a, b)) === '0,1'))
+  leaveOther()
+  t.ok(await until(async () => String(await subscriberCounts(test, a, b)) === '0,0'))
+})
+
+t.test('who comes while the last one leaves is told all the same', async t => {
+  const test = await connected(t)
+  const { subscriptions } = test.store
+  const name = `${test.prefix}:{x}:a`
+  for (let round = 0; round < 50; round++) {
+    const leave = await subscriptions.listen(name, ignore)
+    const one = bell()
+    leave()
+    const leaveOne = await subscriptions.listen(name, one.ring)
+    t.equal(await test.redis.spublish(name, 'x'), 1)
+    await one.rings(1)
+    leaveOne()
+    leaveOne()
+  }
+  t.ok(await until(async () => String(await subscriberCounts(test, name)) === '0'))
+})
+
+t.test('after a broken connection all are told, and listen again', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const { subscriptions } = test.store
+  const names = Array.from({ length: 20 }, (_, i) => `${test.prefix}:{x}:${i}`)
+  const bells = names.map(bell)
+  await Promise.all(names.map((name, i) => subscriptions.listen(name, bells[i]!.ring)))
+  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+  await Promise.all(bells.map(({ rings }) => rings(1)))
+  t.strictSame(await subscriberCounts(test, ...names), names.map(() => 1))
+  await test.redis.spublish(names[7]!, 'x')
+  await bells[7]!.rings(2)
+  t.strictSame(bells.map(({ count }) => count()), names.map((_, i) => i === 7 ? 2 : 1))
+})
+
+t.test('who comes to listen while the connection is away is not held up, and told when it is back', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const { subscriptions } = test.store
+  process.kill(redis.pid(), 'SIGSTOP')
+  const name = `${test.prefix}:{x}:1`
+  const one = bell()
+  const began = performance.now()
+  await subscriptions.listen(name, one.ring)
+  const after = performance.now() - began
+  t.ok(after < 1500, `after ${Math.round(after)} ms`)
+  process.kill(redis.pid(), 'SIGCONT')
+  await one.rings(1)
+  await test.redis.spublish(name, 'x')
+  await one.rings(2)
+})
+
+t.test('a connection that was cut without a word is noticed by the keep-alive', { timeout: 20_000 }, async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const name = `${test.prefix}:{x}:a`
+  const one = bell()
+  await test.store.subscriptions.listen(name, one.ring)
+  process.kill(redis.pid(), 'SIGSTOP')
+  // Nothing is asked meanwhile: five seconds to the next ping, and one in which it stays unanswered.
+  await new Promise(resolve => setTimeout(resolve, 6500))
+  process.kill(redis.pid(), 'SIGCONT')
+  await one.rings(1)
+  t.pass('told, since it may have missed something')
+})
+
+t.test('who waits hears of it when its connection went over to a new master', async t => {
+  const [old, next] = await Promise.all([startRedisServer(t), startRedisServer(t)])
+  const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${old.port} 1`] })
+  const { subscriptions } = fleetStore(t, `redis+sentinel://${sentinel.at}/handoffs`)
+  const one = bell()
+  await subscriptions.listen('handoff:{x}:a', one.ring)
+  const subscribed = async ({ admin }: RedisServer) => String(await admin.call('PUBSUB', 'SHARDNUMSUB', 'handoff:{x}:a')) === 'handoff:{x}:a,1'
+  await until(() => subscribed(old))
+  const before = one.count()
+  await sentinel.admin.call('SENTINEL', 'REMOVE', 'handoffs')
+  await sentinel.admin.call('SENTINEL', 'MONITOR', 'handoffs', '127.0.0.1', next.port, 1)
+  await old.kill()
+  await until(() => subscribed(next))
+  await until(() => one.count() > before)
+  const told = one.count()
+  await next.admin.spublish('handoff:{x}:a', 'x')
+  await one.rings(told + 1)
+})
