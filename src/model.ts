@@ -3,6 +3,10 @@
 export const statuses = ['pending', 'caught', 'done', 'expired', 'rejected'] as const
 export type Status = typeof statuses[number]
 
+export function isStatus (text: unknown): text is Status {
+  return statuses.includes(text as Status)
+}
+
 /** Where a person's approval stands: never asked for, or asked for and undecided, given, refused. */
 export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]

@@ -1,11 +1,32 @@
 import type { Writable } from 'node:stream'
 import type { Script } from './scripts.ts'
 
-/** Where a call was asked, and what comes of it there. */
-export interface CallOwner {
-  answered (call: Call, reply: unknown): void
-  failed (call: Call, error: Error): void
+/** What is asked of Redis: a script, with the arguments behind its deadline. */
+export interface Asked<T> {
+  script: Script
+  /** Of the partition that all its keys are in. */
+  tag: string
+  keys: readonly string[]
+  /** ASCII only: their length in characters is taken for their length in bytes. */
+  texts: readonly string[]
+  /** The last argument where it is bytes, passed on as they are. */
+  bytes?: Buffer | undefined
+  /** Reads the reply, as RESP2 gives it: numbers, Buffers, null and arrays of these. */
+  decode (reply: unknown): T
 }
+
+/** Who sees to a call until it is settled. */
+export interface Dispatcher {
+  /** It has no answer that counts, and may have one the next time it is asked. */
+  again (call: Call): void
+  /** Its server refused it, or its connection broke. */
+  failed (call: Call, error: Error): void
+  /** It is settled. */
+  ended (call: Call): void
+}
+
+/** Where a call was asked last. */
+interface AskedAt { broke (): void }
 
 const noArguments: readonly string[] = []
 
@@ -13,19 +34,10 @@ const noArguments: readonly string[] = []
  * One call of a script, given to ioredis's `sendCommand` in place of its own Command. It is most of what makes Redis cheap
  * here: no argument handling, no reply conversion, one promise, and RESP text made once (DESIGN.md, "Lanes": 22 µs of CPU a
  * request against 30 to 35 with ioredis's objects). ioredis asks of it just what stands under "for ioredis"; test/redis/call
- * fails when an upgrade asks more. Replies come as RESP2 gives them: numbers, Buffers, null and arrays of these.
+ * fails when an upgrade asks more.
  */
 export class Call {
-  readonly script: Script
-  /** Of the partition that its keys are in. */
-  readonly tag: string
-  readonly keys: readonly string[]
-  /** ASCII only: their length in characters is taken for their length in bytes. */
-  readonly texts: readonly string[]
-  /** The last argument where it is bytes, passed on as they are. */
-  readonly bytes: Buffer | undefined
-  /** What the reply means. */
-  readonly #decode: (reply: unknown) => unknown
+  readonly asked: Asked<unknown>
   /** When it is given up, in this process's monotonic milliseconds. */
   readonly givenUpAt: number
   settled = false
@@ -33,48 +45,58 @@ export class Call {
   place = 0
   /** The deadline that the script itself honours, in Redis time; set before each asking. */
   deadline = 0
-  /** What stood in its way last; told when it is given up. */
+  /** Why it has no answer yet: the error's message when it is given up. */
   lastError = 'Redis did not answer in time'
   /** Send the script's text: the server doesn't have it. */
   withSource = false
   /** Sent on by ASK to a node that is taking its slot over: it is to be told so each time that it is asked there. */
   asking = false
 
-  /** Who asks it now; another when it is asked elsewhere. */
-  owner: CallOwner | undefined
+  /** Its lane; another when it is asked elsewhere. */
+  lane: AskedAt | undefined
   /** Those that it is acknowledged with, where that takes replicas. */
   group: { hold (call: Call, reply: unknown): void } | undefined
 
-  readonly #settle: (answer: unknown) => void
-  readonly #refuse: (error: Error) => void
+  readonly #dispatcher: Dispatcher
+  readonly #resolve: (answer: unknown) => void
+  readonly #reject: (error: Error) => void
 
-  constructor (script: Script, tag: string, keys: readonly string[], texts: readonly string[], bytes: Buffer | undefined,
-    decode: (reply: unknown) => unknown, givenUpAt: number, settle: (answer: unknown) => void, refuse: (error: Error) => void) {
-    this.script = script
-    this.tag = tag
-    this.keys = keys
-    this.texts = texts
-    this.bytes = bytes
-    this.#decode = decode
+  /** @param givenUpAt this process's monotonic milliseconds */
+  constructor (asked: Asked<unknown>, dispatcher: Dispatcher, givenUpAt: number, resolve: (answer: unknown) => void, reject: (error: Error) => void) {
+    this.asked = asked
+    this.#dispatcher = dispatcher
     this.givenUpAt = givenUpAt
-    this.#settle = settle
-    this.#refuse = refuse
+    this.#resolve = resolve
+    this.#reject = reject
   }
 
-  /** Ends the call with the script's reply. */
-  settle (reply: unknown): void {
-    this.settled = true
+  /** Ends the call with the script's reply, unless it was given up meanwhile: then nobody waits for it. */
+  answer (reply: unknown): void {
+    if (this.settled) return
+    this.#end()
     try {
-      this.#settle(this.#decode(reply))
+      this.#resolve(this.asked.decode(reply))
     } catch (error) {
-      this.#refuse(error as Error)
+      this.#reject(error as Error)
     }
   }
 
   /** Ends the call without one. */
   refuse (error: Error): void {
+    this.#end()
+    this.#reject(error)
+  }
+
+  /** Has it asked once more. @param reason why the answer that came doesn't count, or none came */
+  again (reason: string): void {
+    if (this.settled) return
+    this.lastError = reason
+    this.#dispatcher.again(this)
+  }
+
+  #end (): void {
     this.settled = true
-    this.#refuse(error)
+    this.#dispatcher.ended(this)
   }
 
   // --- for ioredis ---
@@ -88,26 +110,31 @@ export class Call {
   setTimeout (): void {}
 
   resolve (reply: unknown): void {
-    this.owner!.answered(this, reply)
+    // Late by Redis's clock and not by ours: its clock was set forward, or the call lay about; both want the time anew.
+    if (Array.isArray(reply) && isLate(reply[0])) this.again(this.lastError)
+    else if (this.group === undefined) this.answer(reply)
+    else this.group.hold(this, reply)
   }
 
   reject (error: Error): void {
-    this.owner!.failed(this, error)
+    if (error.name !== 'ReplyError') this.lane!.broke()
+    if (!this.settled) this.#dispatcher.failed(this, error)
   }
 
   /** The command in RESP. What comes before the last piece is written here already: bytes needn't be copied to stand behind text. */
   toWritable (stream: Writable): string {
     const head = this.#head()
-    if (this.bytes === undefined) return head
+    const { bytes } = this.asked
+    if (bytes === undefined) return head
     stream.write(head)
-    stream.write(this.bytes)
+    stream.write(bytes)
     return '\r\n'
   }
   // --- as far as here
 
   /** The command without its last argument where that is bytes. ASCII, as scripts are (test/lua/headers). */
   #head (): string {
-    const { script, keys, texts, bytes } = this
+    const { script, keys, texts, bytes } = this.asked
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
     let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$1\r\n${keys.length}\r\n`
     for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
@@ -115,4 +142,8 @@ export class Call {
     for (const text of texts) head += `$${text.length}\r\n${text}\r\n`
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
+}
+
+function isLate (tag: unknown): boolean {
+  return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'late'
 }

@@ -28,23 +28,10 @@ redis.call('PEXPIREAT', key, '253402300799000')`
 /** A node of a Cluster refuses a key whose slot it doesn't have, or not the whole of. */
 const elsewhere = /^(MOVED|ASK|TRYAGAIN) /
 
-/** Whom a group tells what came of a call. */
-export interface GroupOwner {
-  /** A reply, and as many replicas as are to have what it was answered from. */
-  answered (call: Call, reply: unknown): void
-  /** It has no answer that counts, and may have one the next time it is asked. */
-  unanswered (call: Call, reason: string): void
-}
-
 /** The calls that a tick asks of one master where replicas are to have them: one WAIT for all, and no reply told before it. */
 export class Group {
-  readonly #owner: GroupOwner
   readonly #calls: Call[] = []
   readonly #replies: unknown[] = []
-
-  constructor (owner: GroupOwner) {
-    this.#owner = owner
-  }
 
   hold (call: Call, reply: unknown): void {
     this.#calls.push(call)
@@ -60,18 +47,18 @@ export class Group {
   commit (redis: Redis, key: string, replicas: number): Promise<void> {
     return write(redis, barrier, key, replicas).catch((error: Error) => {
       // Those before the barrier have been answered by now, each served or refused.
-      const own = elsewhere.test(error.message) ? this.#calls.findLast(({ keys }) => keys.length > 0)?.keys[0] : undefined
+      const own = elsewhere.test(error.message) ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0] : undefined
       if (own === undefined) throw error
       redis.asking().catch(() => {})
       return write(redis, ownBarrier, own, replicas)
     }).then(count => {
-      if (count >= replicas) this.#calls.forEach((call, at) => this.#owner.answered(call, this.#replies[at]))
+      if (count >= replicas) this.#calls.forEach((call, at) => call.answer(this.#replies[at]))
       else this.#refuse(`${count} of ${replicas} replicas acknowledged in time`)
     }, (error: Error) => this.#refuse(error.message))
   }
 
   #refuse (reason: string): void {
-    for (const call of this.#calls) this.#owner.unanswered(call, reason)
+    for (const call of this.#calls) call.again(reason)
   }
 }
 

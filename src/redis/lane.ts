@@ -1,8 +1,7 @@
 import { batchWrites } from './batched-writes.ts'
-import type { Call, CallOwner } from './call.ts'
+import type { Call } from './call.ts'
 import { StaleConnections } from './stale-connections.ts'
 import { Group } from './group.ts'
-import type { GroupOwner } from './group.ts'
 import type { Master } from './masters.ts'
 
 /** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
@@ -19,11 +18,6 @@ const reconnectPause = 1000
  */
 const groupsAtOnce = 2
 
-/** Whom a lane tells what came of a call. */
-export interface LaneOwner extends GroupOwner {
-  failed (call: Call, error: Error, lane: Lane): void
-}
-
 /** What is acknowledged: what so many replicas have. */
 export interface Durability {
   replicas: number
@@ -35,9 +29,8 @@ export interface Durability {
  * The calls of one master, on one connection. A tick's calls leave in one write, and with `durability` one WAIT follows them: a
  * group commit. While there is no connection calls are parked here.
  */
-export class Lane implements CallOwner {
+export class Lane {
   readonly #master: Master
-  readonly #owner: LaneOwner
   readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
@@ -56,9 +49,8 @@ export class Lane implements CallOwner {
   #learning: Promise<void> | undefined
   readonly #clockTimer: NodeJS.Timeout
 
-  constructor (master: Master, owner: LaneOwner, durability: Durability | null) {
+  constructor (master: Master, durability: Durability | null) {
     this.#master = master
-    this.#owner = owner
     this.#durability = durability
     const redis = master.calls
     redis.on('ready', () => {
@@ -66,7 +58,7 @@ export class Lane implements CallOwner {
       // Refused (BUSY, NOPERM) the clock isn't known, and what is asked says so itself; unless the connection broke.
       Promise.allSettled([this.#former.end(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
     })
-    redis.on('close', () => this.#disconnected())
+    redis.on('close', () => this.broke())
     this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)
     this.#clockTimer.unref()
   }
@@ -87,9 +79,9 @@ export class Lane implements CallOwner {
       this.park(call)
       return
     }
-    call.owner = this
+    call.lane = this
     // First, so that the group ends before this tick's bytes leave.
-    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.tag, this.#durability)
+    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.asked.tag, this.#durability)
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
     if (asking) this.#sayAsking()
     this.#master.calls.sendCommand(call as never)
@@ -112,17 +104,10 @@ export class Lane implements CallOwner {
     if (this.#parked.length > 0) this.#parked = this.#parked.filter(call => !call.settled)
   }
 
-  answered (call: Call, reply: unknown): void {
-    // Late by Redis's clock and not by ours: its clock was set forward, or the call lay about; both want the time anew.
-    if (Array.isArray(reply) && isLate(reply[0])) this.#owner.unanswered(call, call.lastError)
-    else if (call.group === undefined) this.#owner.answered(call, reply)
-    else call.group.hold(call, reply)
-  }
-
-  failed (call: Call, error: Error): void {
-    // The connection broke, or is about to close: what is asked from here on is parked until there is another.
-    if (error.name !== 'ReplyError') this.#disconnected()
-    this.#owner.failed(call, error, this)
+  /** The connection broke, or is about to close: what is asked from here on is parked until there is another. */
+  broke (): void {
+    this.#ready = false
+    this.#taking = false
   }
 
   /** A server that takes no writes any more: another may be the master, and connecting anew finds it. */
@@ -130,7 +115,7 @@ export class Lane implements CallOwner {
     const now = performance.now()
     if (!this.#ready || now - this.#reconnected < reconnectPause) return
     this.#reconnected = now
-    this.#disconnected()
+    this.broke()
     this.#master.calls.disconnect(true)
   }
 
@@ -147,7 +132,7 @@ export class Lane implements CallOwner {
   }
 
   #openGroup (tag: string, { replicas, barrierKey }: Durability): Group {
-    const group = new Group(this.#owner)
+    const group = new Group()
     this.#underWay++
     setImmediate(() => {
       this.#group = undefined
@@ -175,18 +160,9 @@ export class Lane implements CallOwner {
     this.#resume()
   }
 
-  #disconnected (): void {
-    this.#ready = false
-    this.#taking = false
-  }
-
   #resume (): void {
     if (!this.#ready || this.#underWay >= groupsAtOnce) return
     this.#taking = true
     for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.asking)
   }
-}
-
-function isLate (tag: unknown): boolean {
-  return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'late'
 }

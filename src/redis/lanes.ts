@@ -1,6 +1,7 @@
 import { Call } from './call.ts'
+import type { Asked, Dispatcher } from './call.ts'
 import { Lane } from './lane.ts'
-import type { Durability, LaneOwner } from './lane.ts'
+import type { Durability } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
 import { OpenCalls } from './open-calls.ts'
 import { passing, refusing, unsupported } from './error-kinds.ts'
@@ -29,7 +30,7 @@ const pause = 50
  * every transition carries the token of its operation and recognises it when it comes twice. A call that was given up
  * cannot happen much later behind everyone's back: it carries its deadline in Redis time, and its script refuses after that.
  */
-export class Lanes implements LaneOwner {
+export class Lanes implements Dispatcher {
   readonly #masters: Masters
   readonly #lanes = new Map<Master, Lane>()
   readonly #open = new OpenCalls()
@@ -40,27 +41,23 @@ export class Lanes implements LaneOwner {
   /** @param durability null: acknowledged is what the master has */
   constructor (masters: Masters, durability: Durability | null) {
     this.#masters = masters
-    masters.each(master => this.#lanes.set(master, new Lane(master, this, durability)))
+    masters.each(master => this.#lanes.set(master, new Lane(master, durability)))
     masters.onChange(() => this.#redistribute())
   }
 
   /**
    * Runs a script.
-   * @param tag of the partition that all its keys are in
-   * @param texts its arguments after the deadline, ASCII
-   * @param decode reads its reply, as RESP2 gives it
-   * @param bytes its last argument where that is bytes
    * @returns what `decode` made of the reply
    * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
    */
-  call<T> (script: Script, tag: string, keys: readonly string[], texts: readonly string[], decode: (reply: unknown) => T, bytes?: Buffer): Promise<T> {
+  call<T> (asked: Asked<T>): Promise<T> {
     const answer = new Promise<T>((resolve, reject) => {
-      const call = new Call(script, tag, keys, texts, bytes, decode, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
+      const call = new Call(asked, this, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
       this.#open.add(call)
       this.#timer ??= setInterval(() => this.#giveUpLate(), giveUpInterval)
       this.#ask(call)
     })
-    if (scriptCalls.hasSubscribers) scriptCalls.publish({ script: script.name, answer } satisfies ScriptCall)
+    if (scriptCalls.hasSubscribers) scriptCalls.publish({ script: asked.script.name, answer } satisfies ScriptCall)
     return answer
   }
 
@@ -74,7 +71,7 @@ export class Lanes implements LaneOwner {
     const lanes = [...this.#lanes]
     const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
     const asked = new Map<unknown, number>()
-    for (const call of this.#open) if (!parked.has(call)) asked.set(call.owner, (asked.get(call.owner) ?? 0) + 1)
+    for (const call of this.#open) if (!parked.has(call)) asked.set(call.lane, (asked.get(call.lane) ?? 0) + 1)
     const sizes = lanes.map(([{ name }, lane]) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
@@ -83,44 +80,46 @@ export class Lanes implements LaneOwner {
   close (): void {
     clearInterval(this.#timer)
     for (const lane of this.#lanes.values()) lane.close()
-    for (const call of this.#open) this.#end(call, new Unavailable('the service is stopping'))
+    for (const call of this.#open) call.refuse(new Unavailable('the service is stopping'))
     this.#parked = []
   }
 
-  answered (call: Call, reply: unknown): void {
-    // Given up meanwhile: nobody waits for it.
-    if (call.settled) return
+  ended (call: Call): void {
     this.#open.remove(call)
     took(call)
-    call.settle(reply)
   }
 
-  unanswered (call: Call, reason: string): void {
-    if (call.settled) return
-    call.lastError = reason
-    this.#again(call)
+  /** Asks once more in a moment, with the time read anew. Once its budget is over it isn't: see #giveUpLate. */
+  again (call: Call): void {
+    setTimeout(() => {
+      if (call.settled) return
+      const ask = () => this.#ask(call)
+      const lane = this.#laneOf(call.asked.tag)
+      if (lane?.ready) lane.learnClock().then(ask, ask)
+      else ask()
+    }, pause)
   }
 
-  failed (call: Call, error: Error, lane: Lane): void {
-    if (call.settled) return
+  failed (call: Call, error: Error): void {
     const { message } = error
+    const lane = call.lane as Lane
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
       lane.ask(call, call.asking)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {
-      this.#end(call, new Unavailable(message))
+      call.refuse(new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
       // The connection broke: it asks again when it is back; another that has the partition by now asks at once.
-      if (this.#laneOf(call.tag) === lane) lane.park(call)
+      if (this.#laneOf(call.asked.tag) === lane) lane.park(call)
       else this.#ask(call)
     } else if (passing.test(message)) {
       if (message.startsWith('READONLY')) lane.reconnect()
       if (message.startsWith('CLUSTERDOWN')) this.#masters.doubt()
-      this.unanswered(call, message)
+      call.again(message)
     } else {
-      this.#end(call, error)
+      call.refuse(error)
     }
   }
 
@@ -130,20 +129,9 @@ export class Lanes implements LaneOwner {
   }
 
   #ask (call: Call): void {
-    const lane = this.#laneOf(call.tag)
+    const lane = this.#laneOf(call.asked.tag)
     if (lane === undefined) this.#parked.push(call)
     else lane.ask(call)
-  }
-
-  /** Asks once more in a moment, with the time read anew. The lookout ends it when its budget is over. */
-  #again (call: Call): void {
-    setTimeout(() => {
-      if (call.settled) return
-      const ask = () => this.#ask(call)
-      const lane = this.#laneOf(call.tag)
-      if (lane?.ready) lane.learnClock().then(ask, ask)
-      else ask()
-    }, pause)
   }
 
   /** Another node has the slot (MOVED), or is taking it over and has these keys already (ASK). */
@@ -151,10 +139,10 @@ export class Lanes implements LaneOwner {
     const master = this.#masters.toldBy(told)
     const lane = master === undefined ? undefined : this.#lanes.get(master)
     if (lane === undefined) {
-      this.unanswered(call, told)
+      call.again(told)
     } else if (/^(MOVED|ASK) /.test(call.lastError)) {
       // Sent on before: the nodes may not be of one mind yet, and would send it to and fro. After a pause it may be sent on again.
-      this.unanswered(call, `sent to and fro: ${told}`)
+      call.again(`sent to and fro: ${told}`)
     } else {
       call.lastError = told
       lane.ask(call, told.startsWith('ASK '))
@@ -175,16 +163,10 @@ export class Lanes implements LaneOwner {
     for (const call of waiting) if (!call.settled) this.#ask(call)
   }
 
-  #end (call: Call, error: Error): void {
-    this.#open.remove(call)
-    took(call)
-    call.refuse(error)
-  }
-
   #giveUpLate (): void {
     const now = performance.now()
     for (const call of this.#open) {
-      if (call.givenUpAt <= now) this.#end(call, new Unavailable(call.lastError))
+      if (call.givenUpAt <= now) call.refuse(new Unavailable(call.lastError))
     }
     this.#parked = this.#parked.filter(call => !call.settled)
     for (const lane of this.#lanes.values()) lane.forgetSettled()
@@ -195,6 +177,6 @@ export class Lanes implements LaneOwner {
 }
 
 /** It was asked a budget before it would have been given up: no second clock is kept for it. */
-function took ({ script, givenUpAt }: Call): void {
-  script.took.add(performance.now() - givenUpAt + callBudget)
+function took ({ asked, givenUpAt }: Call): void {
+  asked.script.took.add(performance.now() - givenUpAt + callBudget)
 }

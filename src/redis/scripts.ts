@@ -10,7 +10,7 @@ const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect'
 export type ScriptName = typeof names[number]
 
 /** What few scripts share, by its file in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
-const sharedByFew: Partial<Record<ScriptName, string>> = { waiting: 'place', 'key-list': 'place' }
+const sharedByFew: Partial<Record<ScriptName, string>> = { waiting: 'place', 'key-list': 'place', approve: 'decision', reject: 'decision' }
 
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
@@ -45,7 +45,8 @@ export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts 
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared + libraryOf(name))])) as Record<ScriptName, Script>
 }
 
-function libraryOf (name: ScriptName): string {
+/** What of lua/lib/ a script has that not all have. */
+export function libraryOf (name: ScriptName): string {
   const library = sharedByFew[name]
   return library === undefined ? '' : readLua(`lib/${library}.lua`)
 }

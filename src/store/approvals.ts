@@ -46,14 +46,15 @@ export class Approvals {
     const member = memberOf(tenant, place.id)
     const keys = [this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant)]
     const itsSeen = seen === undefined ? '' : String(seen)
+    const itsCall = { tag, bytes: note, decode: readDecision }
     return verdict === 'approved'
-      ? this.#lanes.call(this.#scripts.approve, tag, keys, [token, by, member, itsSeen], readDecision, note)
-      : this.#lanes.call(this.#scripts.reject, tag, [...keys, this.#keyNames.due(tag)], [token, by, this.#retention, member, itsSeen], readDecision, note)
+      ? this.#lanes.call({ ...itsCall, script: this.#scripts.approve, keys, texts: [token, by, member, itsSeen] })
+      : this.#lanes.call({ ...itsCall, script: this.#scripts.reject, keys: [...keys, this.#keyNames.due(tag)], texts: [token, by, this.#retention, member, itsSeen] })
   }
 
   inspect (place: Place): Promise<InspectReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call(this.#scripts.inspect, place.tag, [key], [], readInspection)
+    return this.#lanes.call({ script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection })
   }
 
   /** Where it is told that a tenant's list changed. */
@@ -64,8 +65,13 @@ export class Approvals {
   /** What waits for a person of this tenant, oldest first, behind `after`. */
   list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<WaitingPart> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
-    return this.#lanes.call(this.#scripts.waiting, tag, [this.#keyNames.waiting(tag, tenant)],
-      [...from, String(limit), this.#keyNames.partition(tag)], readList)
+    return this.#lanes.call({
+      script: this.#scripts.waiting,
+      tag,
+      keys: [this.#keyNames.waiting(tag, tenant)],
+      texts: [...from, String(limit), this.#keyNames.partition(tag)],
+      decode: readList,
+    })
   }
 }
 

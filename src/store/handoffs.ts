@@ -66,25 +66,25 @@ export class Handoffs {
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.listedLength)]
-    return this.#lanes.call(this.#scripts.pass, tag, keys, texts, readPass, handoff.payload)
+    return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: readPass })
   }
 
   catch (place: Place, token: string, agent: string): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#workTtl, this.#retention, member]
-    return this.#lanes.call(this.#scripts.catch, place.tag, this.#liveKeys(place.tag, member), texts, readCatch)
+    return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch })
   }
 
   /** @param result JSON text; empty for none */
   done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#retention, member]
-    return this.#lanes.call(this.#scripts.done, place.tag, this.#liveKeys(place.tag, member), texts, readDone, result)
+    return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
   }
 
   status (place: Place): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call(this.#scripts.status, place.tag, [key], [], readStatus)
+    return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus })
   }
 
   /** Where it is told that a handoff changed. */
@@ -95,7 +95,7 @@ export class Handoffs {
   /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
   sweep (tag: string, limit: number, naming = false): Promise<Swept> {
     const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
-    return this.#lanes.call(this.#scripts.sweep, tag, [this.#keyNames.due(tag)], texts, readSweep)
+    return this.#lanes.call({ script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep })
   }
 
   #liveKeys (tag: string, member: string): string[] {

@@ -4,7 +4,7 @@ import { digest, isKeyId, newKeyId, newSecret } from './key-secret.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { ScriptName, Scripts } from '../redis/scripts.ts'
 
 /** How long a key that has ended or was revoked is still listed, in milliseconds. */
 export const keyRetention = 30 * 86400_000
@@ -79,7 +79,7 @@ export class KeyRecords {
     const key = newSecret(id)
     const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), String(keyRetention)]
-    const [outcome, fields] = await this.#lanes.call(this.#scripts['key-create'], this.#tag, keys, texts, tagged, author(by))
+    const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
     if (outcome !== 'created') throw new Error('a new key’s id is another’s: its randomness is none')
     return { id, key, record: parseFields(id, fields).record }
   }
@@ -90,7 +90,7 @@ export class KeyRecords {
     for (let more: unknown = 1; more === 1;) {
       const last = records.at(-1)
       const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keyNames.partition(this.#tag)]
-      const [, hasMore, ...parts] = await this.#lanes.call(this.#scripts['key-list'], this.#tag, [this.#keyNames.apiKeys(this.#tag)], texts, tagged)
+      const [, hasMore, ...parts] = await this.#run('key-list', [this.#keyNames.apiKeys(this.#tag)], texts)
       for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
       more = hasMore
     }
@@ -105,7 +105,7 @@ export class KeyRecords {
   /** As `find`, with the digests of what opens it. */
   async lookUp (id: string): Promise<Lookup | null> {
     if (!isKeyId(id)) return null
-    const [outcome, now, fields] = await this.#lanes.call(this.#scripts['key-find'], this.#tag, [this.#keyOf(id)], [], tagged)
+    const [outcome, now, fields] = await this.#run('key-find', [this.#keyOf(id)], [])
     return outcome === 'not_found' ? null : { now: now as number, ...parseFields(id, fields) }
   }
 
@@ -118,7 +118,7 @@ export class KeyRecords {
     if (!isKeyId(id)) return { outcome: 'not_found' }
     const key = newSecret(id)
     const texts = [id, digest(key), String(grace)]
-    const [outcome, fields] = await this.#lanes.call(this.#scripts['key-rotate'], this.#tag, [this.#keyOf(id), this.#log], texts, tagged, author(by))
+    const [outcome, fields] = await this.#run('key-rotate', [this.#keyOf(id), this.#log], texts, author(by))
     if (outcome !== 'rotated') return { outcome: outcome as 'not_found' }
     return { outcome, key, record: parseFields(id, fields).record }
   }
@@ -128,7 +128,7 @@ export class KeyRecords {
     if (!isKeyId(id)) return { outcome: 'not_found' }
     const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const texts = [id, randomUUID(), String(keyRetention)]
-    const [outcome, at] = await this.#lanes.call(this.#scripts['key-revoke'], this.#tag, keys, texts, tagged, author(by))
+    const [outcome, at] = await this.#run('key-revoke', keys, texts, author(by))
     return at === undefined ? { outcome: 'not_found' } : { outcome: outcome as 'revoked', at: at as number }
   }
 
@@ -140,7 +140,7 @@ export class KeyRecords {
    * @throws {Unavailable}
    */
   async changes (after: string): Promise<KeyChanges> {
-    const [outcome, now, given] = await this.#lanes.call(this.#scripts['key-changes'], this.#tag, [this.#log], [after], tagged)
+    const [outcome, now, given] = await this.#run('key-changes', [this.#log], [after])
     if (outcome === 'lost') return { now: now as number, lost: true, last: String(given), entries: [], more: false }
     const entries = given as Array<[id: Buffer, fields: Buffer[]]>
     return {
@@ -159,6 +159,10 @@ export class KeyRecords {
 
   get #log (): string {
     return this.#keyNames.apiKeysLog(this.#tag)
+  }
+
+  #run (name: ScriptName, keys: string[], texts: string[], bytes?: Buffer) {
+    return this.#lanes.call({ script: this.#scripts[name], tag: this.#tag, keys, texts, bytes, decode: tagged })
   }
 
   #keyOf (id: string): string {

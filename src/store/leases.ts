@@ -18,6 +18,8 @@ export class Leases {
 
   /** Takes or renews the lease for so many milliseconds. @returns whether it is ours from now on */
   take (key: string, duration: number): Promise<boolean> {
-    return this.#lanes.call(this.#scripts.lease, tagIn(key), [key], [this.#holder, String(duration)], reply => tagged(reply)[0] === 'held')
+    return this.#lanes.call({
+      script: this.#scripts.lease, tag: tagIn(key), keys: [key], texts: [this.#holder, String(duration)], decode: reply => tagged(reply)[0] === 'held',
+    })
   }
 }

@@ -48,7 +48,7 @@ export class Rates {
     const keys = [this.#keyNames.rate(tag, tenant, agent)]
     const [limitText, windowText] = [String(limit), String(this.#window)]
     return new RateBudget(limit, (needed, spare) =>
-      this.#lanes.call(this.#scripts.rate, tag, keys, [limitText, windowText, String(needed), String(spare)], readTaken))
+      this.#lanes.call({ script: this.#scripts.rate, tag, keys, texts: [limitText, windowText, String(needed), String(spare)], decode: readTaken }))
   }
 }
 

@@ -1,19 +1,28 @@
-import type { Approval, Decision, HandoffRecord, Status } from '../model.ts'
+import { isStatus } from '../model.ts'
+import type { Approval, Decision, HandoffRecord } from '../model.ts'
+import { Unavailable } from '../redis/lanes.ts'
 
 /** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
 
-/** A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy. */
+/**
+ * A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy.
+ * @throws {Unavailable} the record is of a newer version of the service
+ */
 export function tagged (reply: unknown): [string, ...unknown[]] {
   const parts = reply as [Buffer | string, ...unknown[]]
   parts[0] = parts[0].toString('latin1')
+  if (parts[0] === 'newer') throw new Unavailable(ofNewerVersion)
   return parts as [string, ...unknown[]]
 }
 
-/** Field `s` of a handoff's hash. */
+const ofNewerVersion = 'a newer version of the service wrote this handoff; a replica of that version serves it'
+
+/** Field `s` of a handoff's hash. @throws {Unavailable} it is of a newer version of the service */
 export function parseRecord (text: unknown): HandoffRecord {
   const [status, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
+  if (!isStatus(status)) throw new Unavailable(ofNewerVersion)
   return {
-    status: status as Status,
+    status,
     approval: approval as Approval,
     createdAt: Number(createdAt),
     expiresAt: Number(expiresAt),

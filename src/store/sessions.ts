@@ -35,24 +35,21 @@ export class Sessions {
   /** @param mark of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
   async open (mark: string): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
-    const key = this.#keyOf(secret)
-    await this.#lanes.call(this.#scripts['sign-in'], tagIn(key), [key], [mark, String(sessionLength * 1000)], tagged)
+    await this.#run('sign-in', secret, [mark, String(sessionLength * 1000)])
     return secret
   }
 
   /** @returns the mark of the key that opened it; null where there is no such session @throws {Unavailable} */
   async find (secret: string): Promise<string | null> {
     if (!secretShape.test(secret)) return null
-    const key = this.#keyOf(secret)
-    const [, mark] = await this.#lanes.call(this.#scripts.session, tagIn(key), [key], [], tagged)
+    const [, mark] = await this.#run('session', secret)
     return mark === undefined ? null : String(mark)
   }
 
   /** From now on the secret is worth nothing. @throws {Unavailable} */
   async end (secret: string): Promise<void> {
     if (!secretShape.test(secret)) return
-    const key = this.#keyOf(secret)
-    await this.#lanes.call(this.#scripts['sign-out'], tagIn(key), [key], [], tagged)
+    await this.#run('sign-out', secret)
   }
 
   /**
@@ -64,6 +61,11 @@ export class Sessions {
       // A new subscription tells as well. Where Redis can't say now, the next one has it looked at again.
       this.find(secret).then(mark => { if (mark === null) ended() }, () => {})
     })
+  }
+
+  #run (name: 'sign-in' | 'session' | 'sign-out', secret: string, texts: string[] = []) {
+    const key = this.#keyOf(secret)
+    return this.#lanes.call({ script: this.#scripts[name], tag: tagIn(key), keys: [key], texts, decode: tagged })
   }
 
   #keyOf (secret: string): string {

@@ -15,7 +15,7 @@ export const noToken: Mutation[] = [
 ]
 
 /** Without the WAIT what no replica has is acknowledged. */
-export const noWait: Mutation[] = [{ file: 'dist/store/group.js', from: 'count >= replicas', to: 'true' }]
+export const noWait: Mutation[] = [{ file: 'dist/redis/group.js', from: 'count >= replicas', to: 'true' }]
 
 /** Without the deadline what was answered 503 happens later. */
 export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return now > tonumber(deadline)', to: 'return false' }]

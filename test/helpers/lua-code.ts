@@ -20,12 +20,27 @@ export interface LuaCode {
   comparesDeadline: boolean
 }
 
+/** What the functions of a library (lua/lib/) return to be replied: the tags, by the function's name. */
+export type Refusals = ReadonlyMap<string, string[]>
+
 /** @throws what is no Lua, with its line */
-export function readCode (source: string): LuaCode {
+export function readRefusals (library: string): Refusals {
+  const functions = nodes(luaparse.parse(library, { ranges: true, comments: false }).body).filter(({ type }) => type === 'FunctionDeclaration')
+  return new Map(functions.map(declared => {
+    const body = nodes(declared.body)
+    const tagsOf = returnedTags(body, new Map())
+    const tags: string[] = []
+    visit(declared, node => { if (node.type === 'ReturnStatement') tags.push(...tagsOf(node)) })
+    return [String((declared.identifier as LuaNode).name), tags]
+  }))
+}
+
+/** @param refusals of the library that it has @throws what is no Lua, with its line */
+export function readCode (source: string, refusals: Refusals = new Map()): LuaCode {
   const chunk = luaparse.parse(source, { ranges: true, comments: false })
   const code: LuaCode = { keys: [], args: [], otherUses: [], commands: [], calls: [], returns: [], loops: [], comparesDeadline: false }
   const body = nodes(chunk.body)
-  const tagsOf = returnedTags(body)
+  const tagsOf = returnedTags(body, refusals)
   visit(chunk, (node, parent) => {
     if (node.type === 'Identifier' && (node.name === 'KEYS' || node.name === 'ARGV')) noteUse(code, node, parent)
     if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node)
@@ -79,7 +94,7 @@ function isDeadlineCheck (clause: LuaNode, body: LuaNode[]): boolean {
   if (condition?.type !== 'CallExpression' || nameOf(condition.base as LuaNode) !== 'late') return false
   const [deadline, now] = nodes(condition.arguments)
   return isFirstArgument(deadline) && (isClock(now) || body.some(statement => isLocalClock(statement, now))) &&
-    then.length === 1 && then[0]!.type === 'ReturnStatement' && returnedTags(body)(then[0]!).join() === 'late'
+    then.length === 1 && then[0]!.type === 'ReturnStatement' && returnedTags(body, new Map())(then[0]!).join() === 'late'
 }
 
 function isClock (node: LuaNode | undefined): boolean {
@@ -96,11 +111,12 @@ function isFirstArgument (node: LuaNode | undefined): boolean {
 }
 
 /** Says of a return which tags its reply can have. `?` stands for what can't be told. */
-function returnedTags (body: LuaNode[]): (node: LuaNode) => string[] {
+function returnedTags (body: LuaNode[], refusals: Refusals): (node: LuaNode) => string[] {
   const possible = statusesAt(body)
   return node => {
     const [given, ...more] = nodes(node.arguments)
     const reply = tableOf(body, given)
+    if (reply?.type === 'CallExpression') return refusals.get(nameOf(reply.base as LuaNode)) ?? ['?']
     const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
     if (more.length > 0 || first?.type !== 'TableValue') return ['?']
     return tagsOf(first.value as LuaNode, possible.get(node) ?? ['?'])

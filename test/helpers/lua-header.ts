@@ -1,6 +1,6 @@
 import { transitions } from '../../src/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
-import { readCode } from './lua-code.ts'
+import { readCode, readRefusals } from './lua-code.ts'
 import type { LuaCode } from './lua-code.ts'
 
 /** What the first comment of a script in lua/ says. */
@@ -11,7 +11,7 @@ const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', '
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'rankBehind', 'redis.acl_check_cmd',
-  'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
+  'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'undecidable', 'unpack'])
 /** What only a script that writes nothing may call besides: there is no half that it could stop at. */
 const functionsOfReaders = new Set(['pcall'])
 
@@ -22,13 +22,13 @@ const keyShapes = new Set([
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
 ])
 
-/** Where a script breaks the rules of its house: a sentence for each. */
-export function scriptFaults (name: string, text: string): string[] {
+/** Where a script breaks the rules of its house: a sentence for each. @param library what of lua/lib/ it alone has, or few */
+export function scriptFaults (name: string, text: string, library = ''): string[] {
   const lines = text.trimEnd().split('\n')
   if (!/^#!lua( flags=[a-z-]+(,[a-z-]+)*)?$/.test(lines[0]!)) return ['the first line must be #!lua, with or without flags']
   const header = readHeader(lines)
   if (typeof header === 'string') return [header]
-  const code = readCode(text)
+  const code = readCode(text, readRefusals(library))
   return [
     ...(lines.length < 60 ? [] : [`${lines.length} lines: must be under 60`]),
     ...whatFaults(name, header),

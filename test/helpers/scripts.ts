@@ -10,6 +10,8 @@ export interface Raw {
   redis: Redis
   prefix: string
   keys: KeyNames
+  /** The scripts' texts, where they aren't those of lua/. */
+  sourceAt?: typeof sourceAt
 }
 
 export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
@@ -23,7 +25,7 @@ export function sourceAt (name: ScriptName, now: number): string {
 
 /** Runs a script at a moment. Its reply: texts, numbers, null and arrays of these. */
 export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>): Promise<unknown> {
-  return await on.redis.eval(sourceAt(name, now), keys.length, ...keys, ...args)
+  return await on.redis.eval((on.sourceAt ?? sourceAt)(name, now), keys.length, ...keys, ...args)
 }
 
 /** The one handoff that the tables are about, and its partition. */

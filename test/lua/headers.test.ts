@@ -1,13 +1,18 @@
 import { readdirSync } from 'node:fs'
 import t from 'tap'
-import { loadScripts, luaDirectory, readLua } from '../../src/redis/scripts.ts'
+import { libraryOf, loadScripts, luaDirectory, readLua } from '../../src/redis/scripts.ts'
+import type { ScriptName } from '../../src/redis/scripts.ts'
 import { scriptFaults } from '../helpers/lua-header.ts'
 
 const names = readdirSync(luaDirectory).filter(name => name.endsWith('.lua')).map(name => name.slice(0, -4))
 
 t.strictSame(names.sort(), Object.keys(loadScripts()).sort(), 'every script in lua/ is loaded')
 
-for (const name of names) t.strictSame(scriptFaults(name, readLua(`${name}.lua`)), [], name)
+for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [], name)
+
+function faultsOf (name: string, text: string): string[] {
+  return scriptFaults(name, text, libraryOf(name as ScriptName))
+}
 
 /** A breach of each rule: a script, what in it becomes what, and the sentence that must come of it. */
 const breaches: Array<[script: string, from: string | RegExp, to: string, fault: RegExp]> = [
@@ -41,6 +46,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['waiting', "'HSTRLEN'", "'HDEL'", /no-writes, yet there is HDEL/],
   ['inspect', "return { 'found', clock()", "redis.call('SPUBLISH', KEYS[1], '')\nreturn { 'found', clock()", /no-writes, yet there is SPUBLISH/],
   ['approve', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'", /'expired'\} is returned after a write/],
+  ['reject', 'return refusal end', "return refusal end\nif not seen then return why() end", /no tag that can be told/],
   ['approve', "{'self_approval'}", '', /\{'self_approval'\} is returned and not documented/],
   ['approve', 'late(ARGV[1], now)', 'late(ARGV[2], now)', /ARGV\[1\] must be compared/],
   ['pass', "return { 'reused' }", "return { 'used' }", /\{'used'\} is returned and not documented/],
@@ -83,7 +89,7 @@ t.test('the checker sees each breach', async t => {
     const text = readLua(`${script}.lua`)
     const broken = text.replace(from, to)
     t.not(broken, text, `${script}: ${from} is there to be broken`)
-    const faults = scriptFaults(script, broken)
+    const faults = faultsOf(script, broken)
     t.ok(faults.some(sentence => fault.test(sentence)), `${script}: ${from} -> ${to}`, { faults, fault: String(fault) })
   }
 })

@@ -22,9 +22,8 @@ const known = new Set(['name', 'args', 'setReplyContext', 'isTraced', 'promise',
 async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<{ reply: unknown, read: Set<string> }> {
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
-    const owner = { answered: (call: Call, reply: unknown) => resolve(reply), failed: (call: Call, error: Error) => reject(error) }
-    const call = new Call(script, 'tag', ['key'], ['text'], bytes, reply => reply, 0, () => {}, () => {})
-    call.owner = owner
+    const dispatcher = { again: () => {}, failed: (call: Call, error: Error) => reject(error), ended: () => {} }
+    const call = new Call({ script, tag: 'tag', keys: ['key'], texts: ['text'], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
     call.withSource = withSource
     const watched = new Proxy(call, {
       get (target, name) {

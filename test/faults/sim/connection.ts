@@ -41,14 +41,14 @@ export class Connection extends EventEmitter {
   }
 
   sendCommand (call: Call): void {
-    const { script, texts, bytes } = call
+    const { script, keys, texts, bytes } = call.asked
     const args = bytes === undefined ? texts : [...texts, bytes]
     this.ask({
       kind: 'script',
       name: script.name as Modelled,
       writes: script.writes,
       withSource: call.withSource,
-      keys: call.keys,
+      keys,
       args: script.writes ? [String(call.deadline), ...args] : args,
     }, call)
   }

@@ -41,8 +41,8 @@ export const mutations: readonly Mutation[] = [
     connection: connection => change(connection, 'sendCommand', send => {
       const asked = new WeakSet<Call>()
       return (call: Call) => {
-        const { name } = call.script
-        if (asked.has(call) && withToken.has(name as Modelled)) (call as { texts: readonly string[] }).texts = [`fresh-${fresh++}`, ...call.texts.slice(1)]
+        const { script: { name }, texts } = call.asked
+        if (asked.has(call) && withToken.has(name as Modelled)) Object.assign(call.asked, { texts: [`fresh-${fresh++}`, ...texts.slice(1)] })
         asked.add(call)
         send(call)
       }

@@ -1,0 +1,42 @@
+#!lua flags=no-writes
+-- Lists what waits for a person, oldest first, from a place on; moves nothing. Redis serves nobody else meanwhile: so one call looks at
+-- so many members and reads so much of tasks, at the most, and says where the list goes on.
+-- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
+-- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
+--       3 how many at most  4 prefix:{tag}:
+-- Replies: {'listed', since, after, member, record, task, member, record, task, …}  the list goes on behind since and after, in the form
+--                     of ARGV 1 and 2, nil at its end; of a task no more than its first 12,288 bytes
+-- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
+local waiting = KEYS[1]
+local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local looks, bytes, longest = 1000, 524288, 12288
+local now = clock()
+local reply = { 'listed', false, false }
+-- By place, not by number: those before may have gone, those behind be new.
+local rank = rankBehind(waiting, since, after)
+local last = rank + looks - 1
+while rank <= last do
+  local upto = math.min(rank + limit, last)
+  local members = redis.call('ZRANGE', waiting, rank, upto, 'WITHSCORES')
+  for i = 1, #members, 2 do
+    local key = prefix .. 'h:' .. members[i]
+    local record = redis.call('HGET', key, 's')
+    local expires = record and select(4, string.match(record, RECORD))
+    -- One that is over and not yet swept waits no more. A task that was kept whole, as it once was, is copied whole when it is read.
+    local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0
+    if length > 0 then
+      if #reply >= 3 + 3 * limit or #reply > 3 and length > bytes then
+        reply[2], reply[3] = since, after
+        return reply
+      end
+      bytes = bytes - length
+      for _, part in ipairs({ members[i], record, string.sub(redis.call('HGET', key, 't'), 1, longest) }) do reply[#reply + 1] = part end
+    end
+    since, after = members[i + 1], members[i]
+  end
+  -- These were the last there are.
+  if #members < 2 * (upto - rank + 1) then return reply end
+  rank = upto + 1
+end
+reply[2], reply[3] = since, after
+return reply
