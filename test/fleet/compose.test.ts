@@ -32,7 +32,7 @@ else await testFleet(command, engine.container.dockerode)
 async function testFleet ([program, ...first]: string[], docker: NonNullable<typeof engine>['container']['dockerode']): Promise<void> {
   const port = await freePort(loopback)
   const url = `http://127.0.0.1:${port}`
-  const files = ['bench/fleet/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
+  const files = ['deploy/compose/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
   const own = [program!, ...first, '-p', `handoff-test-${process.pid}`, ...files]
   const env = { ...process.env, PORT: String(port), BASE_URL: url }
   const compose = async (...args: string[]) => (await promisify(execFile)(own[0]!, [...own.slice(1), ...args], { env, maxBuffer: 1e8 })).stdout.trim()

@@ -24,9 +24,9 @@ const models: Record<string, { Model: new (manifest: any) => { validate (): void
   'v1 ServiceAccount': { Model: ServiceAccount, from: 'v1' },
 }
 
-const text = await readFile(join(projectRoot, 'bench/fleet/kubernetes.yaml'), 'utf8')
+const text = await readFile(join(projectRoot, 'deploy/kubernetes/handoff.yaml'), 'utf8')
 const manifests = parseAllDocuments(text).map(document => {
-  if (!('errors' in document) || document.errors.length > 0) throw new Error('bench/fleet/kubernetes.yaml is no YAML')
+  if (!('errors' in document) || document.errors.length > 0) throw new Error('deploy/kubernetes/handoff.yaml is no YAML')
   return document.toJS() as Manifest
 })
 const one = (kind: string): Manifest => manifests.find(manifest => manifest.kind === kind)!
