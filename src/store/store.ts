@@ -22,7 +22,7 @@ import { lookAtRedis, told } from './readiness.ts'
 import { Rights } from './rights.ts'
 
 export interface StoreOptions extends Lifetimes {
-  /** As REDIS_URL has it (store/redis-url.ts), or the path of a unix socket. */
+  /** As REDIS_URL has it (redis-url.ts), or the path of a unix socket. */
   url: string
   keyPrefix: string
   /** Every partition's hash tag. */
