@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { GenericContainer, Network, Wait, getContainerRuntimeClient } from 'testcontainers'
 import type { StartedTestContainer } from 'testcontainers'
 import { loadConfig } from '../src/config.ts'
-import { commandsOf } from './helpers/pages.ts'
+import { commandsUnder } from './helpers/pages.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const image = `localhost/handoff-test:${process.pid}`
@@ -82,7 +82,7 @@ function toldByPage (commands: string) {
   return { flags, command }
 }
 
-const hardened = toldByPage(commandsOf('README.md', 'Image')).flags
+const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
 
 /** As README.md has it run. */
 class Hardened extends GenericContainer {
@@ -166,7 +166,7 @@ async function checksHealth (t: Test, service: StartedTestContainer, docker: Doc
 async function makesKey (t: Test, service: StartedTestContainer): Promise<void> {
   const made = await service.exec(['handoff', 'keys', 'create', '--name', 'reader', '--scopes', 'status', '--json'])
   t.equal(made.exitCode, 0)
-  const { command } = toldByPage(commandsOf('docs/deploy.md', 'The image'))
+  const { command } = toldByPage(commandsUnder('docs/deploy.md', 'The image'))
   t.match(await service.exec(command), { exitCode: 0, stdout: /reader/ }, 'as docs/deploy.md has it')
   const { key } = JSON.parse(made.stdout) as { key: string }
   const answer = await fetch(`http://${service.getHost()}:${service.getMappedPort(8080)}/api/status/x`, { headers: { authorization: `Bearer ${key}` } })

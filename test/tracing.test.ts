@@ -9,13 +9,13 @@ import type { ServiceReplica } from './faults/fleet/service.ts'
 import { secrets, testKeys } from './helpers/app.ts'
 import { collector } from './helpers/collector.ts'
 import type { ExportedSpan } from './helpers/collector.ts'
-import { commandsOf } from './helpers/pages.ts'
+import { commandsUnder } from './helpers/pages.ts'
 import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 import { until } from './helpers/until.ts'
 
 /** As docs/observability.md has it: the variable that says where spans go, and what node is told. */
-const [, endpoint, options = ''] = /^OTEL_(\w+)=http:\/\/collector:4318 node (.*) dist\/main\.js\n$/.exec(commandsOf('docs/observability.md', 'Traces')) ?? []
+const [, endpoint, options = ''] = /^OTEL_(\w+)=http:\/\/collector:4318 node (.*) dist\/main\.js\n$/.exec(commandsUnder('docs/observability.md', 'Traces')) ?? []
 const preload = options.split(' ')
 /** Kinds of spans in OTLP. */
 const [server, client] = [2, 3]

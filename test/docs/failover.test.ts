@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { which } from '../../src/embedded/programs.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
-import { commandsOf } from '../helpers/pages.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 
 const client = await which('redis-cli')
 
@@ -20,7 +20,7 @@ t.test('a failover by hand, as docs/redis.md has it', { skip: client === undefin
   }`
   const switched = fleet.switched()
   const env = { PATH: process.env.PATH, MASTER: master.host.address, SENTINEL: sentinel!.host.address }
-  const { stdout } = await promisify(execFile)('bash', ['-euc', `${shim}\n${commandsOf('docs/redis.md', 'Failing over by hand')}`], { env })
+  const { stdout } = await promisify(execFile)('bash', ['-euc', `${shim}\n${commandsUnder('docs/redis.md', 'Failing over by hand')}`], { env })
   t.equal(stdout, 'OK\nOK\n')
   t.not((await switched).at, master.at, 'another is the master')
 })

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { cp, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import t from 'tap'
-import { commandsOf, projectFiles } from '../helpers/pages.ts'
+import { commandsUnder, projectFiles } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { npmStart, projectRoot } from '../helpers/service.ts'
 
@@ -20,10 +20,13 @@ function answersIn (said: string): Array<Record<string, unknown>> {
   return [...said.matchAll(/\{"(?:handoff_id|items)".*?\}(?=\s*(?:\{"(?:handoff_id|items)"|HTTP\/|$))/gs)].map(([text]) => JSON.parse(text))
 }
 
-t.test('a newcomer follows the pages in an empty folder', { timeout: 300_000 }, async t => {
+// Packages are installed and the service is built anew, which a busy machine takes its time for.
+t.setTimeout(900_000)
+
+t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, async t => {
   const clone = await scratchDir(t)
   await freshClone(clone)
-  t.equal(commandsOf('README.md', 'Start'), 'npm start\n')
+  t.equal(commandsUnder('README.md', 'Start'), 'npm start\n')
   const service = await npmStart(t, { PORT: '0' }, clone)
   t.match(service.output(), 'A first call')
   const { REDIS_URL: _, ...env } = process.env
@@ -32,7 +35,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 300_000 }, 
     execFileSync('bash', ['-euo', 'pipefail', '-c', script.replaceAll('http://127.0.0.1:8080', service.address)], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', stderr] })
 
   await t.test('README.md: a first handoff', async t => {
-    const said = type(commandsOf('README.md', 'A first handoff'))
+    const said = type(commandsUnder('README.md', 'A first handoff'))
     const id = /^[A-Za-z0-9_-]{25}$/m.exec(said)?.[0]
     t.ok(id, 'pass printed the id')
     t.match(answersIn(said.slice(said.indexOf('{'))), [
@@ -44,8 +47,8 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 300_000 }, 
   })
 
   await t.test('docs/api.md: waiting, and asking again', async t => {
-    t.match(answersIn(type(commandsOf('docs/api.md', 'Waiting'))), [{ status: 'pending', caught_at: null }])
-    const said = type(commandsOf('docs/api.md', 'Asking again'))
+    t.match(answersIn(type(commandsUnder('docs/api.md', 'Waiting'))), [{ status: 'pending', caught_at: null }])
+    const said = type(commandsUnder('docs/api.md', 'Asking again'))
     const [first, second, ...others] = answersIn(said)
     t.strictSame([second, others], [first, []], 'the same answer')
     t.match(said, /^HTTP\/1\.1 201 [^]*^HTTP\/1\.1 201 [^]*^idempotency-replayed: true/mi)
@@ -53,7 +56,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 300_000 }, 
   })
 
   await t.test('docs/approvals.md: by program', async t => {
-    const [list, whole, decided, caught, ...others] = answersIn(type(commandsOf('docs/approvals.md', 'By program')))
+    const [list, whole, decided, caught, ...others] = answersIn(type(commandsUnder('docs/approvals.md', 'By program')))
     t.match(list, { items: [{ task: 'Delete the old invoices' }], next_cursor: null })
     t.match(whole, { status: 'pending', task: 'Delete the old invoices', approval: { state: 'waiting' } })
     t.match(decided, { status: 'pending', approval: { state: 'approved', decided_by: 'approver', note: 'Go ahead.' } })
@@ -62,21 +65,21 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 300_000 }, 
   })
 
   await t.test('docs/keys.md: a key’s life', async t => {
-    const said = type(commandsOf('docs/keys.md', 'Keys from Redis'))
+    const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
     t.match(said, /^id +tenant +name +scopes +created +ends +state\n\S+ +default +summariser +pass,status +\S+ +\S+ +live\n/)
     t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
   })
 
   await t.test('docs/cli.md: what support sees', async t => {
-    const said = type(commandsOf('docs/cli.md', 'Looking at a handoff'))
+    const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
     t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
-    t.match(type(commandsOf('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
+    t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
   })
 
   // With a Redis that it finds; one file of it, since this is part of the whole.
   await t.test('docs/testing.md: the tests, from the clone', async t => {
-    t.equal(commandsOf('README.md', 'Tests'), 'npm test\n')
-    const command = commandsOf('docs/testing.md', 'Running tests')
+    t.equal(commandsUnder('README.md', 'Tests'), 'npm test\n')
+    const command = commandsUnder('docs/testing.md', 'Running tests')
     t.match(command, /^npm test -- test\/http\/operations\.test\.ts\n$/)
     t.match(type(command, 'ignore'), /^ok 1 - test.http.operations/m)
   })

@@ -40,9 +40,10 @@ t.test('every link leads to a file, and to a heading of it', async t => {
 })
 
 t.test('a link that leads nowhere is found', async t => {
-  const made = parsePage('# One thing\n\n## `Another`, too!\n\n## One thing\n\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [yes](x.md "title")\n')
+  const made = parsePage('# One thing\n\n## `Another`, too!\n\n## One thing\n\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [a\nlink](x.md "title") `two\nlines` [b](y.md)\n')
   t.strictSame(anchorsOf(made), ['one-thing', 'another-too', 'one-thing-1'])
-  t.strictSame(made.links, ['x.md'])
+  t.strictSame(made.links, ['x.md', 'y.md'])
+  t.strictSame(made.code, ['Another', '[no](link)', 'two lines'])
   const of = () => made
   for (const link of ['README.md', '../README.md#one-thing', '#another-too', 'deploy/', 'https://example.com/x?y#z', 'mailto:a@example.com']) {
     t.equal(linkFault(link.startsWith('..') ? 'docs/api.md' : 'README.md', link, of), undefined, link)
@@ -67,9 +68,9 @@ function blockFaults (path: string, { blocks }: Page): string[] {
   })
 }
 
-/** Which commands tests run: page and heading, by the calls of commandsOf in their sources. */
+/** Which commands tests run: page and heading, by the calls of commandsUnder in their sources. */
 function commandsRun (sources: Iterable<string>): Set<string> {
-  return new Set([...sources].flatMap(source => [...source.matchAll(/commandsOf\('([^']+)', '([^']+)'\)/g)].map(([, path, heading]) => `${path}, "${heading}"`)))
+  return new Set([...sources].flatMap(source => [...source.matchAll(/commandsUnder\('([^']+)', '([^']+)'\)/g)].map(([, path, heading]) => `${path}, "${heading}"`)))
 }
 
 const commandsIn = (path: string, { blocks }: Page) => blocks.filter(({ language }) => language === 'sh').map(({ heading }) => `${path}, "${heading}"`)
@@ -79,7 +80,7 @@ t.test('every command is run by a test', async t => {
   // Not by this one, which only speaks of it.
   const run = commandsRun([...files].filter(path => /^test\/.*\.test\.ts$/.test(path) && path !== 'test/docs/pages.test.ts').map(read))
   const there = new Set(manual.flatMap(([path, page]) => commandsIn(path, page)))
-  t.strictSame([...there].filter(command => !run.has(command)), [], 'no test runs these: give them to commandsOf in one')
+  t.strictSame([...there].filter(command => !run.has(command)), [], 'no test runs these: give them to commandsUnder in one')
   t.strictSame([...run].filter(command => !there.has(command)), [], 'tests run these, and no page has them')
   t.ok(there.size > 10, `${there.size} places`)
 })
@@ -87,7 +88,7 @@ t.test('every command is run by a test', async t => {
 t.test('a command that nobody runs is found', async t => {
   const made = parsePage('## Start\n\n```sh\nnpm start\n```\n\n## Other\n\n```\nx\n```\n\n```text\nnpm test\n```\n\n```bash\nx\n```\n\n```json\n{}\n```\n')
   t.strictSame(commandsIn('x.md', made), ['x.md, "Start"'])
-  t.strictSame([...commandsRun(["const [a] = commandsOf('x.md', 'Start')", 'x'])], ['x.md, "Start"'])
+  t.strictSame([...commandsRun(["const [a] = commandsUnder('x.md', 'Start')", 'x'])], ['x.md, "Start"'])
   t.match(blockFaults('x.md', made), [/Other.*without/, /not called sh: npm test/, /called sh/])
   t.equal(blockFaults('x.md', made).length, 3)
   for (const line of ['docker run x', '  curl -s http://x', 'A=b npx handoff', '$ git log']) t.match(line, looksLikeCommand)

@@ -5,7 +5,7 @@ import t from 'tap'
 import { getContainerRuntimeClient } from 'testcontainers'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
-import { commandsOf } from '../helpers/pages.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -53,7 +53,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   }
 
   t.teardown(() => compose('down', '-v', '-t', '1'))
-  const [up, create, ...others] = commandsOf('docs/deploy.md', 'Containers').trim().split('\n')
+  const [up, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
   t.strictSame(others, [])
   await sh(up!)
   await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)

@@ -10,7 +10,7 @@ import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../src/config.ts'
 import { testApp } from '../helpers/app.ts'
-import { commandsOf } from '../helpers/pages.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -131,7 +131,7 @@ t.test('it runs as nobody who may do anything', async t => {
 t.test('the commands of docs/deploy.md make what it asks for, and apply it', async t => {
   // Without a cluster: what it would be told, a line a command, words parted by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
-  const said = execFileSync('bash', ['-euc', `${shim}\n${commandsOf('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
+  const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
   const [namespace, secret, apply, ...others] = said.trim().split('\n').map(line => line.split('\t'))
   t.strictSame(others, [])
   const [, name] = namespace!.slice(1)

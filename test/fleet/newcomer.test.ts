@@ -8,13 +8,13 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { scratchDir } from '../helpers/processes.ts'
-import { commandsOf } from '../helpers/pages.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 const skip = hasHaproxy() ? false : 'haproxy is not installed'
 
 t.test('a newcomer brings up three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
-  const commands = commandsOf('docs/deploy.md', 'Three replicas on one machine')
+  const commands = commandsUnder('docs/deploy.md', 'Three replicas on one machine')
   const redis = await startRedisServer(t)
   // Ports alone are others, since tests run side by side; and what docs/newcomer.test.ts installs and builds in a clone is here already.
   const ports = await Promise.all([0, 1, 2, 3].map(() => freePort(loopback)))

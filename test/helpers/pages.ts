@@ -12,8 +12,14 @@ export interface Block {
   heading: string
 }
 
-/** A link or an image: what it leads to, as it is written. */
-export interface Page { headings: string[], blocks: Block[], links: string[], code: string[] }
+export interface Page {
+  headings: string[]
+  blocks: Block[]
+  /** What links and images lead to, as it is written. */
+  links: string[]
+  /** What stands between backticks. */
+  code: string[]
+}
 
 /** Every file that git knows or would take, relative to the root. */
 export function projectFiles (): string[] {
@@ -32,6 +38,7 @@ export function readPage (path: string): Page {
 export function parsePage (text: string): Page {
   const page: Page = { headings: [], blocks: [], links: [], code: [] }
   let open: Block | undefined
+  let prose = ''
   for (const line of text.split('\n')) {
     const [, language] = /^\s*```(.*)$/.exec(line) ?? []
     if (open !== undefined) {
@@ -41,17 +48,19 @@ export function parsePage (text: string): Page {
       open = { language: language.trim(), text: '', heading: page.headings.at(-1) ?? '' }
       page.blocks.push(open)
     } else {
-      readLine(line, page)
+      const [, heading] = /^#{1,6} +(.*?) *#*$/.exec(line) ?? []
+      if (heading !== undefined) page.headings.push(heading)
+      prose += `${line}\n`
     }
   }
+  for (const paragraph of prose.split(/\n\s*\n/)) readParagraph(paragraph, page)
   return page
 }
 
-function readLine (line: string, page: Page): void {
-  const [, heading] = /^#{1,6} +(.*?) *#*$/.exec(line) ?? []
-  if (heading !== undefined) page.headings.push(heading)
-  page.code.push(...[...line.matchAll(/`([^`]+)`/g)].map(([, code]) => code!))
-  const prose = line.replace(/`[^`]*`/g, '')
+/** A line may end within a link's text or between backticks, a paragraph not. */
+function readParagraph (paragraph: string, page: Page): void {
+  page.code.push(...[...paragraph.matchAll(/`([^`]+)`/g)].map(([, code]) => code!.replaceAll('\n', ' ')))
+  const prose = paragraph.replace(/`[^`]*`/g, '')
   page.links.push(...[...prose.matchAll(/\]\(([^)\s]+)(?: "[^"]*")?\)/g)].map(([, target]) => target!))
 }
 
@@ -59,7 +68,7 @@ function readLine (line: string, page: Page): void {
  * The commands under a heading, all `sh` blocks of it in one script. A test runs what this gives it; pages.test.ts finds by this
  * function's name which commands are run, so both arguments are literals.
  */
-export function commandsOf (path: string, heading: string): string {
+export function commandsUnder (path: string, heading: string): string {
   const blocks = readPage(path).blocks.filter(block => block.language === 'sh' && block.heading === heading)
   if (blocks.length === 0) throw new Error(`${path} has no commands under "${heading}"`)
   return blocks.map(({ text }) => text).join('')

@@ -11,7 +11,7 @@ import { commandsOf, denials, setUser, usersOf } from '../helpers/acl.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { asUser } from '../helpers/limited-user.ts'
-import { commandsOf } from '../helpers/pages.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { allOperations, prepared } from '../helpers/rights.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -36,7 +36,7 @@ t.test('Redis takes the file once each password is in it, and not before', async
   await t.rejects(startRedisServer(t, { options: ['--aclfile', file.pathname] }), /password hash must be exactly 64/)
   const dir = await scratchDir(t)
   await symlink(join(projectRoot, 'deploy'), join(dir, 'deploy'))
-  execFileSync('bash', ['-euc', commandsOf('docs/redis.md', 'Users and rights')], { cwd: dir })
+  execFileSync('bash', ['-euc', commandsUnder('docs/redis.md', 'Users and rights')], { cwd: dir })
   for (const made of ['users.acl', 'sentinel-users.acl'] as const) {
     const lines = await readFile(join(dir, made), 'utf8')
     t.notMatch(lines, 'SHA256_OF')
