@@ -14,6 +14,8 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const image = `localhost/handoff-test:${process.pid}`
 const secrets = { alice: 'alice-secret-0123456789', bob: 'bob-secret-0123456789' }
 const minute = 60_000
+/** How README.md has it run. */
+const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
 
 t.setTimeout(10 * minute)
 const engine = await getContainerRuntimeClient().catch(() => undefined)
@@ -82,9 +84,6 @@ function toldByPage (commands: string) {
   return { flags, command }
 }
 
-const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
-
-/** As README.md has it run. */
 class Hardened extends GenericContainer {
   constructor (image: string) {
     super(image)
