@@ -51,7 +51,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     const said = type(commandsUnder('docs/api.md', 'Asking again'))
     const [first, second, ...others] = answersIn(said)
     t.strictSame([second, others], [first, []], 'the same answer')
-    t.match(said, /^HTTP\/1\.1 201 [^]*^HTTP\/1\.1 201 [^]*^idempotency-replayed: true/mi)
+    t.match(said, /^HTTP\/1\.1 201 [^]*HTTP\/1\.1 201 [^]*^idempotency-replayed: true/mi)
     t.equal(said.match(/idempotency-replayed/gi)?.length, 1)
   })
 
