@@ -65,7 +65,7 @@ export function invalid (...faults: Fault[]): Problem {
   return new Problem('invalid_request', { members: { errors: faults } })
 }
 
-/** May the same request succeed when it is sent again as it is? (API.md, Errors) */
+/** May the same request succeed when it is sent again as it is? What an answer calls `retryable`. */
 export function isRetryable (status: number): boolean {
   return status === 408 || status === 429 || status === 503
 }

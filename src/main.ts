@@ -51,7 +51,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
-    // Not ready at once, still serving until balancers have noticed (API.md, Errors).
+    // Not ready at once, still serving until balancers have noticed (docs/deploy.md, "Stopping").
     app.draining.start()
     // Now, so that what it has under way at a Redis that says nothing is over by then.
     store.sweeper.stop()

@@ -7,11 +7,15 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { GenericContainer, Network, Wait, getContainerRuntimeClient } from 'testcontainers'
 import type { StartedTestContainer } from 'testcontainers'
+import { loadConfig } from '../src/config.ts'
+import { commandsUnder } from './helpers/pages.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const image = `localhost/handoff-test:${process.pid}`
 const secrets = { alice: 'alice-secret-0123456789', bob: 'bob-secret-0123456789' }
 const minute = 60_000
+/** How README.md has it run. */
+const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
 
 t.setTimeout(10 * minute)
 const engine = await getContainerRuntimeClient().catch(() => undefined)
@@ -23,6 +27,11 @@ type Dockerode = NonNullable<typeof engine>['container']['dockerode']
 async function testImage (docker: Dockerode): Promise<void> {
   t.teardown(() => docker.getImage(image).remove({ force: true }))
   await build(docker)
+
+  t.test('the settings that README.md gives it are settings', async t => {
+    const env = Object.fromEntries(hardened['-e']!.map(setting => setting.split('=')))
+    t.match(loadConfig(env), { redisUrl: env.REDIS_URL, apiKeys: [{ caller: { agent: 'writer' } }] })
+  })
 
   t.test('beside a Redis', async t => {
     const service = await startBesideRedis(t)
@@ -60,12 +69,26 @@ async function build (docker: Dockerode): Promise<void> {
   if (steps.some(step => step.error !== undefined)) throw new Error(steps.map(step => step.stream ?? step.error).join(''))
 }
 
-/** As the README has it: `--read-only --cap-drop ALL --security-opt no-new-privileges`. */
+/** What a `docker run` of the documentation tells the engine: the flags by their names, and what is run in the image. */
+function toldByPage (commands: string) {
+  const [build, ...run] = commands.trim().split('\n')
+  if (build !== 'docker build -t handoff .') throw new Error(`not what is tested here: ${build}`)
+  const words = run.join(' ').replaceAll('\\', '').split(/\s+/).slice(2)
+  const flags: Record<string, string[]> = {}
+  for (const single = ['--rm', '--read-only']; words[0]!.startsWith('-');) {
+    const flag = words.shift()!
+    flags[flag] = [...flags[flag] ?? [], single.includes(flag) ? '' : words.shift()!]
+  }
+  const [image, ...command] = words
+  if (image !== 'handoff') throw new Error(`${image} is not what was built`)
+  return { flags, command }
+}
+
 class Hardened extends GenericContainer {
   constructor (image: string) {
     super(image)
-    this.hostConfig.ReadonlyRootfs = true
-    this.withDroppedCapabilities('ALL').withSecurityOpt('no-new-privileges')
+    this.hostConfig.ReadonlyRootfs = '--read-only' in hardened
+    this.withDroppedCapabilities(...hardened['--cap-drop']!).withSecurityOpt(...hardened['--security-opt']!)
   }
 }
 
@@ -77,7 +100,7 @@ async function startBesideRedis (t: Test, container = new GenericContainer(image
   t.teardown(() => redis.stop())
   const service = await container
     .withNetwork(network)
-    .withExposedPorts(8080)
+    .withExposedPorts(Number(hardened['-p']![0]!.split(':')[1]))
     .withEnvironment({ REDIS_URL: 'redis://redis:6379', API_KEYS: Object.entries(secrets).map(entry => entry.join(':')).join() })
     .withWaitStrategy(Wait.forHttp('/readyz', 8080))
     .start()
@@ -142,6 +165,8 @@ async function checksHealth (t: Test, service: StartedTestContainer, docker: Doc
 async function makesKey (t: Test, service: StartedTestContainer): Promise<void> {
   const made = await service.exec(['handoff', 'keys', 'create', '--name', 'reader', '--scopes', 'status', '--json'])
   t.equal(made.exitCode, 0)
+  const { command } = toldByPage(commandsUnder('docs/deploy.md', 'The image'))
+  t.match(await service.exec(command), { exitCode: 0, stdout: /reader/ }, 'as docs/deploy.md has it')
   const { key } = JSON.parse(made.stdout) as { key: string }
   const answer = await fetch(`http://${service.getHost()}:${service.getMappedPort(8080)}/api/status/x`, { headers: { authorization: `Bearer ${key}` } })
   t.match(await answer.json(), { code: 'not_found' }, 'the key is good')

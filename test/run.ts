@@ -1,7 +1,7 @@
 /**
  * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container where an engine answers, else the
  * ladder of `npm start`), runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
- * bench/fleet/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
+ * deploy/redis/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
  * `npm test -- test/redis/lane.test.ts`.
  */
 import { spawn } from 'node:child_process'
@@ -59,6 +59,6 @@ process.on('SIGINT', () => {})
 process.on('SIGTERM', () => tap.kill('SIGTERM'))
 const [code] = await once(tap, 'exit') as [number | null]
 const refused = await limited?.end() ?? []
-for (const line of refused) say(`bench/fleet/users.acl does not let the service: ${line}`)
+for (const line of refused) say(`deploy/redis/users.acl does not let the service: ${line}`)
 await redis.stop()
 process.exit(code === 0 && refused.length > 0 ? 1 : code ?? 1)

@@ -9,11 +9,14 @@ import type { ServiceReplica } from './faults/fleet/service.ts'
 import { secrets, testKeys } from './helpers/app.ts'
 import { collector } from './helpers/collector.ts'
 import type { ExportedSpan } from './helpers/collector.ts'
+import { commandsUnder } from './helpers/pages.ts'
 import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 import { until } from './helpers/until.ts'
 
-const preload = ['--import', './dist/tracing.js']
+/** As docs/observability.md has it: the variable that says where spans go, and what node is told. */
+const [, endpoint, options = ''] = /^OTEL_(\w+)=http:\/\/collector:4318 node (.*) dist\/main\.js\n$/.exec(commandsUnder('docs/observability.md', 'Traces')) ?? []
+const preload = options.split(' ')
 /** Kinds of spans in OTLP. */
 const [server, client] = [2, 3]
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -49,7 +52,7 @@ const moved = ({ lines }: ServiceReplica) => lines.filter(line => line.startsWit
 
 t.test('two agents, two replicas, one trace', async t => {
   const { url, spans } = await collector(t)
-  const otel = { EXPORTER_OTLP_ENDPOINT: url, SERVICE_NAME: 'handoff-test' }
+  const otel = { [endpoint!]: url, SERVICE_NAME: 'handoff-test' }
   const [one, other] = [await replica(t, otel), await replica(t, otel)]
   const passed = await ask(one, secrets.alice, '/api/pass', { task: 'count' }, { traceparent })
   const { handoff_id: id } = passed.json

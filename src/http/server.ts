@@ -13,10 +13,10 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
     trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,
-    // A line a request costs half of what the request does (DESIGN.md, "Fast"), and a logger without lines still a child
+    // A line a request costs half of what the request does (docs/architecture.md, "At the edge"), and a logger without lines still a child
     // logger and two listeners each: 3 to 4 µs of CPU (bench, mix). What there is to tell goes to the process's own.
     logger: false as const,
-    // Draining refuses nothing (API.md, Errors).
+    // Draining refuses nothing (docs/deploy.md, "Stopping").
     return503OnClosing: false,
     forceCloseConnections: 'idle' as const,
     requestTimeout,

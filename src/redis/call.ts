@@ -32,7 +32,7 @@ const noArguments: readonly string[] = []
 
 /**
  * One call of a script, given to ioredis's `sendCommand` in place of its own Command. It is most of what makes Redis cheap
- * here: no argument handling, no reply conversion, one promise, and RESP text made once (DESIGN.md, "Lanes": 22 µs of CPU a
+ * here: no argument handling, no reply conversion, one promise, and RESP text made once (docs/architecture.md, "Calls": 22 µs of CPU a
  * request against 30 to 35 with ioredis's objects). ioredis asks of it just what stands under "for ioredis"; test/redis/call
  * fails when an upgrade asks more.
  */

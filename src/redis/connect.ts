@@ -40,8 +40,8 @@ const options = {
 
 /** What is more where Sentinels say who the master is. */
 const sentinelOptions = {
-  // Without it a master that pauses and comes back is written to until it has learned that it is none (DESIGN.md, "Lanes and
-  // durability": 89 % of what it acknowledged was lost). With it a switch that any Sentinel tells of ends the connection.
+  // Without it a master that pauses and comes back is written to until it has learned that it is none (docs/architecture.md, "Calls":
+  // 89 % of what it acknowledged was lost). With it a switch that any Sentinel tells of ends the connection.
   failoverDetector: true,
   // A Sentinel that says nothing is passed over for the next.
   sentinelCommandTimeout: 500,

@@ -7,7 +7,6 @@ import { OpenCalls } from './open-calls.ts'
 import { passing, refusing, unsupported } from './error-kinds.ts'
 import { scriptCalls } from './script-calls.ts'
 import type { ScriptCall } from './script-calls.ts'
-import type { Script } from './scripts.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
 export class Unavailable extends Error {

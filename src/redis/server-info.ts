@@ -1,7 +1,7 @@
 /** What a server says of itself (INFO). A field that it doesn't tell is undefined: nothing is concluded from that. */
 export type ServerInfo = Readonly<Partial<Record<string, string>>>
 
-/** The servers that the suite is run on, as README.md names them. */
+/** The servers that the suite is run on, as README.md and docs/redis.md name them. */
 export const testedServers = ['Redis 7.0', 'Redis 8.0', 'Valkey 8.1']
 
 export function readInfo (text: string): Record<string, string> {

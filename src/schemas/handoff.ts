@@ -4,7 +4,7 @@ import { statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document the four operations; the types come from nowhere else. */
 
-/** An optional member: `null` means absent (API.md, "Strict bodies"). */
+/** An optional member: `null` means absent (docs/api.md, "Conventions"). */
 export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }

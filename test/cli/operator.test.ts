@@ -6,7 +6,7 @@ import { newPlace, pass } from '../helpers/handoffs.ts'
 import { asUser } from '../helpers/limited-user.ts'
 import { fleetStore } from '../helpers/redis.ts'
 
-t.test('the operator’s user of bench/fleet/users.acl may do all that the command does', async t => {
+t.test('the operator’s user of deploy/redis/users.acl may do all that the command does', async t => {
   const redis = await startRedisServer(t)
   await setUser(redis.admin, { user: 'handoff-operator', password: 'secret' })
   const env = { REDIS_URL: asUser(redis.url, 'handoff-operator', 'secret') }

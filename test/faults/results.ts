@@ -13,7 +13,7 @@ export interface Result extends Outcome, Pick<Scenario, 'name' | 'fault' | 'goal
 }
 
 const kept = new URL('results.json', import.meta.url)
-const readme = new URL('../../README.md', import.meta.url)
+const page = new URL('../../docs/reliability.md', import.meta.url)
 const place = /(<!-- faults -->\n)[^]*?(<!-- \/faults -->)/
 
 export function resultTable (results: readonly Result[]): string {
@@ -27,14 +27,14 @@ export async function keptResults (): Promise<Result[]> {
   return scenarios.map(({ name }) => all.find(result => result.name === name)).filter(result => result !== undefined)
 }
 
-/** Keeps results in place of earlier ones of the same scenarios, and makes the README's table anew. */
+/** Keeps results in place of earlier ones of the same scenarios, and makes the table of docs/reliability.md anew. */
 export async function keepResults (results: readonly Result[]): Promise<void> {
   const others = (await keptResults()).filter(({ name }) => !results.some(result => result.name === name))
   await writeFile(kept, JSON.stringify([...others, ...results], null, 2) + '\n')
-  await writeFile(readme, withTable(await readFile(readme, 'utf8'), await keptResults()))
+  await writeFile(page, withTable(await readFile(page, 'utf8'), await keptResults()))
 }
 
-/** The README with the table of these results. */
+/** The page with the table of these results. */
 export function withTable (text: string, results: readonly Result[]): string {
   return text.replace(place, (whole, start: string, end: string) => `${start}${resultTable(results)}${end}`)
 }

@@ -1,6 +1,6 @@
 /**
  * `npm run test:faults [-- NAME…] [--scale 0.1] [--keep]`: runs the scenarios, all or those named, one after another, and prints
- * their table. With `--keep` what was found is kept in results.json, and the README's table is made from that. It ends with 1
+ * their table. With `--keep` what was found is kept in results.json, and the table of docs/reliability.md is made from that. It ends with 1
  * when a goal was missed.
  */
 import { parseArgs } from 'node:util'

@@ -5,7 +5,7 @@ import t from 'tap'
 import { getContainerRuntimeClient } from 'testcontainers'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
-import { shBlocks } from '../helpers/readme.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -32,14 +32,14 @@ else await testFleet(command, engine.container.dockerode)
 async function testFleet ([program, ...first]: string[], docker: NonNullable<typeof engine>['container']['dockerode']): Promise<void> {
   const port = await freePort(loopback)
   const url = `http://127.0.0.1:${port}`
-  const files = ['bench/fleet/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
+  const files = ['deploy/compose/compose.yaml', 'test/fleet/compose-here.yaml'].flatMap(file => ['-f', join(projectRoot, file)])
   const own = [program!, ...first, '-p', `handoff-test-${process.pid}`, ...files]
   const env = { ...process.env, PORT: String(port), BASE_URL: url }
   const compose = async (...args: string[]) => (await promisify(execFile)(own[0]!, [...own.slice(1), ...args], { env, maxBuffer: 1e8 })).stdout.trim()
-  /** Runs a block of the README as it stands, but for which compose it is and what it is told besides. */
-  const sh = async (block: string) => {
+  /** Runs a command of docs/deploy.md as it stands, but for which compose it is and what it is told besides. */
+  const sh = async (command: string) => {
     const shim = `docker () { shift 3; ${own.map(word => `'${word}'`).join(' ')} "$@"; }`
-    return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', `${shim}\n${block}`], { env, maxBuffer: 1e8 })).stdout
+    return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', `${shim}\n${command}`], { env, maxBuffer: 1e8 })).stdout
   }
   const containerOf = async (service: string) => docker.getContainer(await compose('ps', '-q', service))
   const keys: Record<string, string> = {}
@@ -53,8 +53,8 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   }
 
   t.teardown(() => compose('down', '-v', '-t', '1'))
-  const [, , asTold] = await shBlocks({ under: 'A fleet' })
-  const [up, create] = asTold!.split('\n')
+  const [up, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
+  t.strictSame(others, [])
   await sh(up!)
   await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
   for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key

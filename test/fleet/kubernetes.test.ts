@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Deployment } from 'kubernetes-models/apps/v1'
@@ -9,6 +10,7 @@ import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../src/config.ts'
 import { testApp } from '../helpers/app.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -24,9 +26,10 @@ const models: Record<string, { Model: new (manifest: any) => { validate (): void
   'v1 ServiceAccount': { Model: ServiceAccount, from: 'v1' },
 }
 
-const text = await readFile(join(projectRoot, 'bench/fleet/kubernetes.yaml'), 'utf8')
+const file = 'deploy/kubernetes/handoff.yaml'
+const text = await readFile(join(projectRoot, file), 'utf8')
 const manifests = parseAllDocuments(text).map(document => {
-  if (!('errors' in document) || document.errors.length > 0) throw new Error('bench/fleet/kubernetes.yaml is no YAML')
+  if (!('errors' in document) || document.errors.length > 0) throw new Error(`${file} is no YAML`)
   return document.toJS() as Manifest
 })
 const one = (kind: string): Manifest => manifests.find(manifest => manifest.kind === kind)!
@@ -123,4 +126,20 @@ t.test('it runs as nobody who may do anything', async t => {
   t.match(pod.spec.securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
   t.strictSame(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
   t.equal(pod.spec.automountServiceAccountToken, false)
+})
+
+t.test('the commands of docs/deploy.md make what it asks for, and apply it', async t => {
+  // Without a cluster: what it would be told, a line a command, words parted by tabs.
+  const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
+  const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
+  const [namespace, secret, apply, ...others] = said.trim().split('\n').map(line => line.split('\t'))
+  t.strictSame(others, [])
+  const name = namespace!.at(-1)!
+  t.strictSame(namespace, ['create', 'namespace', name])
+  t.strictSame(apply, ['-n', name, 'apply', '-f', file])
+  const { secretKeyRef } = container.env.find(({ name }: Manifest) => name === 'REDIS_URL').valueFrom
+  const literal = `--from-literal=${secretKeyRef.key}=`
+  t.strictSame(secret!.slice(0, -1), ['-n', name, 'create', 'secret', 'generic', secretKeyRef.name])
+  t.ok(secret!.at(-1)!.startsWith(literal), secret!.at(-1)!)
+  for (const { valueFrom } of container.env) if (valueFrom !== undefined && !valueFrom.secretKeyRef.optional) t.equal(valueFrom.secretKeyRef.key, secretKeyRef.key, 'and nothing else has to be there')
 })

@@ -8,24 +8,23 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { scratchDir } from '../helpers/processes.ts'
-import { shBlocks } from '../helpers/readme.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 const skip = hasHaproxy() ? false : 'haproxy is not installed'
 
 t.test('a newcomer brings up three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
-  const [start, use, ...others] = await shBlocks({ under: 'A fleet' })
-  t.equal(others.length, 1, 'and that with containers: compose.test.ts')
+  const commands = commandsUnder('docs/deploy.md', 'Three replicas on one machine')
   const redis = await startRedisServer(t)
-  // Ports alone are others, since tests run side by side; and what readme.test.ts installs and builds in a clone is here already.
+  // Ports alone are others, since tests run side by side; and what docs/newcomer.test.ts installs and builds in a clone is here already.
   const ports = await Promise.all([0, 1, 2, 3].map(() => freePort(loopback)))
   const elsewhere = (script: string) => script
     .replace('npm ci && npm run build\n', '').replace('redis://127.0.0.1:6379', redis.url).replace(/\b808([0-3])\b/g, (_, digit) => String(ports[digit]))
     .replaceAll('> replica-', `> ${logs}/replica-`)
   const logs = await scratchDir(t)
   const [LISTEN, REPLICA1, REPLICA2, REPLICA3] = ports.map(port => `127.0.0.1:${port}`)
-  const script = [start!, use!].map(elsewhere).join('\n')
-  t.match(start, 'npm ci && npm run build\n')
+  const script = elsewhere(commands)
+  t.match(commands, /^npm ci && npm run build\n/)
   const shell = spawn('bash', ['-euo', 'pipefail', '-c', `trap 'kill $(jobs -p); wait' EXIT\n${script}`], {
     cwd: projectRoot,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -10,10 +10,11 @@ import { startServiceReplica } from '../faults/fleet/service.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { missingForPrometheus, startPrometheus } from '../helpers/prometheus.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
-const fleet = join(projectRoot, 'bench/fleet')
+const deploy = join(projectRoot, 'deploy')
 const missing = await missingForPrometheus()
 const skip = missing !== null && `no ${missing}: rules, dashboard and figures are not tried on a Prometheus (Debian: prometheus)`
 
@@ -21,9 +22,9 @@ interface Rule { alert: string, expr: string, for: string, labels: { severity: s
 interface Rules { groups: Array<{ name: string, rules: Rule[] }> }
 interface Panel { id: number, title: string, type: string, gridPos: { x: number, y: number, w: number, h: number }, targets?: Array<{ refId: string, expr: string }> }
 
-const read = (name: string) => readFile(join(fleet, name), 'utf8')
-const rules = parse(await read('alerts.yml')) as Rules
-const dashboard = JSON.parse(await read('dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
+const read = (name: string) => readFile(join(deploy, name), 'utf8')
+const rules = parse(await read('prometheus/alerts.yml')) as Rules
+const dashboard = JSON.parse(await read('grafana/dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
 const alerts = rules.groups.flatMap(({ rules }) => rules)
 /** As Grafana fills them in. */
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
@@ -33,7 +34,7 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
 const timed = new Set(['HandoffSlow', 'HandoffRedisSlow', 'HandoffEventLoopLate'])
 
 function promtool (args: string[], input = ''): string {
-  return execFileSync('promtool', args, { cwd: fleet, input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] })
+  return execFileSync('promtool', args, { cwd: join(deploy, 'prometheus'), input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
 t.test('promtool finds nothing', { skip }, async t => {
@@ -46,8 +47,15 @@ t.test('promtool finds nothing', { skip }, async t => {
   t.throws(() => promtool(['check', 'metrics'], '# TYPE x_seconds counter\nx_seconds 1\n'), 'and would find something')
 })
 
+t.test('the command of docs/observability.md finds its configuration and its rules', { skip }, async t => {
+  // Checked, not run: it would ask the replicas that are named in it.
+  const shim = 'prometheus () { IFS== read -r _ file <<< "$1"; promtool check config "$file"; }'
+  const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/observability.md', 'Metrics')}`], { cwd: projectRoot, encoding: 'utf8' })
+  t.match(said, /alerts\.yml[^]*SUCCESS/)
+})
+
 t.test('each alert says whom it wakes, what is wrong and the way out, and one is tested for each', async t => {
-  const tested = await read('alerts.test.yml')
+  const tested = await read('prometheus/alerts.test.yml')
   for (const { alert, labels, annotations, for: wait } of alerts) {
     t.match(labels.severity, /^(page|ticket)$/, alert)
     t.match(annotations.summary, /\S.*\.$/, `${alert}: summary`)
@@ -75,7 +83,7 @@ t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_00
   const port = await freePort(loopback)
   const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port) } })
   // The files as they are, but for the replica's address, and all that takes minutes: how often it looks, and for how long a thing must be wrong.
-  const config = parse(await read('prometheus.yml'))
+  const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
   config.scrape_configs[0].static_configs = [{ targets: [`127.0.0.1:${port}`] }]
   const hasty = { groups: rules.groups.map(group => ({ ...group, rules: group.rules.map(rule => ({ ...rule, for: '1s' })) })) }

@@ -6,7 +6,7 @@ export type AclFile = 'users.acl' | 'sentinel-users.acl'
 
 /** A file's lines: who, and Redis's rules for them. */
 export function usersOf (file: AclFile): Map<string, string[]> {
-  const lines = readFileSync(new URL(`../../bench/fleet/${file}`, import.meta.url), 'utf8').trimEnd().split('\n')
+  const lines = readFileSync(new URL(`../../deploy/redis/${file}`, import.meta.url), 'utf8').trimEnd().split('\n')
   return new Map(lines.map(line => {
     const [keyword, name, ...rules] = line.split(' ')
     if (keyword !== 'user' || name === undefined) throw new Error(`${file}: ${line}`)

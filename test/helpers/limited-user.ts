@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { denials, setUser } from './acl.ts'
 
-/** A user for a run of the tests, with the rights that bench/fleet/users.acl gives the service, on the tests' keys. */
+/** A user for a run of the tests, with the rights that deploy/redis/users.acl gives the service, on the tests' keys. */
 export interface LimitedUser {
   url: string
   /** Takes it away again. @returns what it was refused meanwhile, a line each */

@@ -22,7 +22,7 @@ interface Modelled {
 }
 
 /**
- * The rules of API.md's four operations and of people's decisions, as briefly as they can be said: what each operation answers, and where it leaves the
+ * The rules of docs/api.md's four operations and of people's decisions, as briefly as they can be said: what each operation answers, and where it leaves the
  * handoff. It knows nothing of Redis, scripts or HTTP.
  */
 export class Model {

@@ -18,7 +18,7 @@ const readers = ['config.ts', 'bootstrap.mjs']
 /** Of a Redis key: a part between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
-/** Where src/ breaks the rules of the house (DESIGN.md, "The house"): a sentence for each. */
+/** Where src/ breaks the rules of the house (docs/architecture.md, "The rooms"): a sentence for each. */
 export function structureFaults (sources: readonly Source[]): string[] {
   const faults: string[] = []
   for (const source of sources) {

@@ -4,8 +4,7 @@ import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
 t.test('a handoff that a newer version wrote is 503 on this one, and stays as it is', async t => {
-  const { call, store, redis, prefix, dump } = await testApp(t)
-  void store
+  const { call, redis, prefix, dump } = await testApp(t)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
   const key = `${prefix}:{${tagOf(id)}}:h:default:${id}`
   await redis.hset(key, 's', `2:${await redis.hget(key, 's')}`)

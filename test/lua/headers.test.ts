@@ -46,7 +46,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['waiting', "'HSTRLEN'", "'HDEL'", /no-writes, yet there is HDEL/],
   ['inspect', "return { 'found', clock()", "redis.call('SPUBLISH', KEYS[1], '')\nreturn { 'found', clock()", /no-writes, yet there is SPUBLISH/],
   ['approve', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'", /'expired'\} is returned after a write/],
-  ['reject', 'return refusal end', "return refusal end\nif not seen then return why() end", /no tag that can be told/],
+  ['reject', 'return refusal end', 'return refusal end\nif not seen then return why() end', /no tag that can be told/],
   ['approve', "{'self_approval'}", '', /\{'self_approval'\} is returned and not documented/],
   ['approve', 'late(ARGV[1], now)', 'late(ARGV[2], now)', /ARGV\[1\] must be compared/],
   ['pass', "return { 'reused' }", "return { 'used' }", /\{'used'\} is returned and not documented/],

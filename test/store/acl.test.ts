@@ -11,6 +11,7 @@ import { commandsOf, denials, setUser, usersOf } from '../helpers/acl.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { asUser } from '../helpers/limited-user.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { allOperations, prepared } from '../helpers/rights.ts'
 import { scratchDir } from '../helpers/processes.ts'
@@ -19,7 +20,7 @@ import { until } from '../helpers/until.ts'
 
 const setup = { cluster: true, replicas: 1 }
 const everything = [...neededCommands(loadScripts(), setup), ...optionalCommands].sort()
-const file = new URL('../../bench/fleet/users.acl', import.meta.url)
+const file = new URL('../../deploy/redis/users.acl', import.meta.url)
 
 t.test('the service’s user may do what the service does, and nothing else', async t => {
   t.strictSame(commandsOf('handoff'), everything)
@@ -34,10 +35,8 @@ t.test('the service’s user may do what the service does, and nothing else', as
 t.test('Redis takes the file once each password is in it, and not before', async t => {
   await t.rejects(startRedisServer(t, { options: ['--aclfile', file.pathname] }), /password hash must be exactly 64/)
   const dir = await scratchDir(t)
-  await symlink(join(projectRoot, 'bench'), join(dir, 'bench'))
-  const readme = await readFile(join(projectRoot, 'README.md'), 'utf8')
-  const [, command = ''] = /^```\n(cp bench\/fleet\/users\.acl [^]*?)```$/m.exec(readme) ?? []
-  execFileSync('bash', ['-euc', command], { cwd: dir })
+  await symlink(join(projectRoot, 'deploy'), join(dir, 'deploy'))
+  execFileSync('bash', ['-euc', commandsUnder('docs/redis.md', 'Users and rights')], { cwd: dir })
   for (const made of ['users.acl', 'sentinel-users.acl'] as const) {
     const lines = await readFile(join(dir, made), 'utf8')
     t.notMatch(lines, 'SHA256_OF')

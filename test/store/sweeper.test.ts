@@ -5,7 +5,7 @@ import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 
-/** API.md: "The sweep gets to what is due within 3 s." */
+/** docs/reliability.md: what is due is swept within 3 s. */
 const promised = 3000
 /** What a glance takes of a partition at most. */
 const glance = 5

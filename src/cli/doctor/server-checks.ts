@@ -4,7 +4,7 @@ import type { Finding, Setup } from './finding.ts'
 import { settings } from './server.ts'
 import type { ServerFacts } from './server.ts'
 
-/** Each looks at one thing that a server says; null where that can't be seen or doesn't matter here. README.md, "Redis", says what to set. */
+/** Each looks at one thing that a server says; null where that can't be seen or doesn't matter here. docs/redis.md, "Settings", says what to set. */
 export const serverChecks: ReadonlyArray<(server: ServerFacts, setup: Setup) => Finding | null> = [
   version, policy, memory, persistence, lastWrite, replicas, minReplicas, backlog, listpack, latency, clock, unseenInfo, unseenSettings,
 ]

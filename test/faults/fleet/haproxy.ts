@@ -33,7 +33,7 @@ export async function startHaproxy (t: Stage, replicas: readonly string[]): Prom
   const port = await freePort(loopback)
   const control = join(await scratchDir(t), 'control')
   const [REPLICA1, REPLICA2, REPLICA3] = replicas
-  const proxy = run(loopback, 'haproxy', ['-db', '-f', join(projectRoot, 'bench/fleet/haproxy.cfg')], {
+  const proxy = run(loopback, 'haproxy', ['-db', '-f', join(projectRoot, 'deploy/haproxy/haproxy.cfg')], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { PATH: process.env.PATH, LISTEN: `127.0.0.1:${port}`, CONTROL: control, REPLICA1, REPLICA2, REPLICA3 },
   })

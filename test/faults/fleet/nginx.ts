@@ -39,9 +39,9 @@ function nginxConfig (port: number, replicas: readonly string[], { repeats = fal
     ...repeats ? [[/proxy_next_upstream off;/, ''] as [RegExp, string]] : [],
   ]
   return differing.reduce((text, [of, by]) => {
-    if (!of.test(text)) throw new Error(`bench/fleet/nginx.conf has no ${of}`)
+    if (!of.test(text)) throw new Error(`deploy/nginx/nginx.conf has no ${of}`)
     return text.replace(of, by)
-  }, readFileSync(join(projectRoot, 'bench/fleet/nginx.conf'), 'utf8'))
+  }, readFileSync(join(projectRoot, 'deploy/nginx/nginx.conf'), 'utf8'))
 }
 
 /** Runs the real nginx before replicas. @param replicas `address:port` of each @returns its URL @throws what it said, when it doesn't start */

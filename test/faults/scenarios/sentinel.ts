@@ -58,7 +58,7 @@ const stalled: Fault = async (fleet, history, around) => {
   await master.restart()
 }
 
-/** As README.md has it: what nobody may write to meanwhile the replicas have all of. */
+/** As docs/redis.md, "Failing over by hand", has it: what nobody may write to meanwhile the replicas have all of. */
 const byHand: Fault = async (fleet, history, around) => {
   const switched = fleet.switched()
   await (await fleet.master()).admin.call('CLIENT', 'PAUSE', '10000', 'WRITE')

@@ -7,7 +7,7 @@ kind=$1
 shift
 conf=/data/$kind.conf
 if [ ! -s "$conf" ]; then
-  { cat "/fleet/$kind.conf" && printf '%s\n' "$@"; } > "$conf.new"
+  { cat "/config/$kind.conf" && printf '%s\n' "$@"; } > "$conf.new"
   mv "$conf.new" "$conf"
 fi
 if [ "$kind" = sentinel ]; then exec redis-server "$conf" --sentinel; fi

@@ -1,0 +1,55 @@
+/** What comments cite is there: a file that a reader is sent to, and the heading of a page. */
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import t from 'tap'
+import { projectFiles, readPage } from '../helpers/pages.ts'
+import { projectRoot } from '../helpers/service.ts'
+
+const files = projectFiles()
+/** Every end of a path: `http/problem.ts` and `problem.ts` are src/http/problem.ts. */
+const known = new Set(files.flatMap(file => {
+  const parts = file.split('/')
+  return parts.map((_, at) => parts.slice(at).join('/'))
+}))
+
+/** The text of a file's comments, by how its kind writes them. A quote right before one makes it a string. */
+function commentsOf (path: string, text: string): string[] {
+  if (/\.(m?[jt]s)$/.test(path)) return matches(text, /\/\*[^]*?\*\/|(?<=^|\s)\/\/ .*/gm)
+  if (path.endsWith('.css')) return matches(text, /\/\*[^]*?\*\//g)
+  if (path.endsWith('.lua')) return matches(text, /--.*/g)
+  return matches(text, /(?<=^|\s)# .*/gm)
+}
+
+const matches = (text: string, of: RegExp) => [...text.matchAll(of)].map(([all]) => all)
+
+/** What a comment cites and isn't there. @param path of the file that it is in */
+function missingIn (path: string, comment: string): string[] {
+  const cited = [...comment.matchAll(/(?<![\w/.@$-])((?:\.{1,2}\/)?[\w-][\w./-]*\.(?:md|m?ts|mjs|lua|ya?ml|cfg|acl|conf|sh|json|svg))\b(?:, "([^"]+)")?/g)]
+  return cited.flatMap(([all, name, heading]) => {
+    if (!isThere(path, name!)) return [`${path}: ${name}`]
+    // A section is cited by its page's whole path, so that it is clear which page that is.
+    return heading === undefined || !name!.endsWith('.md') || (files.includes(name!) && readPage(name!).headings.includes(heading)) ? [] : [`${path}: ${all}`]
+  })
+}
+
+function isThere (path: string, name: string): boolean {
+  return known.has(name) || files.includes(posix.join(posix.dirname(path), name))
+}
+
+/** This file's own examples are none. */
+const sources = files.filter(path => path !== 'test/docs/comments.test.ts' && /^(src|lua|test|bench|deploy|\.ci)\/|^Dockerfile$/.test(path) && !/\.(md|json|svg)$/.test(path))
+
+t.test('every file that a comment cites is in the repository', async t => {
+  const missing = sources.flatMap(path => commentsOf(path, readFileSync(`${projectRoot}/${path}`, 'utf8')).flatMap(comment => missingIn(path, comment)))
+  t.strictSame(missing, [])
+  t.ok(sources.length > 300)
+})
+
+t.test('one that is not would be found', async t => {
+  const ts = "const a = 'x' // see NOWHERE.md\n/** As nowhere/nothing.lua\n * has it. */\nconst b = 'http://x/y.md' + \"// NO.md\"\n"
+  t.strictSame(commentsOf('src/a.ts', ts).flatMap(comment => missingIn('src/a.ts', comment)), ['src/a.ts: nowhere/nothing.lua', 'src/a.ts: NOWHERE.md'].reverse())
+  t.strictSame(commentsOf('lua/a.lua', 'local x = 1 -- NO.md').flatMap(comment => missingIn('lua/a.lua', comment)), ['lua/a.lua: NO.md'])
+  t.strictSame(commentsOf('deploy/a.cfg', '# NO.md').flatMap(comment => missingIn('deploy/a.cfg', comment)), ['deploy/a.cfg: NO.md'])
+  t.strictSame(missingIn('src/a.ts', 'as docs/redis.md, "No such heading" has it'), ['src/a.ts: docs/redis.md, "No such heading"'])
+  for (const fine of ['http/problem.ts', 'docs/redis.md, "Settings"', './main.ts', 'README.md, which', 'e.g. node.js']) t.strictSame(missingIn('src/a.ts', fine), [], fine)
+})

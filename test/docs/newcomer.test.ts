@@ -1,0 +1,86 @@
+/** A newcomer starts the service in a fresh clone and types what the pages say, one after another, into one shell. */
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import { commandsUnder, projectFiles } from '../helpers/pages.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { npmStart, projectRoot } from '../helpers/service.ts'
+
+/** A copy as a clone has it: what git knows of or would take, and nothing that was installed or built. */
+async function freshClone (directory: string): Promise<void> {
+  for (const file of projectFiles()) {
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await cp(join(projectRoot, file), join(directory, file)).catch(error => { if (error.code !== 'ENOENT') throw error })
+  }
+}
+
+/** The JSON objects in what was said, in order. */
+function answersIn (said: string): Array<Record<string, unknown>> {
+  return [...said.matchAll(/\{"(?:handoff_id|items)".*?\}(?=\s*(?:\{"(?:handoff_id|items)"|HTTP\/|$))/gs)].map(([text]) => JSON.parse(text))
+}
+
+// Packages are installed and the service is built anew, which a busy machine takes its time for.
+t.setTimeout(900_000)
+
+t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, async t => {
+  const clone = await scratchDir(t)
+  await freshClone(clone)
+  t.equal(commandsUnder('README.md', 'Start'), 'npm start\n')
+  const service = await npmStart(t, { PORT: '0' }, clone)
+  t.match(service.output(), 'A first call')
+  const { REDIS_URL: _, ...env } = process.env
+  // The port alone is another, since tests run side by side.
+  const type = (script: string, stderr: 'inherit' | 'ignore' = 'inherit') =>
+    execFileSync('bash', ['-euo', 'pipefail', '-c', script.replaceAll('http://127.0.0.1:8080', service.address)], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', stderr] })
+
+  await t.test('README.md: a first handoff', async t => {
+    const said = type(commandsUnder('README.md', 'A first handoff'))
+    const id = /^[A-Za-z0-9_-]{25}$/m.exec(said)?.[0]
+    t.ok(id, 'pass printed the id')
+    t.match(answersIn(said.slice(said.indexOf('{'))), [
+      { handoff_id: id, status: 'caught', output: { rows: 128 } },
+      { handoff_id: id, status: 'done' },
+      { handoff_id: id, status: 'done', result: { summary: 'All is well.' } },
+    ])
+    t.match(said, '"total": 1.0', 'byte for byte')
+  })
+
+  await t.test('docs/api.md: waiting, and asking again', async t => {
+    t.match(answersIn(type(commandsUnder('docs/api.md', 'Waiting'))), [{ status: 'pending', caught_at: null }])
+    const said = type(commandsUnder('docs/api.md', 'Asking again'))
+    const [first, second, ...others] = answersIn(said)
+    t.strictSame([second, others], [first, []], 'the same answer')
+    t.match(said, /^HTTP\/1\.1 201 [^]*HTTP\/1\.1 201 [^]*^idempotency-replayed: true/mi)
+    t.equal(said.match(/idempotency-replayed/gi)?.length, 1)
+  })
+
+  await t.test('docs/approvals.md: by program', async t => {
+    const [list, whole, decided, caught, ...others] = answersIn(type(commandsUnder('docs/approvals.md', 'By program')))
+    t.match(list, { items: [{ task: 'Delete the old invoices' }], next_cursor: null })
+    t.match(whole, { status: 'pending', task: 'Delete the old invoices', approval: { state: 'waiting' } })
+    t.match(decided, { status: 'pending', approval: { state: 'approved', decided_by: 'approver', note: 'Go ahead.' } })
+    t.match(caught, { status: 'caught', task: 'Delete the old invoices', approval: { state: 'approved' } })
+    t.strictSame(others, [])
+  })
+
+  await t.test('docs/keys.md: a key’s life', async t => {
+    const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
+    t.match(said, /^id +tenant +name +scopes +created +ends +state\n\S+ +default +summariser +pass,status +\S+ +\S+ +live\n/)
+    t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
+  })
+
+  await t.test('docs/cli.md: what support sees', async t => {
+    const said = type(commandsUnder('docs/cli.md', 'Looking at a handoff'))
+    t.match(said, /^status +pending\n[^]*^passed +\S+ \(.*\) by agent\n[^]*^key +handoff:\{...\}:h:default:\S+\nmaster +\S+redis\.sock\n/m)
+    t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
+  })
+
+  // With a Redis that it finds; one file of it, since this is part of the whole.
+  await t.test('docs/testing.md: the tests, from the clone', async t => {
+    t.equal(commandsUnder('README.md', 'Tests'), 'npm test\n')
+    const command = commandsUnder('docs/testing.md', 'Running tests')
+    t.match(command, /^npm test -- test\/http\/operations\.test\.ts\n$/)
+    t.match(type(command, 'ignore'), /^ok 1 - test.http.operations/m)
+  })
+})

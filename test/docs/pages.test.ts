@@ -1,0 +1,149 @@
+/** What can be told of the documentation by reading it: links lead somewhere, commands have a test that runs them, names are real. */
+import { readFileSync } from 'node:fs'
+import { posix } from 'node:path'
+import t from 'tap'
+import { errorTable } from '../../src/errors.ts'
+import { scopes, statuses } from '../../src/model.ts'
+import { testedServers } from '../../src/redis/server-info.ts'
+import { anchorsOf, isManual, parsePage, projectFiles, readPage } from '../helpers/pages.ts'
+import type { Page } from '../helpers/pages.ts'
+import { projectRoot } from '../helpers/service.ts'
+
+const files = new Set(projectFiles())
+const read = (path: string) => readFileSync(`${projectRoot}/${path}`, 'utf8')
+const pages = new Map([...files].filter(path => path.endsWith('.md')).map(path => [path, readPage(path)]))
+const manual = [...pages].filter(([path]) => isManual(path))
+
+/** Is it a file of the project, or a folder of it? */
+function exists (path: string): boolean {
+  return files.has(path) || [...files].some(file => file.startsWith(`${path.replace(/\/$/, '')}/`))
+}
+
+/** What is wrong with a link, or undefined. @param path of the page that it stands on */
+function linkFault (path: string, link: string, of: (path: string) => Page | undefined): string | undefined {
+  if (/^[a-z][a-z0-9+.-]*:/i.test(link)) {
+    return URL.canParse(link) && /^(https?|mailto):/.test(link) ? undefined : `${path}: ${link} is no address`
+  }
+  const [file = '', anchor] = link.split('#')
+  if (file.startsWith('/')) return `${path}: ${link} is no way within the project`
+  const target = file === '' ? path : posix.join(posix.dirname(path), decodeURI(file))
+  if (!exists(target)) return `${path}: ${link} leads nowhere`
+  if (anchor === undefined) return undefined
+  const page = of(target)
+  return page !== undefined && anchorsOf(page).includes(anchor) ? undefined : `${path}: ${target} has no heading #${anchor}`
+}
+
+t.test('every link leads to a file, and to a heading of it', async t => {
+  const faults = [...pages].flatMap(([path, { links }]) => links.map(link => linkFault(path, link, other => pages.get(other))))
+  t.strictSame(faults.filter(fault => fault !== undefined), [])
+  for (const [path] of manual) if (path.startsWith('docs/')) t.ok(pages.get('README.md')!.links.includes(path), `README.md leads to ${path}`)
+})
+
+t.test('a link that leads nowhere is found', async t => {
+  const made = parsePage('# One thing\n\n## `Another`, too!\n\n## One thing\n\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [a\nlink](x.md "title") `two\nlines` [b](y.md)\n')
+  t.strictSame(anchorsOf(made), ['one-thing', 'another-too', 'one-thing-1'])
+  t.strictSame(made.links, ['x.md', 'y.md'])
+  t.strictSame(made.code, ['Another', '[no](link)', 'two lines'])
+  const of = () => made
+  for (const link of ['README.md', '../README.md#one-thing', '#another-too', 'deploy/', 'https://example.com/x?y#z', 'mailto:a@example.com']) {
+    t.equal(linkFault(link.startsWith('..') ? 'docs/api.md' : 'README.md', link, of), undefined, link)
+  }
+  for (const link of ['NOWHERE.md', 'do', 'README.md#no', '#one', '../README.md', 'http://', 'javascript:x', '/README.md']) {
+    t.ok(linkFault('README.md', link, of), link)
+  }
+  t.ok(linkFault('docs/api.md', 'README.md', of), 'relative to its page')
+})
+
+/** A line that somebody would paste into a shell. */
+const looksLikeCommand = /^\s*(\$ )?([A-Z_]+=\S* )*(npm|npx|node|curl|docker|podman|kubectl|redis-cli|handoff|git|cd|export|haproxy|nginx|prometheus|promtool)\s+[\w./-]/
+
+/** What is wrong with a page's fenced blocks. */
+function blockFaults (path: string, { blocks }: Page): string[] {
+  return blocks.flatMap(({ language, text, heading }) => {
+    const where = `${path}, "${heading}"`
+    if (language === '') return [`${where}: a fence without its language`]
+    if (['bash', 'shell', 'console', 'zsh'].includes(language)) return [`${where}: commands are called sh, and are run by a test`]
+    if (language === 'sh') return []
+    return text.split('\n').filter(line => looksLikeCommand.test(line)).map(line => `${where}: a command that is not called sh: ${line}`)
+  })
+}
+
+/** Which commands tests run: page and heading, by the calls of commandsUnder in their sources. */
+function commandsRun (sources: Iterable<string>): Set<string> {
+  return new Set([...sources].flatMap(source => [...source.matchAll(/commandsUnder\('([^']+)', '([^']+)'\)/g)].map(([, path, heading]) => `${path}, "${heading}"`)))
+}
+
+const commandsIn = (path: string, { blocks }: Page) => blocks.filter(({ language }) => language === 'sh').map(({ heading }) => `${path}, "${heading}"`)
+
+t.test('every command is run by a test', async t => {
+  for (const [path, page] of manual) t.strictSame(blockFaults(path, page), [], path)
+  // Not by this one, which only speaks of it.
+  const run = commandsRun([...files].filter(path => /^test\/.*\.test\.ts$/.test(path) && path !== 'test/docs/pages.test.ts').map(read))
+  const there = new Set(manual.flatMap(([path, page]) => commandsIn(path, page)))
+  t.strictSame([...there].filter(command => !run.has(command)), [], 'no test runs these: give them to commandsUnder in one')
+  t.strictSame([...run].filter(command => !there.has(command)), [], 'tests run these, and no page has them')
+  t.ok(there.size > 10, `${there.size} places`)
+})
+
+t.test('a command that nobody runs is found', async t => {
+  const made = parsePage('## Start\n\n```sh\nnpm start\n```\n\n## Other\n\n```\nx\n```\n\n```text\nnpm test\n```\n\n```bash\nx\n```\n\n```json\n{}\n```\n')
+  t.strictSame(commandsIn('x.md', made), ['x.md, "Start"'])
+  t.strictSame([...commandsRun(["const [a] = commandsUnder('x.md', 'Start')", 'x'])], ['x.md, "Start"'])
+  t.match(blockFaults('x.md', made), [/Other.*without/, /not called sh: npm test/, /called sh/])
+  t.equal(blockFaults('x.md', made).length, 3)
+  for (const line of ['docker run x', '  curl -s http://x', 'A=b npx handoff', '$ git log']) t.match(line, looksLikeCommand)
+  for (const line of ['{"node": 1}', 'ok       ready', 'location /handoff/ {', 'redis://host']) t.notMatch(line, looksLikeCommand)
+})
+
+t.test('npm scripts and files that are named are there', async t => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  for (const [path, { code, blocks }] of manual) {
+    for (const text of [...code, ...blocks.map(({ text }) => text)]) {
+      for (const [, name] of text.matchAll(/\bnpm run ([\w:-]+)/g)) t.ok(name! in scripts, `${path}: npm run ${name}`)
+    }
+    for (const text of code) {
+      if (/^(src|lua|test|bench|deploy|docs|\.ci)\/[\w./-]*$/.test(text)) t.ok(exists(text), `${path}: ${text}`)
+    }
+  }
+})
+
+/** The first column of a page's tables: what stands in backticks there. */
+function firstColumn (path: string): string[] {
+  return read(path).split('\n').filter(line => line.startsWith('| `')).flatMap(line => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
+}
+
+t.test('the pages name what the code has', async t => {
+  const settings = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!)
+  t.ok(settings.length > 20)
+  t.strictSame(firstColumn('docs/configuration.md').filter(name => /^[A-Z_]+$/.test(name)).sort(), settings.sort(), 'each setting has its row, once')
+  t.strictSame(firstColumn('README.md').filter(name => /^[A-Z_]+$/.test(name) && !settings.includes(name)), [])
+
+  const errors = read('docs/api.md').split('\n').filter(line => /^\| \d{3} \|/.test(line))
+    .flatMap(line => [...line.split(' | ')[1]!.matchAll(/`([a-z_]+)`/g)].map(([, code]) => `${line.slice(2, 5)} ${code}`))
+  t.strictSame(errors.sort(), Object.entries(errorTable).map(([code, { status }]) => `${status} ${code}`).sort(), 'each error has its row')
+  for (const status of statuses) t.ok(firstColumn('docs/api.md').includes(status), `the state ${status}`)
+  for (const scope of scopes) t.ok(firstColumn('docs/keys.md').includes(scope), `the scope ${scope}`)
+
+  const metrics = [...(read('src/metrics/registry.ts') + read('src/metrics/families.ts')).matchAll(/name: '((?:handoff|http)_\w+)'/g)].map(([, name]) => name!)
+  const told = firstColumn('docs/observability.md').map(name => name.replace(/\{.*/, ''))
+  t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
+
+  const commands = [...read('src/cli/main.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
+  for (const command of commands.filter(name => name !== 'keys')) {
+    t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)
+  }
+})
+
+t.test('what is tested is what the pages say is tested', async t => {
+  const ci = read('.ci/run')
+  for (const page of ['README.md', 'docs/redis.md']) for (const server of testedServers) t.match(read(page), server, page)
+  // The system's own is 7.0.
+  const others = /for server in (.*); do/.exec(ci)![1]!.split(' ')
+  t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
+  for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)
+})
+
+t.test('README.md can be read in one go', async t => {
+  const lines = read('README.md').trimEnd().split('\n').length
+  t.ok(lines < 180, `${lines} lines`)
+})

@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { projectRoot } from './service.ts'
+
+/** A fenced block of a page. */
+export interface Block {
+  /** What stands behind the fence: `sh` for commands. */
+  language: string
+  text: string
+  /** The heading above it, of whatever level; empty before the first. */
+  heading: string
+}
+
+export interface Page {
+  headings: string[]
+  blocks: Block[]
+  /** What links and images lead to, as it is written. */
+  links: string[]
+  /** What stands between backticks. */
+  code: string[]
+}
+
+/** Every file that git knows or would take, relative to the root. */
+export function projectFiles (): string[] {
+  return execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: projectRoot, encoding: 'utf8' }).trim().split('\n')
+}
+
+/** What users read: their commands are run by tests. */
+export function isManual (path: string): boolean {
+  return /^(README|CONTRIBUTING|SECURITY)\.md$|^docs\/[^/]+\.md$/.test(path)
+}
+
+export function readPage (path: string): Page {
+  return parsePage(readFileSync(join(projectRoot, path), 'utf8'))
+}
+
+export function parsePage (text: string): Page {
+  const page: Page = { headings: [], blocks: [], links: [], code: [] }
+  let open: Block | undefined
+  let prose = ''
+  for (const line of text.split('\n')) {
+    const [, language] = /^\s*```(.*)$/.exec(line) ?? []
+    if (open !== undefined) {
+      if (language === undefined) open.text += `${line}\n`
+      else open = undefined
+    } else if (language !== undefined) {
+      open = { language: language.trim(), text: '', heading: page.headings.at(-1) ?? '' }
+      page.blocks.push(open)
+    } else {
+      const [, heading] = /^#{1,6} +(.*?) *#*$/.exec(line) ?? []
+      if (heading !== undefined) page.headings.push(heading)
+      prose += `${line}\n`
+    }
+  }
+  for (const paragraph of prose.split(/\n\s*\n/)) readParagraph(paragraph, page)
+  return page
+}
+
+/** A line may end within a link's text or between backticks, a paragraph not. */
+function readParagraph (paragraph: string, page: Page): void {
+  page.code.push(...[...paragraph.matchAll(/`([^`]+)`/g)].map(([, code]) => code!.replaceAll('\n', ' ')))
+  const prose = paragraph.replace(/`[^`]*`/g, '')
+  page.links.push(...[...prose.matchAll(/\]\(([^)\s]+)(?: "[^"]*")?\)/g)].map(([, target]) => target!))
+}
+
+/**
+ * The commands under a heading, all `sh` blocks of it in one script. A test runs what this gives it; pages.test.ts finds by this
+ * function's name which commands are run, so both arguments are literals.
+ */
+export function commandsUnder (path: string, heading: string): string {
+  const blocks = readPage(path).blocks.filter(block => block.language === 'sh' && block.heading === heading)
+  if (blocks.length === 0) throw new Error(`${path} has no commands under "${heading}"`)
+  return blocks.map(({ text }) => text).join('')
+}
+
+/** The anchors of a page's headings, as code hosts make them. */
+export function anchorsOf ({ headings }: Page): string[] {
+  const seen = new Map<string, number>()
+  return headings.map(heading => {
+    const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
+    const anchor = text.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-')
+    const before = seen.get(anchor) ?? 0
+    seen.set(anchor, before + 1)
+    return before === 0 ? anchor : `${anchor}-${before}`
+  })
+}
