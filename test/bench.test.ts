@@ -1,11 +1,12 @@
 import t from 'tap'
 import { missingForCallgrind } from '../bench/callgrind.ts'
 import { bench, positive } from './helpers/bench.ts'
+import { skipUnlessWhole } from './helpers/extent.ts'
 
 t.setTimeout(300_000)
 // Side by side: what is looked at here is that they go and what they say, not what they measure.
 t.jobs = 2
-const aside = { buffered: true }
+const aside = { buffered: true, ...skipUnlessWhole }
 
 t.test('layout', aside, async t => {
   const { rows } = await bench(t, 'layout', '--handoffs', '500') as { rows: Array<Record<string, unknown>> }
@@ -15,7 +16,7 @@ t.test('layout', aside, async t => {
 
 interface Rounds { [name: string]: Array<Record<string, number>> }
 
-t.test('mix', aside, async t => {
+t.test('mix', { buffered: true }, async t => {
   const { service, floor, ratio, goals, each } = await bench(t, 'mix', '--seconds', '1', '--only', 'service,floor,trivial') as
     { service: object, floor: object, ratio: object, goals: Array<{ measured: number }>, each: Rounds }
   positive(t, service, ['perSecond', 'p50', 'p99', 'p999', 'cpu', 'storeCpu'])

@@ -1,18 +1,23 @@
 /**
  * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container where an engine answers, else the
  * ladder of `npm start`), runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
- * deploy/redis/users.acl and no more; what that user was refused meanwhile fails the run. Arguments go to tap:
- * `npm test -- test/redis/lane.test.ts`.
+ * deploy/redis/users.acl and no more; what that user was refused meanwhile fails the run.
+ *
+ * Which files it runs is in tiers.ts: those of `npm test`, of `--smoke` or of `--all`; or those that it is given, one at a time unless it is
+ * told otherwise (`npm test -- --jobs=4 test/redis/*.test.ts`). Other options are tap's.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { GenericContainer } from 'testcontainers'
 import { defaultCacheDir, findRedisServer } from '../src/embedded/binary.ts'
 import { startRedis } from '../src/embedded/server.ts'
+import { compileAll, compiledTest } from './compile.ts'
+import type { FilesToRun } from './files.ts'
 import { limitedUser } from './helpers/limited-user.ts'
+import { batchesOf, runs } from './tiers.ts'
 
 interface TestRedis { url: string, from: string, stop: () => Promise<unknown> }
 
@@ -49,16 +54,39 @@ async function findRedis (): Promise<TestRedis> {
   return await inContainer() ?? await byLadder()
 }
 
+/** Runs test files under tap; Ctrl-C reaches it by itself, this process stays to take Redis down. @param options for tap @returns whether all passed */
+async function runFiles (what: FilesToRun, options: readonly string[], more: Record<string, string> = {}): Promise<boolean> {
+  const tap = spawn('tap', ['run', '--timeout=0', ...options, compiledTest('files.ts')], { stdio: 'inherit', env: { ...env, ...more, TEST_FILES: JSON.stringify(what) } })
+  const stop = () => tap.kill('SIGTERM')
+  process.once('SIGTERM', stop)
+  const [code] = await once(tap, 'exit') as [number | null]
+  process.off('SIGTERM', stop)
+  return code === 0
+}
+
+const [first = '', ...rest] = process.argv.slice(2)
+const run = runs.find(name => first === `--${name}`)
+const given = run === undefined ? process.argv.slice(2) : rest
+const named = given.filter(arg => !arg.startsWith('-')).map(path => relative('test', path))
+const options = given.filter(arg => arg.startsWith('-') && !arg.startsWith('--jobs='))
+const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? 1)
+
+await compileAll()
 const redis = await findRedis()
 const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))
 say(`Redis from ${redis.from}`)
 const env = { ...process.env, REDIS_URL: redis.url, ...limited && { REDIS_LIMITED_URL: limited.url } }
-const tap = spawn('tap', ['run', ...process.argv.slice(2)], { stdio: 'inherit', env })
-// Ctrl-C reaches tap as well; this process stays to take Redis down.
-process.on('SIGINT', () => {})
-process.on('SIGTERM', () => tap.kill('SIGTERM'))
-const [code] = await once(tap, 'exit') as [number | null]
+let passed = true
+let interrupted = false
+process.on('SIGINT', () => { interrupted = true })
+if (named.length > 0) {
+  passed = await runFiles({ files: named, jobs }, options)
+} else {
+  for (const batch of batchesOf(run ?? 'quick')) {
+    if (!interrupted) passed = await runFiles(batch, options, { TEST_RUN: run ?? 'quick' }) && passed
+  }
+}
 const refused = await limited?.end() ?? []
 for (const line of refused) say(`deploy/redis/users.acl does not let the service: ${line}`)
 await redis.stop()
-process.exit(code === 0 && refused.length > 0 ? 1 : code ?? 1)
+process.exit(passed && !interrupted && refused.length === 0 ? 0 : 1)

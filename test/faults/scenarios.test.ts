@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { isWhole, skipUnlessWhole } from '../helpers/extent.ts'
 import { projectRoot } from '../helpers/service.ts'
 import type { Scenario } from './scenario.ts'
 import { groupWait } from './scenarios/group-wait.ts'
@@ -10,7 +11,7 @@ import { scriptFlush } from './scenarios/script-flush.ts'
 import { soak } from './scenarios/soak.ts'
 
 /** Short forms of what `npm run test:faults` runs whole. */
-const short: Array<[Scenario, scale: number]> = [[repliesCut, 0.04], [killedRedis, 0.1], [scriptFlush, 0.04]]
+const short: Array<[Scenario, scale: number]> = isWhole ? [[repliesCut, 0.04], [killedRedis, 0.1], [scriptFlush, 0.04]] : [[killedRedis, 0.1]]
 
 for (const [scenario, scale] of short) {
   t.test(scenario.fault, async t => {
@@ -20,17 +21,17 @@ for (const [scenario, scale] of short) {
 }
 
 // How fast it is, and whether memory stays, is for the whole form to say, on a machine of its own.
-t.test(groupWait.fault, async t => {
+t.test(groupWait.fault, skipUnlessWhole, async t => {
   const { load, result } = await groupWait.run(t, 0.1)
   t.match(result, /, 0 faults$/, load)
 })
 
-t.test(soak.fault, async t => {
+t.test(soak.fault, skipUnlessWhole, async t => {
   const { load, result } = await soak.run(t, 0.002)
   t.match(result, /; 0 violations$/, load)
 })
 
-t.test('the command prints the table, and fails with what it doesn’t know', async t => {
+t.test('the command prints the table, and fails with what it doesn’t know', skipUnlessWhole, async t => {
   const command = (...args: string[]) => promisify(execFile)(process.execPath, ['--import=tsx', 'test/faults/run.ts', ...args], { cwd: projectRoot })
   const { stdout } = await command('replies-cut', '--scale', '0.01')
   t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \|\n$/)

@@ -9,6 +9,7 @@
 import t from 'tap'
 import { hasHaproxy } from '../faults/fleet/haproxy.ts'
 import { hasNginx } from '../faults/fleet/nginx.ts'
+import { isWhole, skipUnlessWhole } from '../helpers/extent.ts'
 import { passes } from '../helpers/suite.ts'
 
 t.setTimeout(900_000)
@@ -17,5 +18,5 @@ const files = ['http/approvals-decide', 'http/approvals', 'http/around', 'http/a
   'http/idempotency', 'http/openapi', 'http/operations', 'http/pass', 'http/status', 'http/waiting', 'web/forms', 'web/session', 'races']
 const few = ['http/around', 'http/bad-bodies', 'http/operations']
 
-t.test('through HAProxy', { skip: hasHaproxy() ? false : 'haproxy is not installed' }, t => passes(t, { TEST_THROUGH: 'haproxy' }, files))
-t.test('through nginx', { skip: hasNginx() ? false : 'nginx is not installed' }, t => passes(t, { TEST_THROUGH: 'nginx' }, few))
+t.test('through HAProxy', { skip: hasHaproxy() ? false : 'haproxy is not installed' }, t => passes(t, { TEST_THROUGH: 'haproxy' }, isWhole ? files : few))
+t.test('through nginx', { skip: hasNginx() ? false : 'nginx is not installed', ...skipUnlessWhole }, t => passes(t, { TEST_THROUGH: 'nginx' }, few))

@@ -3,6 +3,7 @@ import { SettingError, loadConfig } from '../../src/config.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
+import { until } from '../helpers/until.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
 const settings = { BASE_URL: 'https://handoff.example/handoff/' }
@@ -97,6 +98,7 @@ t.test('a path that can’t be one stops the start', { skip: ofOneReplica }, asy
 
 t.test('the operators’ port has the path or not, too', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, { ...settings, METRICS_PORT: '0' })
+  await until(async () => (await app.operations!.inject('/readyz')).statusCode === 200)
   for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operations!.inject(path)).statusCode, 200, path)
   isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
 })

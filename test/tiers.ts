@@ -1,0 +1,63 @@
+/**
+ * Which test files run when; docs/testing.md has the table, and test/docs/testing.test.ts holds it to these lists. A file that is in none
+ * of them is part of `npm test`. Paths are relative to test/.
+ */
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { FilesToRun } from './files.ts'
+
+/** Part of `npm test` too, one file at a time after the others: what these look at is a matter of moments. */
+export const alone: readonly string[] = [
+  'http/draining.test.ts',
+  'http/overload.test.ts',
+]
+
+/** One of each long kind: what `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
+export const smoke: readonly string[] = [
+  'bench.test.ts',
+  'container.test.ts',
+  'dependencies.test.ts',
+  'embedded/bootstrap.test.ts',
+  'faults/scenarios.test.ts',
+  'faults/short-cluster.test.ts',
+  'faults/short-sentinel.test.ts',
+  'faults/simulation.test.ts',
+  'fleet/suite.test.ts',
+  'hot-path.test.ts',
+]
+
+/** What only `npm run test:all` adds, one file at a time: most of these fill the machine. */
+export const long: readonly string[] = [
+  'bench-growth.test.ts',
+  'docs/failover.test.ts',
+  'docs/newcomer.test.ts',
+  'faults/agents.test.ts',
+  'faults/edge.test.ts',
+  'faults/fleet-failover.test.ts',
+  'faults/fleet-net.test.ts',
+  'faults/mutations.test.ts',
+  'faults/short-partition.test.ts',
+  'fleet/compose.test.ts',
+  'fleet/kubernetes.test.ts',
+  'fleet/newcomer.test.ts',
+  'fleet/prometheus.test.ts',
+]
+
+/** Every test file. */
+export function everyFile (): string[] {
+  const root = fileURLToPath(new URL('.', import.meta.url))
+  return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.test.ts')).sort()
+}
+
+/** Most files wait more than they compute: of these so many at once keep two cores busy. */
+const together = 4
+
+export const runs = ['quick', 'smoke', 'all'] as const
+export type Run = typeof runs[number]
+
+/** The batches of a run, one behind the other. */
+export function batchesOf (run: Run): FilesToRun[] {
+  const quick = everyFile().filter(path => ![...alone, ...smoke, ...long].includes(path))
+  const batches = { quick: [{ files: quick, jobs: together }, { files: alone, jobs: 1 }], smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }
+  return run === 'all' ? [...batches.quick, ...batches.all] : batches[run]
+}
