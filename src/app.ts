@@ -10,6 +10,7 @@ import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
 import { useCredentials } from './http/credentials.ts'
 import { useDraining } from './http/drain.ts'
+import { noteEndpoints } from './http/endpoints.ts'
 import { logTransitions } from './http/logs.ts'
 import type { FaultLog, Log } from './http/logs.ts'
 import { refuseUnknown } from './http/methods.ts'
@@ -24,6 +25,7 @@ import { approvalRoutes } from './http/routes/approvals.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
 import { healthRoutes } from './http/routes/health.ts'
+import { llmsRoute } from './http/routes/llms.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
@@ -37,6 +39,7 @@ import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './store/api-keys.ts'
 import type { Store } from './store/store.ts'
 import { version } from './version.ts'
+import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
 
 declare module 'fastify' {
@@ -65,6 +68,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   useStrictValidation(app)
   logTransitions(app, log)
   await useOpenApi(app, version, basePath)
+  const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
@@ -77,6 +81,8 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   problemsRoute(app)
 
   const baseUrl = baseUrlOf(app, config)
+  llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
+  await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
   const service = new HandoffService(store.handoffs, waiter, {
     baseUrl,
     defaultExpiresIn: config.defaultExpiresIn,
