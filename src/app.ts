@@ -11,6 +11,7 @@ import { useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/credentials.ts'
 import { useDraining } from './http/drain.ts'
 import { countGuesses } from './http/guesses.ts'
+import { noteEndpoints } from './http/endpoints.ts'
 import { logTransitions } from './http/logs.ts'
 import type { FaultLog, Log } from './http/logs.ts'
 import { refuseUnknown } from './http/methods.ts'
@@ -25,6 +26,7 @@ import { approvalRoutes } from './http/routes/approvals.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
 import { healthRoutes } from './http/routes/health.ts'
+import { llmsRoute } from './http/routes/llms.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
@@ -38,6 +40,7 @@ import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { Store } from './store/store.ts'
 import { version } from './version.ts'
+import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
 
 declare module 'fastify' {
@@ -66,6 +69,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   useStrictValidation(app)
   logTransitions(app, log)
   await useOpenApi(app, version, basePath)
+  const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
@@ -78,6 +82,8 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   problemsRoute(app)
 
   const baseUrl = baseUrlOf(app, config)
+  llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
+  await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
   const service = new HandoffService(store.handoffs, waiter, {
     baseUrl,
     defaultExpiresIn: config.defaultExpiresIn,

@@ -1,21 +1,26 @@
-// Makes a clone ready to run: dependencies installed, dist/ built, each only when it isn't so already. npm runs it
-// before start, test and bench. Only what Node itself has is used here: there may be nothing else yet.
+// Makes a clone ready to run: packages installed, dist/ built, each only when it isn't so already. npm runs it before start, and
+// with --all before test and bench. Only what Node itself has is used here: there may be nothing else yet.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const oldest = [20, 20]
 
-/** Whether `node_modules` holds exactly what package-lock.json says, by the list that npm keeps there of what it has installed. */
-export function isInstalled (root) {
+/**
+ * Whether `node_modules` holds what package-lock.json says, by the list that npm keeps there of what it has installed, and nothing else.
+ * @param all the packages of tests and benches too: starting needs neither those nor the optional ones
+ */
+export function isInstalled (root, all) {
   const wanted = packages(join(root, 'package-lock.json'))
   const present = packages(join(root, 'node_modules/.package-lock.json'))
   if (wanted === undefined || present === undefined) return false
   const { '': project, ...needed } = wanted
   // Optional ones may be for other machines. npm writes its list at the end, so an install that was killed has none.
-  return Object.entries(needed).every(([path, entry]) => path in present ? isSame(entry, present[path]) : entry.optional) &&
+  const mayBeMissing = ({ dev, optional, devOptional }) => optional || (!all && (dev || devOptional))
+  return Object.entries(needed).every(([path, entry]) => path in present ? isSame(entry, present[path]) : mayBeMissing(entry)) &&
     Object.keys(present).every((path) => path in needed)
 }
 
@@ -43,23 +48,27 @@ export function isBuilt (root) {
 /** Stands for all that a build depends on. */
 export function digest (root) {
   const hash = createHash('sha256')
-  const sources = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-  for (const file of [...sources.sort(), 'tsconfig.json', 'package-lock.json']) {
+  for (const file of [...sourcesOf(root), 'tsconfig.json', 'package-lock.json']) {
     const content = readFileSync(join(root, file))
     hash.update(`${file}\0${content.length}\0`).update(content)
   }
   return hash.digest('hex')
 }
 
-/** Brings the clone at `root` up to date, with one line by `say` per step taken. Throws the output of a step that fails. */
-export function bootstrap (root, say) {
-  if (isInstalled(root) && isBuilt(root)) return
+/** Their paths from `root`. */
+function sourcesOf (root) {
+  return readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort()
+}
+
+/** Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says. */
+export function bootstrap (root, all, say) {
+  if (isInstalled(root, all) && isBuilt(root)) return
   lock(root) // held until this process ends; what another did while we waited needn't be done again
-  if (!isInstalled(root)) {
+  if (!isInstalled(root, all)) {
     say('installing dependencies')
-    install(root)
+    npmCi(root, ...all ? ['--include=dev'] : leftOut(root))
   }
   if (!isBuilt(root)) {
     say('building')
@@ -78,24 +87,73 @@ function lock (root) {
   if (process.platform === 'linux') spawnSync('flock', ['3'], { stdio: ['ignore', 'ignore', 'ignore', fd] })
 }
 
-function install (root) {
+/** What a start doesn't need is left out of an install; but not where it was there before, since somebody works with it. */
+function leftOut (root) {
+  const present = Object.values(packages(join(root, 'node_modules/.package-lock.json')) ?? {})
+  return [
+    ...present.some(({ dev }) => dev) ? ['--include=dev'] : ['--omit=dev'],
+    ...present.some(({ dev, optional }) => optional && !dev) ? [] : ['--omit=optional'],
+  ]
+}
+
+function npmCi (cwd, ...options) {
   const npm = process.env.npm_execpath
   const [command, first] = basename(npm ?? '').startsWith('npm-cli') ? [process.execPath, [npm]] : ['npm', []]
   // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't ours.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
-  step(command, [...first, 'ci', '--include=dev', '--no-audit', '--no-fund', '--global=false', '--dry-run=false', '--package-lock-only=false'], { cwd: root, env })
+  const args = [...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false', '--package-lock-only=false']
+  const { status, error, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
+  if (status === 0) return
+  const [, unreached] = /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
+  if (unreached !== undefined) throw new Error(`npm can't reach its registry (${unreached}), and packages are missing: try again when there is a network`)
+  throw new Error(error?.message ?? `${stdout}${stderr}`.trimEnd())
 }
 
-/** Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output. */
+/**
+ * Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output. Types are only
+ * taken out, as `npm run build` would: to check them needs the packages of tests, and five times as long.
+ */
 function build (root) {
   const made = join(root, '.cache/build')
   const sources = digest(root) // before: what changes meanwhile is built next time
   rmSync(made, { recursive: true, force: true })
-  step(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--outDir', made], { cwd: root })
+  compile(root, made, compilerOf(root))
   writeFileSync(join(made, '.sources'), sources)
   makeExecutable(root, made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
+}
+
+function compile (root, made, ts) {
+  const { options } = ts.convertCompilerOptionsFromJson(JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions, root)
+  // A file by itself doesn't show that package.json makes all of them ES modules.
+  const compilerOptions = { ...options, module: ts.ModuleKind.ESNext, moduleDetection: ts.ModuleDetectionKind.Force }
+  for (const file of sourcesOf(root)) {
+    const { outputText, diagnostics } = ts.transpileModule(readFileSync(join(root, file), 'utf8'), { fileName: join(root, file), compilerOptions, reportDiagnostics: true })
+    if (diagnostics.length > 0) {
+      throw new Error(ts.formatDiagnostics(diagnostics, { getCanonicalFileName: (name) => name, getCurrentDirectory: () => root, getNewLine: () => '\n' }).trimEnd())
+    }
+    const to = join(made, relative('src', file).replace(/\.ts$/, '.js'))
+    mkdirSync(dirname(to), { recursive: true })
+    writeFileSync(to, outputText)
+  }
+}
+
+/** TypeScript as package-lock.json has it: the tests' own where they are installed, else one that is kept apart from what the service runs on. */
+function compilerOf (root) {
+  const path = 'node_modules/typescript'
+  const { [path]: wanted } = packages(join(root, 'package-lock.json')) ?? {}
+  if (wanted === undefined) throw new Error('package-lock.json names no TypeScript')
+  const holds = (place) => isSame(wanted, packages(join(place, 'node_modules/.package-lock.json'))?.[path] ?? {})
+  const apart = join(root, '.cache/compiler')
+  if (!holds(root) && !holds(apart)) {
+    mkdirSync(apart, { recursive: true })
+    const project = { name: 'compiler', dependencies: { typescript: wanted.version } }
+    writeFileSync(join(apart, 'package.json'), JSON.stringify(project))
+    writeFileSync(join(apart, 'package-lock.json'), JSON.stringify({ name: 'compiler', lockfileVersion: 3, packages: { '': project, [path]: { ...wanted, dev: false } } }))
+    npmCi(apart)
+  }
+  return createRequire(join(holds(root) ? root : apart, 'package.json'))('typescript')
 }
 
 /** What package.json names as commands: the compiler makes plain files, and npx runs them as they are. */
@@ -104,17 +162,12 @@ function makeExecutable (root, made) {
   for (const file of Object.values(bin)) chmodSync(join(made, relative('dist', file)), 0o755)
 }
 
-function step (command, args, options) {
-  const { status, error, stdout, stderr } = spawnSync(command, args, { ...options, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
-  if (status !== 0) throw new Error(error?.message ?? `${stdout}${stderr}`.trimEnd())
-}
-
 function main () {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
     throw new Error(`This needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}: see https://nodejs.org`)
   }
-  bootstrap(dirname(dirname(fileURLToPath(import.meta.url))), (line) => console.log(line))
+  bootstrap(dirname(dirname(fileURLToPath(import.meta.url))), process.argv.includes('--all'), (line) => console.log(line))
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

@@ -31,6 +31,7 @@ export const long: readonly string[] = [
   'bench-growth.test.ts',
   'docs/failover.test.ts',
   'docs/newcomer.test.ts',
+  'embedded/first-start.test.ts',
   'faults/agents.test.ts',
   'faults/edge.test.ts',
   'faults/fleet-failover.test.ts',

@@ -6,15 +6,20 @@ import { keepFilesInMemory } from './files.ts'
 /** The page's own files alone. The plugin's standard would also turn http into https, so that a page not on localhost stays empty. */
 const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+/** What the service is, in a sentence. */
+export const about = {
+  title: 'Agent Handoff Service',
+  description: 'One agent passes a task with its own output; another catches it, exactly once, and reports it done.',
+}
+
 /** The OpenAPI document, made from the schemas that validate, and the page that shows it. Register before the routes. @param base BASE_URL's path */
 export async function useOpenApi (app: FastifyInstance, version: string, base: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Agent Handoff Service',
+        ...about,
         version,
-        description: 'One agent passes a task with its own output; another catches it, exactly once, and reports it done.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },

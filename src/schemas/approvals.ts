@@ -49,7 +49,7 @@ export const approveBody = Type.Object({
 }, { additionalProperties: false })
 
 export const rejectBody = Type.Object({
-  note: Type.String({ minLength: 1, description: 'Why.', ...noteRules }),
+  note: Type.String({ minLength: 1, description: 'Why.', ...noteRules, examples: ['Not this quarter’s: ask again in May.'] }),
 }, { additionalProperties: false })
 
 export const decisionAnswer = Type.Object({

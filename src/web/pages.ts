@@ -18,6 +18,7 @@ import { authoriseAgain } from '../http/slow-bodies.ts'
 import type { ApiKeys } from '../auth/api-keys.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { requireSession } from './guard.ts'
+import { securityHeaders } from './headers.ts'
 import { refuseForeignForms } from './origin.ts'
 import { decisionRoutes } from './routes/decide.ts'
 import { listRoutes } from './routes/list.ts'
@@ -58,7 +59,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   app.setErrorHandler(showErrors(base, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that its headers are on whatever the hooks after it answer.
-  await app.register(helmet, headers(isSecure()))
+  await app.register(helmet, securityHeaders(isSecure()))
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
     refuseForeignForms(request, baseUrl())
@@ -86,26 +87,4 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     handoffRoutes(own, base, approvals)
     decisionRoutes(own, base, approvals, log, refused)
   })
-}
-
-function headers (isSecure: boolean) {
-  return {
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'"],
-        styleSrc: ["'self'"],
-        imgSrc: ["'self'", 'data:'],
-        connectSrc: ["'self'"],
-        formAction: ["'self'"],
-        frameAncestors: ["'none'"],
-        baseUri: ["'none'"],
-      },
-    },
-    frameguard: { action: 'deny' as const },
-    strictTransportSecurity: isSecure,
-    // Not no-referrer: with that a browser says `Origin: null` to us as well, and a form of ours looks like anybody's.
-    referrerPolicy: { policy: 'same-origin' as const },
-  }
 }

@@ -1,5 +1,6 @@
-import { execFile } from 'node:child_process'
-import { copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { execFile, execFileSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { copyFile, cp, mkdir, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -17,10 +18,12 @@ async function makeProject (t: Test): Promise<string> {
   for (const name of ['typescript', '@types']) await symlink(join(project, 'node_modules', name), join(root, 'node_modules', name))
   await writeFile(join(root, 'package.json'), '{"name": "small", "version": "1.0.0", "type": "module"}')
   await writeFile(join(root, 'src/sub/one.ts'), 'export const one: number = 1\n')
-  await writePackages(join(root, 'package-lock.json'), { '': { name: 'small' } })
-  await writePackages(join(root, 'node_modules/.package-lock.json'), {})
+  await writePackages(join(root, 'package-lock.json'), { '': { name: 'small' }, ...compiler })
+  await writePackages(join(root, 'node_modules/.package-lock.json'), compiler)
   return root
 }
+
+const compiler = { 'node_modules/typescript': { version: '5.9.3', integrity: 'sha512-c', dev: true } }
 
 function writePackages (file: string, packages: object): Promise<void> {
   return writeFile(file, JSON.stringify({ name: 'small', version: '1.0.0', lockfileVersion: 3, requires: true, packages }))
@@ -28,9 +31,9 @@ function writePackages (file: string, packages: object): Promise<void> {
 
 interface Outcome { code: number, stdout: string, stderr: string }
 
-function runScript (root: string, env: NodeJS.ProcessEnv = process.env): Promise<Outcome> {
+function runScript (root: string, env: NodeJS.ProcessEnv = process.env, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(process.execPath, ['src/bootstrap.mjs'], { cwd: root, env }, (error, stdout, stderr) => {
+    execFile(process.execPath, ['src/bootstrap.mjs', ...args], { cwd: root, env }, (error, stdout, stderr) => {
       resolve({ code: Number(error?.code ?? 0), stdout, stderr })
     })
   })
@@ -44,6 +47,18 @@ t.test('it builds when there is no build, and only then', async (t) => {
   t.same(await runScript(root), built)
   t.match(await readFile(join(root, 'dist/sub/one.js'), 'utf8'), 'export const one = 1')
   t.same(await runScript(root), quiet)
+})
+
+t.test('of the service it makes what npm run build does', async (t) => {
+  const dir = await scratchDir(t)
+  execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--noCheck', '--outDir', join(dir, 'tsc')], { cwd: project })
+  for (const place of ['src', 'tsconfig.json', 'package.json', 'package-lock.json']) await cp(join(project, place), join(dir, place), { recursive: true })
+  await symlink(join(project, 'node_modules'), join(dir, 'node_modules'))
+  t.same(await runScript(dir, process.env, '--all'), built)
+  const files = (root: string) => readdirSync(root, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name).slice(root.length)).filter(name => name !== '/.sources').sort()
+  t.same(files(join(dir, 'dist')), files(join(dir, 'tsc')))
+  for (const file of files(join(dir, 'tsc'))) t.equal(await readFile(join(dir, 'dist', file), 'utf8'), await readFile(join(dir, 'tsc', file), 'utf8'), file)
 })
 
 t.test('what is named as a command can be run as one, after each build', async (t) => {
@@ -79,8 +94,8 @@ t.test('a source changed, added, renamed or removed is seen, and a removed one l
 t.test('a build that fails says what the compiler said, ends with 1 and leaves the last good one', async (t) => {
   const root = await makeProject(t)
   await runScript(root)
-  await writeFile(join(root, 'src/sub/one.ts'), 'export const one: number = "one"\n')
-  t.match(await runScript(root), { code: 1, stdout: built.stdout, stderr: /^src\/sub\/one\.ts\(1,14\): error TS2322: / })
+  await writeFile(join(root, 'src/sub/one.ts'), 'export const one: number = = 1\n')
+  t.match(await runScript(root), { code: 1, stdout: built.stdout, stderr: /^src\/sub\/one\.ts\(1,28\): error TS1109: / })
   t.match(await readFile(join(root, 'dist/sub/one.js'), 'utf8'), 'export const one = 1')
   t.match(await runScript(root), { code: 1 }, 'and the next run tries again')
 })
@@ -88,23 +103,27 @@ t.test('a build that fails says what the compiler said, ends with 1 and leaves t
 t.test('what is installed is held to package-lock.json', async (t) => {
   const root = await makeProject(t)
   const url = new URL('src/bootstrap.mjs', `file://${project}/`).href
-  const { isInstalled } = await import(url) as { isInstalled: (root: string) => boolean }
+  const { isInstalled } = await import(url) as { isInstalled: (root: string, all: boolean) => boolean }
   const installed = (packages: object) => writePackages(join(root, 'node_modules/.package-lock.json'), packages)
   const a = { version: '1.0.0', integrity: 'sha512-a' }
-  await writePackages(join(root, 'package-lock.json'), { '': {}, 'node_modules/a': a, 'node_modules/b': { ...a, optional: true } })
-  await installed({ 'node_modules/a': a })
-  t.equal(isInstalled(root), true, 'an optional one may be missing')
-  await installed({ 'node_modules/a': { ...a, version: '1.0.1' } })
-  t.equal(isInstalled(root), false, 'another version')
-  await installed({ 'node_modules/a': { ...a, integrity: 'sha512-b' } })
-  t.equal(isInstalled(root), false, 'another content')
-  await installed({ 'node_modules/a': a, 'node_modules/c': a })
-  t.equal(isInstalled(root), false, 'one too many')
-  await installed({})
-  t.equal(isInstalled(root), false, 'one too few')
+  const [b, c, d] = [{ ...a, optional: true }, { ...a, dev: true }, { ...a, devOptional: true }]
+  await writePackages(join(root, 'package-lock.json'), { '': {}, 'node_modules/a': a, 'node_modules/b': b, 'node_modules/c': c, 'node_modules/d': d })
+  const rows: Array<[present: object, toStart: boolean, all: boolean, why: string]> = [
+    [{ 'node_modules/a': a, 'node_modules/c': c, 'node_modules/d': d }, true, true, 'an optional one may be missing'],
+    [{ 'node_modules/a': a }, true, false, 'to start needs neither tests’ nor optional ones'],
+    [{ 'node_modules/a': a, 'node_modules/c': { ...c, version: '1.0.1' } }, false, false, 'but what is there of them is held to it'],
+    [{ 'node_modules/c': c, 'node_modules/d': d }, false, false, 'one too few'],
+    [{ 'node_modules/a': { ...a, version: '1.0.1' }, 'node_modules/c': c, 'node_modules/d': d }, false, false, 'another version'],
+    [{ 'node_modules/a': { ...a, integrity: 'sha512-b' }, 'node_modules/c': c, 'node_modules/d': d }, false, false, 'another content'],
+    [{ 'node_modules/a': a, 'node_modules/c': c, 'node_modules/d': d, 'node_modules/e': a }, false, false, 'one too many'],
+  ]
+  for (const [present, toStart, all, why] of rows) {
+    await installed(present)
+    t.strictSame([isInstalled(root, false), isInstalled(root, true)], [toStart, all], why)
+  }
   await rm(join(root, 'node_modules/.package-lock.json'))
-  t.equal(isInstalled(root), false, 'an install that was cut short')
-  t.equal(isInstalled(join(root, 'src')), false, 'nothing at all')
+  t.equal(isInstalled(root, false), false, 'an install that was cut short')
+  t.equal(isInstalled(join(root, 'src'), false), false, 'nothing at all')
 })
 
 t.test('it installs what is missing, whatever npm was told for its own script', async (t) => {
@@ -119,8 +138,9 @@ t.test('it installs what is missing, whatever npm was told for its own script', 
     'node_modules/dev': { resolved: 'dev', link: true }
   })
   const env = { ...process.env, NODE_ENV: 'production', npm_config_omit: 'dev', npm_config_dry_run: 'true', npm_config_global: 'true', npm_config_package_lock_only: 'true' }
-  const { stdout } = await runScript(root, env)
-  t.equal(stdout, 'installing dependencies\nbuilding\n') // and the build fails: this project's lock file has no compiler
+  const { stdout, stderr } = await runScript(root, env, '--all')
+  t.equal(stdout, 'installing dependencies\nbuilding\n')
+  t.equal(stderr, 'package-lock.json names no TypeScript\n')
   t.match(await readFile(join(root, 'node_modules/dev/package.json'), 'utf8'), '"dev"')
   t.match((await runScript(root)).stdout, /^building\n$/, 'and once only')
 })

@@ -58,7 +58,7 @@ t.test('a known path with another method is a 405, an unknown path a 404; neithe
     }
     isProblem(t, await request(`POST /api/catch/${id}`), 405, 'method_not_allowed')
     isProblem(t, await request('GET /api/pass'), 405, 'method_not_allowed')
-    for (const line of ['POST /', 'GET /api', 'POST /api/pass/', 'POST //api/pass', 'GET /API/STATUS/x', 'OPTIONS *', 'GET /.env', 'POST /api/pass%2F', `GET /${'a'.repeat(10_240)}`]) {
+    for (const line of ['POST /nowhere', 'GET /api', 'POST /api/pass/', 'POST //api/pass', 'GET /API/STATUS/x', 'OPTIONS *', 'GET /.env', 'POST /api/pass%2F', `GET /${'a'.repeat(10_240)}`]) {
       isProblem(t, await request(line), 404, 'not_found', line.slice(0, 40))
     }
   }

@@ -29,7 +29,7 @@ t.test('with BASE_URL’s path, as one proxy forwards it, or without, as another
 
 t.test('what only looks like the path is none of it', async t => {
   const { call, app } = await testApp(t, settings)
-  for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff', '/handoff/', '/handoff?x=/healthz', '/handoff%']) {
+  for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff%']) {
     isProblem(t, await call(null, 'GET', path), 404, 'not_found', path)
   }
   const port = await listen(app)
@@ -86,7 +86,7 @@ t.test('a path that can’t be one stops the start', { skip: ofOneReplica }, asy
     t.equal(loadConfig({ BASE_URL: `https://handoff.example${path}` }).basePath, base, path)
   }
   // Of such an address nobody could tell whether a proxy has taken the path off.
-  for (const path of ['/api', '/api/catch', '/approvals', '/docs', '/problems', '/metrics', '/approvals/assets']) {
+  for (const path of ['/api', '/api/catch', '/approvals', '/llms.txt', '/docs', '/problems', '/metrics', '/approvals/assets']) {
     const { app } = await testApp(t, { BASE_URL: `https://handoff.example${path}` })
     await t.rejects(async () => await app.ready(), new SettingError(`BASE_URL: ${path} is the service’s own; take another path`), path)
   }

@@ -11,6 +11,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
     for (const [name, device] of Object.entries(devices)) {
       const page = await visitor({ ...device, colorScheme })
       const clean = async (what: string) => t.strictSame(await barriers(page), [], `${name}: ${what}`)
+      await page.goto('/')
+      await clean('the first page')
       await page.goto('/approvals/sign-in?ended=1')
       await clean('sign-in')
       await signIn(page)

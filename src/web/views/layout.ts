@@ -14,24 +14,35 @@ export interface Page {
 // It would put a style of its own into the page, which the policy forbids, and run texts, which nothing here asks for.
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
-/** A whole page. */
+/** A whole page about approvals. */
 export function layout ({ base, title, main, caller }: Page): string {
+  return frame({
+    base,
+    title: `${title} · Approvals`,
+    head: html`<meta name="htmx-config" content="${htmxConfig}">
+<script src="${base}/approvals/assets/htmx.min.js" defer></script>
+<script src="${base}/approvals/assets/page.js" defer></script>
+`,
+    header: caller === undefined ? '<span class="home">Approvals</span>' : signedIn(base, caller),
+    main,
+  })
+}
+
+/** Any page, in the service's style. @param head HTML, as `header` and `main` are */
+export function frame ({ base, title, head, header, main }: Record<'base' | 'title' | 'head' | 'header' | 'main', string>): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>${title} · Approvals</title>
+<title>${title}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="htmx-config" content="${htmxConfig}">
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${base}/approvals/assets/page.css">
-<script src="${base}/approvals/assets/htmx.min.js" defer></script>
-<script src="${base}/approvals/assets/page.js" defer></script>
-</head>
+!${head}</head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
-<header>!${caller === undefined ? '<span class="home">Approvals</span>' : signedIn(base, caller)}</header>
+<header>!${header}</header>
 <main id="main" tabindex="-1">
 !${main}
 </main>

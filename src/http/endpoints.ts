@@ -1,0 +1,80 @@
+import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { Scope } from '../model.ts'
+
+/** What a request may have: a member of its body, a query parameter, a header field. */
+interface Member {
+  name: string
+  /** In words: `string`, `integer, 0 to 60`, `caught or done`. */
+  type: string
+  required: boolean
+  description: string
+}
+
+/** One operation, as its route declares it. */
+export interface Endpoint {
+  method: string
+  /** As the router has it: `/api/catch/:id`. */
+  path: string
+  operationId: string
+  summary: string
+  description: string
+  tag: string
+  needsKey: boolean
+  /** What the key must be good for; undefined where any key will do. */
+  scope: Scope | undefined
+  takes: Record<'body' | 'query' | 'header', Member[]>
+  /** A body that it takes; undefined where it takes none. */
+  example: object | undefined
+}
+
+interface Property { type?: string | string[], anyOf?: Array<{ const: string }>, minimum?: number, maximum?: number, description?: string, examples?: unknown[] }
+interface Shape { properties?: Record<string, Property>, required?: string[] }
+
+/** The operations that routes show in the OpenAPI document, in the order in which they come. Call it before the routes are registered. */
+export function noteEndpoints (app: FastifyInstance): readonly Endpoint[] {
+  const endpoints: Endpoint[] = []
+  app.addHook('onRoute', route => {
+    if (route.method !== 'HEAD' && route.schema?.hide !== true) endpoints.push(endpointOf(route))
+  })
+  return endpoints
+}
+
+function endpointOf ({ method, url, schema = {}, config }: RouteOptions): Endpoint {
+  const body = schema.body as Shape | undefined
+  return {
+    method: String(method),
+    path: url,
+    operationId: schema.operationId!,
+    summary: schema.summary!,
+    description: schema.description ?? '',
+    tag: schema.tags![0]!,
+    needsKey: schema.security === undefined,
+    scope: config?.scope,
+    takes: { body: membersOf(body), query: membersOf(schema.querystring as Shape), header: membersOf(schema.headers as Shape) },
+    example: body && exampleOf(body),
+  }
+}
+
+function membersOf ({ properties = {}, required = [] }: Shape = {}): Member[] {
+  return Object.entries(properties).map(([name, property]) =>
+    ({ name, type: typeOf(property), required: required.includes(name), description: property.description ?? '' }))
+}
+
+function typeOf ({ type = [], anyOf = [], minimum, maximum }: Property): string {
+  const names = [...[type].flat().filter(name => name !== 'null'), ...anyOf.map(({ const: value }) => value)].join(' or ')
+  return maximum === undefined ? names : `${names}, ${minimum} to ${maximum}`
+}
+
+/** The members that are required; where none is, all that have an example. */
+function exampleOf ({ properties = {}, required = [] }: Shape): object {
+  const shown = Object.entries(properties).filter(([name, { examples }]) => examples !== undefined && (required.length === 0 || required.includes(name)))
+  return Object.fromEntries(shown.map(([name, { examples }]) => [name, examples![0]]))
+}
+
+/** A command for a shell that has a key in HANDOFF_KEY and, where the path names a handoff, its id in ID. */
+export function curlOf ({ method, path, needsKey, example }: Endpoint, baseUrl: string): string {
+  const call = `curl ${method === 'GET' ? '' : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID')}"`
+  const key = needsKey ? ' -H "Authorization: Bearer $HANDOFF_KEY"' : ''
+  const body = example === undefined ? '' : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`
+  return call + key + body
+}

@@ -1,0 +1,70 @@
+import type { FastifyInstance } from 'fastify'
+import { curlOf } from '../endpoints.ts'
+import type { Endpoint } from '../endpoints.ts'
+import { about } from '../openapi.ts'
+
+export interface Facts {
+  baseUrl: () => string
+  /** Milliseconds that a catcher has until done. */
+  workTtl: number
+}
+
+/** The service for agents that read: Markdown, as llmstxt.org has it. It is made of the routes' own schemas. */
+export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[], { baseUrl, workTtl }: Facts): void {
+  app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
+    reply.headers({ 'content-type': 'text/markdown; charset=utf-8', 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' })
+    return text(endpoints, baseUrl(), workTtl / 1000)
+  })
+}
+
+function text (endpoints: readonly Endpoint[], baseUrl: string, workSeconds: number): string {
+  const shown = endpoints.filter(({ needsKey }) => needsKey)
+  const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(1)}\n\n${shown.filter(one => one.tag === tag).map(one => section(one, baseUrl)).join('\n')}`
+  return [
+    `# ${about.title}\n\n> ${about.description} With \`require_human\` a person approves first.\n`,
+    `All paths are below ${baseUrl}. Requests and answers are JSON in UTF-8. Every operation below \`/api\` needs a key, \`Authorization: Bearer <key>\`; ` +
+    'a person who runs this service hands keys out. The examples read the key from `HANDOFF_KEY` and a handoff’s id from `ID`.\n',
+    ...[...new Set(shown.map(({ tag }) => tag))].map(part),
+    `## Rules of good conduct\n\n${conduct(workSeconds)}`,
+    `## Links\n\n${links(endpoints, baseUrl)}`,
+  ].join('\n')
+}
+
+function section (endpoint: Endpoint, baseUrl: string): string {
+  const { summary, description, method, path, scope, takes } = endpoint
+  const members = Object.entries(takes).flatMap(([kind, all]) => all.map(({ name, type, required, description }) =>
+    `- ${kind} \`${name}\` (${type}${required ? '; required' : ''}): ${description}`))
+  return [
+    `### ${summary}\n`,
+    `\`${method} ${path}\`${scope === undefined ? '' : `, scope \`${scope}\``}.${description && ` ${description}`}\n`,
+    ...members.length > 0 ? [...members, ''] : [],
+    `\`\`\`sh\n${curlOf(endpoint, baseUrl)}\n\`\`\`\n`,
+  ].join('\n')
+}
+
+function conduct (workSeconds: number): string {
+  return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look without taking, read its status.
+- Keep the \`handoff_id\` that pass answers: nothing lists your handoffs for you.
+- Send an \`Idempotency-Key\` with each pass, catch and done: a new one for each piece of work, the same one when you ask again. After a timeout, a
+  lost connection or a 503, ask again with it: you get the answer that you missed, and nothing happens twice.
+- Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
+  there is something to say.
+- Ask again only where an error says \`"retryable": true\`, and not before the seconds of \`Retry-After\` are over. With any other error, read its \`code\` and \`detail\`.
+- Report done what you have caught, within ${workSeconds} seconds of the catch. After that the handoff is expired, and done is refused.
+- Pass with \`require_human\` what a person should see before it happens. An agent never decides on what it passed itself.
+- Another agent wrote what you catch. Check that it is yours to do before you act on it.
+- Tolerate members and statuses that you don't know: new ones may come.
+`
+}
+
+function links (endpoints: readonly Endpoint[], baseUrl: string): string {
+  return [
+    `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
+    `- [Documentation](${baseUrl}/docs): the same for people`,
+    `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and the way out`,
+    `- [Approvals](${baseUrl}/approvals): where people decide`,
+    // Elsewhere where it has a port of its own.
+    ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,20 @@
+import helmet from '@fastify/helmet'
+import type { FastifyInstance } from 'fastify'
+import type { Endpoint } from '../http/endpoints.ts'
+import { show } from './guard.ts'
+import { securityHeaders } from './headers.ts'
+import { frontView } from './views/front.ts'
+
+export interface Front {
+  endpoints: readonly Endpoint[]
+  baseUrl: () => string
+  /** BASE_URL's path. */
+  base: string
+}
+
+/** `GET /`: the service for people who have just come. It asks nothing of Redis, so it is there whatever happens. */
+export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, base }: Front): Promise<void> {
+  await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
+  app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
+    show(reply.header('cache-control', 'max-age=300'), 200, frontView(endpoints, baseUrl(), base)))
+}

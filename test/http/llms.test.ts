@@ -1,0 +1,154 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { ofOneReplica } from '../helpers/through.ts'
+import { listen } from '../helpers/wire.ts'
+
+type Json = Record<string, any>
+
+/** Both, as anybody gets them. */
+const pages = ['/', '/llms.txt']
+
+/** Method, path as a route has it, and what the document says, of every operation below /api. */
+async function documented (app: FastifyInstance): Promise<Array<[method: string, path: string, operation: Json]>> {
+  const { paths } = (await app.inject('/openapi.json')).json() as { paths: Json }
+  return Object.entries(paths).filter(([path]) => path.startsWith('/api/')).flatMap(([path, methods]) => Object.entries(methods as Json)
+    .map(([method, operation]): [string, string, Json] => [method.toUpperCase(), path.replace(/\{(\w+)\}/g, ':$1'), operation]))
+}
+
+t.test('neither needs a key, and each is what it says it is', async t => {
+  const { app } = await testApp(t)
+  for (const [url, type] of [['/', 'text/html; charset=utf-8'], ['/llms.txt', 'text/markdown; charset=utf-8']] as const) {
+    const answer = await app.inject(url)
+    t.equal(answer.statusCode, 200, url)
+    t.equal(answer.headers['content-type'], type)
+    t.equal(answer.headers['x-content-type-options'], 'nosniff')
+    t.equal(answer.headers['cache-control'], 'max-age=300')
+    const head = await app.inject({ method: 'HEAD', url })
+    t.strictSame([head.statusCode, head.body, head.headers['content-type']], [200, '', type])
+    t.equal((await app.inject(`${url}?from=elsewhere`)).statusCode, 200)
+    for (const method of ['POST', 'PUT', 'DELETE'] as const) {
+      const refused = await app.inject({ method, url })
+      isProblem(t, refused, 405, 'method_not_allowed')
+      t.equal(refused.headers.allow, 'GET, HEAD')
+    }
+  }
+})
+
+t.test('every operation of the document is on both pages', async t => {
+  const { app } = await testApp(t)
+  const [page, text] = await Promise.all(pages.map(async url => (await app.inject(url)).body))
+  const operations = await documented(app)
+  t.ok(operations.length >= 8)
+  for (const [method, path, { summary, requestBody, parameters }] of operations) {
+    t.ok(text!.includes(`### ${summary}\n\n\`${method} ${path}\``), `llms.txt: ${method} ${path}`)
+    t.ok(page!.includes(`<code>${method} ${path}</code>`), `the page: ${method} ${path}`)
+    const own = text!.split(`\`${method} ${path}\``)[1]!.split('\n#')[0]!
+    const members = Object.keys(requestBody?.content['application/json'].schema.properties ?? {})
+    const others = (parameters ?? []).filter((one: Json) => one.in !== 'path').map(({ name }: Json) => name as string)
+    for (const name of [...members, ...others]) t.match(own, `\`${name}\``, `${method} ${path}: ${name}`)
+    t.match(own, `\`\`\`sh\ncurl ${method === 'GET' ? '"' : `-X ${method} "`}http://127.0.0.1:8080${path.replace(':id', '$ID')}"`, 'an example')
+  }
+})
+
+t.test('what a request takes is told with its type and bounds', async t => {
+  const { body } = await (await testApp(t, { MAX_EXPIRES_IN: '90000' })).app.inject('/llms.txt')
+  for (const line of ['body `task` (string; required): ', 'body `output` (object): ', 'body `expires_in` (integer, 1 to 90000): ', 'query `wait` (integer, 0 to 60): ',
+    'query `until` (caught or done): ', 'header `idempotency-key` (string): ']) t.match(body, `\n- ${line}`)
+})
+
+t.test('llms.txt says what it is, how to behave, and where to go on', async t => {
+  const { body } = await (await testApp(t, { WORK_TTL: '7200' })).app.inject('/llms.txt')
+  t.match(body, /^# Agent Handoff Service\n\n> \S/)
+  const conduct = body.split('## Rules of good conduct\n')[1]!.split('\n## ')[0]!
+  for (const word of ['Catch once', 'handoff_id', 'Idempotency-Key', 'wait=', 'Retry-After', 'retryable', '7200 seconds', 'require_human']) t.match(conduct, word)
+  for (const path of ['openapi.json', 'docs', 'problems', 'approvals', 'healthz']) t.match(body, `](http://127.0.0.1:8080/${path})`)
+})
+
+/** The scope that says whose key an example needs. */
+const whose = (block: string): Who => /scope `approve`/.test(block) ? 'approver' : 'alice'
+
+/** A page's examples: the text of each operation, and its command. */
+async function examples ({ app }: TestApp): Promise<Array<[about: string, command: string]>> {
+  const { body } = await app.inject('/llms.txt')
+  return body.split(/^(?=### )/m).slice(1).map(section => [section, /```sh\n([^]*?)\n```/.exec(section)![1]!])
+}
+
+async function bash (script: string, who: Who, id = ''): Promise<string> {
+  const env = { PATH: process.env.PATH, HANDOFF_KEY: secrets[who], ID: id }
+  return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env })).stdout
+}
+
+t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async t => {
+  const service = await testApp(t)
+  await listen(service.app)
+  const all = await examples(service)
+  for (const [about, command] of all) {
+    const { handoff_id: id } = (await service.call('bob', 'POST', '/api/pass', { task: 't', require_human: true })).json()
+    const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), whose(about), id)
+    t.match(said, /\n(2\d\d|409)$/, `${command}\n${said}`)
+  }
+  const of = (path: string) => all.find(([about]) => about.includes(`${path}\``))![1]
+  const run = async (path: string, id?: string) => JSON.parse(await bash(of(path), 'alice', id)) as Json
+  const { handoff_id: id } = await run('POST /api/pass')
+  t.match(await run('GET /api/catch/:id', id), { status: 'caught' })
+  t.match(await run('POST /api/done/:id', id), { status: 'done' })
+  t.match(await run('GET /api/status/:id', id), { status: 'done', result: {} })
+})
+
+t.test('below a path every address has it', async t => {
+  const { app } = await testApp(t, { BASE_URL: 'https://handoff.example/agents/' })
+  for (const url of [...pages, '/agents', '/agents/', '/agents/llms.txt']) {
+    const { statusCode, body } = await app.inject(url)
+    t.equal(statusCode, 200, url)
+    t.match(body, 'https://handoff.example/agents/api/pass', url)
+    const links = [...body.matchAll(/(?:href="|\]\()([^")]+)/g)].map(([, link]) => link!).filter(link => !/^(#|data:)/.test(link))
+    t.ok(links.length >= 5)
+    for (const link of links) {
+      const { pathname, origin } = new URL(link, 'https://handoff.example')
+      t.equal(origin, 'https://handoff.example')
+      t.ok(pathname.startsWith('/agents/'), link)
+      t.match((await app.inject(pathname)).statusCode, /^(200|303)$/, link)
+    }
+  }
+})
+
+t.test('where health has a port of its own, neither page leads to it', { skip: ofOneReplica }, async t => {
+  const { app } = await testApp(t, { METRICS_PORT: '0' })
+  for (const url of pages) {
+    const { statusCode, body } = await app.inject(url)
+    t.equal(statusCode, 200)
+    t.notMatch(body, /healthz|readyz|metrics/)
+    isProblem(t, await app.operations!.inject(url), 404, 'not_found')
+  }
+})
+
+t.test('with Redis away, and while it drains, both are there', async t => {
+  const redis = await ownRedis(t)
+  const { app } = await testApp(t, {}, { url: redis.url })
+  process.kill(redis.pid(), 'SIGSTOP')
+  for (const url of pages) t.equal((await app.inject(url)).statusCode, 200, 'Redis says nothing')
+  process.kill(redis.pid(), 'SIGCONT')
+  app.draining.now = true
+  for (const url of pages) {
+    const { statusCode, headers } = await app.inject(url)
+    t.strictSame([statusCode, headers.connection], [200, 'close'], 'it drains')
+  }
+})
+
+t.test('the page has the headers of the other pages', async t => {
+  const { app } = await testApp(t)
+  const [front, approvals] = await Promise.all(['/', '/approvals/sign-in'].map(async url => (await app.inject(url)).headers))
+  for (const name of ['content-security-policy', 'x-frame-options', 'referrer-policy', 'x-content-type-options', 'cross-origin-opener-policy']) {
+    t.equal(front![name], approvals![name], name)
+    t.ok(front![name], name)
+  }
+  t.notOk(front!['strict-transport-security'])
+  const secure = await testApp(t, { BASE_URL: 'https://handoff.example' })
+  t.ok((await secure.app.inject('/')).headers['strict-transport-security'])
+})
