@@ -11,7 +11,8 @@ import type { Test } from 'tap'
 /** A directory that goes with the test. */
 export async function scratchDir (t: Pick<Test, 'teardown'>): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
-  t.teardown(() => rm(dir, { recursive: true, force: true }))
+  // Again where a process that is just ending has written there.
+  t.teardown(() => rm(dir, { recursive: true, force: true, maxRetries: 20 }))
   return dir
 }
 
@@ -25,7 +26,7 @@ export function isAlive (pid: number): boolean {
 }
 
 /** Polls, since the system tells nobody but its parent of a process's end. */
-export async function untilGone (pid: number, withinMs = 5000): Promise<boolean> {
+export async function untilGone (pid: number, withinMs = 30_000): Promise<boolean> {
   for (const deadline = Date.now() + withinMs; Date.now() < deadline; await sleep(20)) {
     if (!isAlive(pid)) return true
   }
