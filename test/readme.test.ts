@@ -7,6 +7,9 @@ import { scratchDir } from './helpers/processes.ts'
 import { shBlocks } from './helpers/readme.ts'
 import { npmStart, projectRoot } from './helpers/service.ts'
 
+// It installs twice, what a start needs and what the tests need, however long a busy machine takes.
+t.setTimeout(1_200_000)
+
 /** A copy as a clone has it: what git knows of or would take, and nothing that was installed or built. */
 async function freshClone (directory: string): Promise<void> {
   const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: projectRoot, encoding: 'utf8' }).trim().split('\n')
@@ -33,7 +36,7 @@ t.test('it names the servers that /readyz and doctor name as tested, and that CI
   t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
 })
 
-t.test('a newcomer follows the README in an empty folder', { timeout: 300_000 }, async t => {
+t.test('a newcomer follows the README in an empty folder', { timeout: 1_200_000 }, async t => {
   const clone = await scratchDir(t)
   await freshClone(clone)
   const [start, test, ...calls] = await shBlocks({ butUnder: 'A fleet' }) // those: fleet/newcomer.test.ts, fleet/compose.test.ts
