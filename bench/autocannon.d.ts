@@ -12,8 +12,8 @@ declare module 'autocannon' {
     onResponse?: (status: number, body: string, context: Record<string, string>) => void
   }
 
-  /** For so many seconds, or until so many requests are answered; it takes samples every so many milliseconds. */
-  export interface Options { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, requests: Request[] }
+  /** For so many seconds, or until so many requests are answered; samples every so many milliseconds; so many seconds until an answer is given up. */
+  export interface Options { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, timeout?: number, requests: Request[] }
 
   export interface Result {
     /** Seconds. */

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis'
 import { acrossRounds, figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
 import type { Case, Contestant, Goal } from './contest.ts'
 import { exchange } from './exchange.ts'
-import { closedLoad } from './plain-load.ts'
 import { startRedisStore } from './peers/stores.ts'
+import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
@@ -32,7 +32,7 @@ export async function durability (options: BenchOptions): Promise<Report> {
       await exchange(service.url)
       contestants.push({ name, url: service.url, pid: service.pid, store: master })
     }
-    const [{ rounds }] = await runCases('durability', contestants, options, { '1 replica': (url, seconds) => closedLoad(url, connections, seconds) }) as [Case]
+    const [{ rounds }] = await runCases('durability', contestants, options, { '1 replica': (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
     const where = circumstances(master.version)
     const [medians, ratio] = [mediansOf(rounds), ratioOf(rounds, 'replicas:1', 'none')]
     const goals: Goal[] = [{

@@ -26,7 +26,7 @@ export interface Cost {
   p99: number
 }
 
-export async function startPair (say: (line: string) => void, start: (redisUrl: string) => Promise<ServerProcess> = startService): Promise<Pair> {
+export async function startPair (say: (line: string) => void): Promise<Pair> {
   const server = await benchRedis(say)
   const redis = new Redis(server.url)
   const stopRedis = async () => {
@@ -34,7 +34,7 @@ export async function startPair (say: (line: string) => void, start: (redisUrl: 
     await server.stop()
   }
   try {
-    const service = await start(server.url)
+    const service = await startService(server.url)
     return {
       server,
       redis,

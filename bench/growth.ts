@@ -4,7 +4,7 @@ import { costOf, medianCost, medianRatio, startPair } from './growth-pair.ts'
 import type { Cost, Pair } from './growth-pair.ts'
 import { exchange } from './exchange.ts'
 import type { Goal } from './contest.ts'
-import { closedLoad } from './plain-load.ts'
+import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
@@ -32,7 +32,7 @@ export async function growth ({ rounds, seconds, live, say }: BenchOptions): Pro
     pairs.push(grown)
     for (const { service } of pairs) {
       await exchange(service.url)
-      await closedLoad(service.url, connections, Math.min(seconds, 5))
+      await putLoad(service.url, connections, Math.min(seconds, 5))
     }
     await grown.redis.flushall('SYNC')
     for (const size of sizes.filter(size => size <= live)) {
@@ -63,7 +63,7 @@ async function turnAbout (small: Pair, grown: Pair, live: number, { rounds, seco
     await growTo(small, smallest)
     // Every other round the other way about, so that nobody is always the first.
     for (const name of round % 2 === 1 ? ['small', 'grown'] as const : ['grown', 'small'] as const) {
-      size[name].push(await costOf({ small, grown }[name], url => closedLoad(url, connections, seconds)))
+      size[name].push(await costOf({ small, grown }[name], url => putLoad(url, connections, seconds)))
     }
     // The load ends in the midst of some handoffs, so there may be a few more.
     const counted = await countLive(grown.redis)

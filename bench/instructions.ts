@@ -10,12 +10,13 @@ interface Pair { what: string, ours: number, theirs: number }
 
 export interface InstructionFigures extends ReturnType<typeof circumstances> {
   pairs: Pair[]
-  /** Ours by theirs. */
+  /** Ours by theirs, of what hot-path.ts keeps. */
   ratios: Record<string, number>
 }
 
 /**
- * Instructions a request: the service's beside the floor's, and what Redis takes for our scripts beside scripts that only answer.
+ * Instructions a request: the service's beside the floor's, and what Redis takes for our scripts beside scripts that only answer, and beside
+ * the same reads and writes as plain commands.
  * What else the machine does makes no difference to them, so one round is enough.
  */
 export async function instructions ({ say }: Pick<BenchOptions, 'say'>): Promise<Report & { figures: InstructionFigures }> {
@@ -26,7 +27,7 @@ export async function instructions ({ say }: Pick<BenchOptions, 'say'>): Promise
   const counts = [ofFloor(callgrind), ofService(callgrind, say), ofRedis(callgrind, say)] as const
   try {
     const [floor, service, redis] = await Promise.all(counts)
-    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], redis.version)
+    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], besidePlain(redis.ours, redis.plain), redis.version)
   } finally {
     // Where one failed the others still run.
     await Promise.allSettled(counts)
@@ -47,16 +48,22 @@ function besideTrivial (ours: Counts, trivial: Counts): Pair[] {
   return operations.map(name => ({ what: `${name}: Redis, our script / a trivial one`, ours: total(ours[name]), theirs }))
 }
 
+function besidePlain (ours: Counts, plain: Counts): Pair[] {
+  return operations.map(name => ({ what: `${name}: Redis, our script / plain commands`, ours: total(ours[name]), theirs: total(plain[name]) }))
+}
+
 function total ({ javascript, native }: Instructions): number {
   return javascript + native
 }
 
-function report (pairs: Pair[], version: string): Report & { figures: InstructionFigures } {
+/** @param guarded those whose ratios hot-path.ts keeps */
+function report (guarded: Pair[], others: Pair[], version: string): Report & { figures: InstructionFigures } {
   const where = circumstances(version)
+  const pairs = [...guarded, ...others]
   const thousands = (count: number) => (count / 1000).toFixed(1)
   return {
     table: markdownTable(['thousands of instructions a request', 'ours', 'theirs', 'ratio'],
       pairs.map(({ what, ours, theirs }) => [what, thousands(ours), thousands(theirs), (ours / theirs).toFixed(2)])) + `\n${caption(where)}\n`,
-    figures: { ...where, pairs, ratios: Object.fromEntries(pairs.map(({ what, ours, theirs }) => [what, ours / theirs])) },
+    figures: { ...where, pairs, ratios: Object.fromEntries(guarded.map(({ what, ours, theirs }) => [what, ours / theirs])) },
   }
 }

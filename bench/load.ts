@@ -40,29 +40,22 @@ export interface LoadResult {
 }
 
 /** Each of so many connections passes a handoff, catches it and reports it done, and begins again, for so many seconds. */
-export function putLoad (url: string, connections: number, seconds: number): Promise<LoadResult> {
-  return runLoad({ url, connections, duration: seconds, requests: theMix() })
+export function putLoad (url: string, connections: number, seconds: number, body = passBody): Promise<LoadResult> {
+  return runLoad({ url, connections, duration: seconds, requests: theMix(body) })
 }
 
-/** Passes alone, by so many connections, for so many seconds. @returns the handoffs' ids as well */
-export async function putPasses (url: string, connections: number, seconds: number): Promise<LoadResult & { ids: string[] }> {
-  const ids: string[] = []
-  const load = await runLoad({ url, connections, duration: seconds, requests: [passRequest(passBody, id => ids.push(id))] })
-  return { ...load, ids }
-}
+const one = { catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
 
-const one = { status: get('status/', passerKey), catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
-
-/** One operation on each of these handoffs, once, by so many connections. */
-export function putOperation (url: string, connections: number, operation: keyof typeof one, ids: readonly string[]): Promise<LoadResult> {
+/** One operation on each of these handoffs, once, by so many connections. @param timeout seconds until an answer is given up */
+export function putOperation (url: string, connections: number, operation: keyof typeof one, ids: readonly string[], timeout?: number): Promise<LoadResult> {
   const left = ids.values()
   const requests = [{ ...one[operation], setupRequest: (request: Request) => ({ ...request, path: request.path + left.next().value }) }]
   // Its end is seen when it takes a sample; by default it takes one a second.
-  return runLoad({ url, connections, amount: ids.length, sampleInt: 50, requests })
+  return runLoad({ url, connections, amount: ids.length, sampleInt: 50, ...timeout !== undefined && { timeout }, requests })
 }
 
 /** Load of any requests; it counts as in LoadResult. */
-export async function runLoad (load: { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, requests: Request[] }): Promise<LoadResult> {
+export async function runLoad (load: { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, timeout?: number, requests: Request[] }): Promise<LoadResult> {
   const times: number[] = []
   const began = performance.now()
   let ended = began
@@ -85,12 +78,12 @@ export async function runLoad (load: { url: string, connections: number, duratio
 }
 
 /** pass, and catch and done of what was passed on the same connection. */
-function theMix (): Request[] {
+function theMix (body: string): Request[] {
   const onIt = (request: Request) => ({
     ...request,
     setupRequest: (request: Request, { id }: Record<string, string>) => id === undefined ? undefined : { ...request, path: request.path + id },
   })
-  return [passRequest(passBody, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
+  return [passRequest(body, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
 }
 
 /** @param passed is told each handoff's id */

@@ -5,7 +5,7 @@ import { measure } from './contest.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
-import { closedLoad } from './plain-load.ts'
+import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
@@ -44,7 +44,7 @@ export async function masters ({ rounds, seconds, say }: Pick<BenchOptions, 'rou
     }
     for (const { service } of fleets) {
       await exchange(service.url)
-      await closedLoad(service.url, connections, Math.min(seconds, 5))
+      await putLoad(service.url, connections, Math.min(seconds, 5))
     }
     const found = new Map(counts.map(count => [count, [] as Figures[]]))
     for (let round = 1; round <= rounds; round++) {
@@ -65,7 +65,7 @@ async function turn ({ masters, service }: Fleet, seconds: number): Promise<Figu
   const calls = () => Promise.all(masters.map(handoffCalls))
   const cluster = { cpu: () => masters.reduce((total, { pid }) => total + cpuOf(pid), 0) }
   const before = await calls()
-  const { cpu, storeCpu, perSecond, p99 } = await measure({ name: 'masters', pid: service.pid, store: cluster }, () => closedLoad(service.url, connections, seconds))
+  const { cpu, storeCpu, perSecond, p99 } = await measure({ name: 'masters', pid: service.pid, store: cluster }, () => putLoad(service.url, connections, seconds))
   const each = (await calls()).map((count, index) => count - (before[index] ?? NaN))
   return {
     service: cpu,

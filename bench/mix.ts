@@ -2,8 +2,7 @@ import { barChart } from './chart.ts'
 import { acrossRounds, figureCells, figureHeads, goalsTable, mediansOf, ratioOf, runCases } from './contest.ts'
 import type { Case, Contestant, Figures, Goal, Rounds } from './contest.ts'
 import { passBody, putLoad } from './load.ts'
-import { closedLoad } from './plain-load.ts'
-import { honest, names, startContest } from './peers/contestants.ts'
+import { names, startContest } from './peers/contestants.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
@@ -15,20 +14,17 @@ export async function mix (options: BenchOptions): Promise<Report> {
   const contest = await startContest(names, options)
   try {
     const { contestants } = contest
-    const [{ rounds }] = await runCases('mix', contestants, options, { [`${connections} agents`]: (url, seconds) => closedLoad(url, connections, seconds) }) as [Case]
-    const two = contestants.filter(({ name }) => name === 'service' || name === 'floor')
-    const besideFloor = two.length === 2
-    const [autocannon] = besideFloor ? await runCases('mix', two, options, { autocannon: (url, seconds) => putLoad(url, connections, seconds) }) : []
+    const [{ rounds }] = await runCases('mix', contestants, options, { [`${connections} agents`]: (url, seconds) => putLoad(url, connections, seconds) }) as [Case]
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const [medians, goals] = [mediansOf(rounds), goalsOf(rounds)]
     const payload = Buffer.byteLength(passBody)
-    const ratio = besideFloor ? ratioOf(rounds, 'service', 'floor') : undefined
+    const ratio = 'service' in rounds && 'floor' in rounds ? ratioOf(rounds, 'service', 'floor') : undefined
     return {
       table: describe(contestants, rounds, medians) + goalsTable(goals) +
         `\npass, catch, done in turn on each of ${connections} connections, ${payload} bytes passed. Medians of ${count} rounds of ${seconds} s.\n` +
-        (autocannon === undefined ? '' : besideAutocannon(rounds, autocannon.rounds)) +
+        loadsOwn(medians) +
         `\n${caption(where)} ${contest.peers}\n`,
-      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds, byAutocannon: autocannon?.rounds },
+      figures: { ...where, rounds: count, seconds, connections, payload, ...medians, ratio, goals, each: rounds },
       charts: { 'mix.svg': chart(contestants, medians) },
     }
   } finally {
@@ -54,11 +50,11 @@ function added (one: Figures, floor: Figures): number {
 
 /** In the chart, what a reader who knows none of these files would call them. */
 const titles: Record<string, string> = {
-  floor: 'bare Fastify, from memory', service: 'this service', bullmq: 'Fastify and BullMQ', postgres: 'Fastify and pg-boss', nats: 'Fastify and JetStream',
+  floor: 'bare Fastify, from memory', service: 'this service', plain: 'Fastify and plain Redis commands', bullmq: 'Fastify and BullMQ', postgres: 'Fastify and pg-boss', nats: 'Fastify and JetStream',
 }
 
 function chart (contestants: readonly Contestant[], medians: Record<string, Figures>): string {
-  const shown = contestants.filter(({ name }) => honest.some(one => one === name))
+  const shown = contestants.filter(({ name }) => name !== 'trivial')
   const values = (figure: 'cpu' | 'storeCpu') => shown.map(({ name }) => medians[name]?.[figure] ?? null)
   return barChart({
     title: 'CPU a request: pass, catch and done in turn',
@@ -68,15 +64,10 @@ function chart (contestants: readonly Contestant[], medians: Record<string, Figu
   })
 }
 
-/** What the load's own share of the cores does to the figures. */
-function besideAutocannon (rounds: Rounds, byAutocannon: Rounds): string {
-  const figures = (rounds: Rounds) => {
-    const { service, floor } = mediansOf(rounds)
-    return { load: floor!.loadCpu.toFixed(1), service: service!.cpu.toFixed(1), floor: floor!.cpu.toFixed(1), ratio: ratioOf(rounds, 'service', 'floor').cpu.toFixed(2) }
-  }
-  const [ours, its] = [figures(rounds), figures(byAutocannon)]
-  return `\nThe load itself took ${ours.load} µs of CPU for each of the floor’s requests, on the same cores. Autocannon, which takes ${its.load}, in its place: ` +
-    `service ${its.service}, floor ${its.floor}, ratio ${its.ratio}, in rounds of their own.\n`
+/** It shares the cores with whom it is put on. */
+function loadsOwn (medians: Record<string, Figures>): string {
+  const taken = Object.entries(medians).map(([name, { loadCpu }]) => `${loadCpu.toFixed(1)} (${name})`)
+  return `\nThe load itself, autocannon, took so many µs of CPU a request, on the same cores: ${taken.join(', ')}.\n`
 }
 
 function describe (contestants: readonly Contestant[], rounds: Rounds, medians: Record<string, Figures>): string {

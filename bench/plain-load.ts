@@ -3,11 +3,11 @@ import { HttpClient } from '../test/faults/http-client.ts'
 import { doneBody, passBody } from './load.ts'
 import type { LoadResult } from './load.ts'
 import { percentile } from './report.ts'
-import { approverKey, catcherKey, passerKey } from './server-process.ts'
+import { catcherKey, passerKey } from './server-process.ts'
 
 /**
- * The mix by plain sockets (the fault tests' own client). The load runs on the same cores as what it is put on; this leaves a little more of
- * them than autocannon does (35 µs of CPU a request against 42: results/mix.md), and can keep a rate, whatever answers take.
+ * The mix at a fixed rate, by plain sockets (the fault tests' own client). Everywhere else the load is autocannon (load.ts), which can hold a rate
+ * of requests, but not one of handoffs whose later requests follow when they can.
  */
 
 /** Milliseconds until an answer is given up. */
@@ -15,9 +15,6 @@ const patience = 10_000
 
 /** A request's time: when it was due, by performance.now(), the milliseconds from then until its answer was there whole, and whether that was a 503. */
 export interface Timed { due: number, milliseconds: number, unavailable: boolean }
-
-/** What a load passes, and whether a person approves each before it is caught. */
-export interface Mix { body?: string, approved?: boolean }
 
 export interface OpenResult extends LoadResult {
   times: Timed[]
@@ -46,17 +43,6 @@ export async function openLoad (url: string, requestsPerSecond: number, isOver: 
   return { ...load.end(begin), times: load.times, lateness: percentile(late, 0.99) }
 }
 
-/** The same for so many seconds with so many agents, each of which begins the next handoff when one is done: as many as there can be. */
-export async function closedLoad (url: string, agents: number, seconds: number, mix: Mix = {}): Promise<LoadResult> {
-  const load = new Load(url, mix)
-  const isOver = lasting(seconds)
-  const begin = performance.now()
-  await Promise.all(Array.from({ length: agents }, async () => {
-    while (!isOver() && load.fault === undefined) await load.handoff(performance.now())
-  }))
-  return load.end(begin)
-}
-
 /** Is over when so many seconds are, from now on. */
 export function lasting (seconds: number): () => boolean {
   const end = performance.now() + seconds * 1000
@@ -66,16 +52,13 @@ export function lasting (seconds: number): () => boolean {
 class Load {
   readonly #client = new HttpClient(patience)
   readonly #url: string
-  readonly #pass: string
-  readonly #approved: boolean
+  readonly #pass = post('/api/pass', passerKey, passBody)
   readonly times: Timed[] = []
   /** What was wrong with the first answer that was. */
   fault: Error | undefined
 
-  constructor (url: string, { body = passBody, approved = false }: Mix = {}) {
+  constructor (url: string) {
     this.#url = url
-    this.#pass = post('/api/pass', passerKey, approved ? JSON.stringify({ ...JSON.parse(body) as object, require_human: true }) : body)
-    this.#approved = approved
   }
 
   /** Settles whatever comes of it. */
@@ -84,7 +67,6 @@ class Load {
       const passed = await this.#ask(this.#pass, 201, due)
       if (passed === null) return
       const { handoff_id: id } = JSON.parse(passed) as { handoff_id: string }
-      if (this.#approved && await this.#ask(post(`/api/approve/${id}`, approverKey, '{}'), 200, performance.now()) === null) return
       if (await this.#ask(get(`/api/catch/${id}`), 200, performance.now()) === null) return
       await this.#ask(post(`/api/done/${id}`, catcherKey, doneBody), 200, performance.now())
     } catch (error) {

@@ -5,8 +5,6 @@ export interface BenchOptions {
   rounds: number
   /** How long each measurement under load takes. */
   seconds: number
-  /** How many handoffs each measurement of a layout makes. */
-  handoffs: number
   /** How many requests wait at once. */
   waiters: number
   /** How many handoffs the list is of. */

@@ -1,29 +1,23 @@
 /**
  * `npm run bench -- [SCENARIO…] [--rounds N] [--seconds N] …`: runs the scenarios named, all of them where none is, prints each
- * one's table and writes it to bench/results, and then all goals that there are figures of. README.md beside this file says
- * what they measure, and what the other options are for.
+ * one's table and writes it to bench/results, its figures to figures.json there, and then all goals that there are figures of.
+ * README.md beside this file says what they measure, and what the other options are for.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { approvals } from './approvals.ts'
-import { connectionCounts } from './connections.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
+import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
-import { tenants } from './growth-tenants.ts'
 import { instructions } from './instructions.ts'
-import { layout } from './layout.ts'
-import { limits } from './limits.ts'
 import { list } from './list.ts'
 import { masters } from './masters.ts'
 import { memory } from './memory.ts'
 import { mix } from './mix.ts'
-import { operationsAlone } from './operations.ts'
 import { names } from './peers/contestants.ts'
-import { redisAlone } from './peers/redis-alone.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
 import { payloadSizes } from './sizes.ts'
@@ -31,23 +25,16 @@ import { waiting } from './waiting.ts'
 
 const scenarios = {
   mix,
-  operations: operationsAlone,
   sizes: payloadSizes,
-  connections: connectionCounts,
   saturation,
   durability,
-  redis: redisAlone,
-  layout,
   memory,
   growth,
-  tenants,
   due,
   masters,
   waiting,
-  approvals,
   list,
   instructions,
-  limits,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 
 const { values, positionals } = parseArgs({
@@ -55,7 +42,6 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '5' },
-    handoffs: { type: 'string', default: '20000' },
     waiters: { type: 'string', default: '10000' },
     listed: { type: 'string', default: '100000' },
     live: { type: 'string', default: '5000000' },
@@ -81,7 +67,6 @@ const say = (line: string) => { process.stderr.write(`bench: ${line}\n`) }
 const options: BenchOptions = {
   rounds: wholeNumber('rounds'),
   seconds: wholeNumber('seconds'),
-  handoffs: wholeNumber('handoffs'),
   waiters: wholeNumber('waiters'),
   listed: wholeNumber('listed'),
   live: wholeNumber('live'),
@@ -92,7 +77,7 @@ const options: BenchOptions = {
 
 async function keep (name: string, { table, figures, charts = {} }: Report): Promise<void> {
   await mkdir(values.results, { recursive: true })
-  await writeFile(join(values.results, `${name}.json`), JSON.stringify(figures, null, 2) + '\n')
+  await keepFigures(values.results, name, figures)
   await writeFile(join(values.results, `${name}.md`), table)
   for (const [file, svg] of Object.entries(charts)) await writeFile(join(values.results, file), svg)
   process.stdout.write(`\n${table}\n`)
@@ -106,6 +91,6 @@ for (const [index, name] of wanted.entries()) {
   say(`${name}: ${index + 1} of ${wanted.length}`)
   await keep(name, await scenarios[name as keyof typeof scenarios](options))
 }
-const goals = await goalsOf(values.results)
+const goals = goalsOf(values.results)
 await writeFile(join(values.results, 'goals.md'), goals)
 process.stdout.write(`\n${goals}\n`)

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { acrossRounds, goalsTable, inTurns, measure } from './contest.ts'
 import type { Contestant, Figures, Goal, Rounds } from './contest.ts'
-import { closedLoad, lasting, openLoad } from './plain-load.ts'
+import { lasting, openLoad } from './plain-load.ts'
 import { honest, startContest } from './peers/contestants.ts'
+import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
@@ -25,10 +26,10 @@ export async function saturation (options: BenchOptions): Promise<Report> {
   const contest = await startContest(honest, options)
   try {
     const { contestants } = contest
-    for (const { url } of contestants) await closedLoad(url, agents, Math.min(seconds, 5))
+    for (const { url } of contestants) await putLoad(url, agents, Math.min(seconds, 5))
     // One right after the other: what a machine can do changes from minute to minute.
     const turns = await inTurns(contestants, count, async (contestant, round): Promise<{ saturated: Saturated, eased: Eased }> => {
-      const figures = await measure(contestant, () => closedLoad(contestant.url, agents, seconds))
+      const figures = await measure(contestant, () => putLoad(contestant.url, agents, seconds))
       const saturated = { ...figures, memory: memoryOf(contestant.pid) }
       const eased = await ease(contestant, share * saturated.perSecond, seconds)
       say(`saturation: round ${round} of ${count}, ${contestant.name}: ${figures.perSecond.toFixed(0)}/s, at ${eased.perSecond.toFixed(0)}/s p99 ${eased.p99.toFixed(2)} ms`)

@@ -1,10 +1,9 @@
 /**
- * `npx tsx bench/scale.ts [results]`: a simulation on paper. From what growth, masters, memory and due measured (their JSON in
+ * `npx tsx bench/scale.ts [results]`: a simulation on paper. From what growth, masters, memory and due measured (figures.json in
  * bench/results) it works out what the internet's scale would take, and at which size what breaks, and prints that as Markdown.
  */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { readFigures } from './figures.ts'
 import { markdownTable } from './report.ts'
 
 /** What was measured on one machine. */
@@ -88,7 +87,11 @@ function count (number: number): string {
 
 /** @throws where one of the scenarios has left no figures there */
 export function readMeasured (results: string): Measured {
-  const read = <T>(name: string) => JSON.parse(readFileSync(join(results, `${name}.json`), 'utf8')) as T
+  const figures = readFigures(results)
+  const read = <T>(name: string) => {
+    if (!(name in figures)) throw new Error(`${results} has no figures of ${name}`)
+    return figures[name] as T
+  }
   const last = <T>(list: readonly T[]) => list[list.length - 1] as T
   const growth = last(read<{ rows: Array<{ service: number, redis: number }> }>('growth').rows)
   const clusters = read<{ rows: Array<{ service: number, redis: number }> }>('masters').rows

@@ -1,7 +1,6 @@
 import { acrossRounds, casesTable, goalsTable, runCases } from './contest.ts'
 import type { Case, Goal } from './contest.ts'
-import { passBodyOf } from './load.ts'
-import { closedLoad } from './plain-load.ts'
+import { passBodyOf, putLoad } from './load.ts'
 import { honest, startContest } from './peers/contestants.ts'
 import { caption, circumstances } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -17,7 +16,7 @@ export async function payloadSizes (options: BenchOptions): Promise<Report> {
   try {
     const cases = await runCases('sizes', contest.contestants, options, Object.fromEntries(Object.entries(sizes).map(([name, bytes]) => {
       const body = passBodyOf(bytes)
-      return [name, (url: string, seconds: number) => closedLoad(url, connections, seconds, { body })]
+      return [name, (url: string, seconds: number) => putLoad(url, connections, seconds, body)]
     })))
     const where = { ...circumstances(contest.redis), peers: contest.peers }
     const goals = goalsOf(cases)

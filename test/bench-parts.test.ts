@@ -4,11 +4,20 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { barChart, lineChart } from '../bench/chart.ts'
+import { measure } from '../bench/contest.ts'
+import { exchange } from '../bench/exchange.ts'
+import { keepFigures, readFigures } from '../bench/figures.ts'
+import { goalsOf } from '../bench/goals.ts'
 import { payloadOf } from '../bench/growth-handoffs.ts'
+import { untilFaultless, WentWrong } from '../bench/instructions-of.ts'
 import { passBodyOf } from '../bench/load.ts'
+import { script } from '../bench/peers/contestants.ts'
 import { Taken } from '../bench/peers/taken.ts'
 import { cpuOfTree } from '../bench/peers/tree-cpu.ts'
 import { limits, needs, readMeasured, scaleTables } from '../bench/scale.ts'
+import { keySettings, startServer } from '../bench/server-process.ts'
+import { ownRedis } from './helpers/own-redis.ts'
+import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 
 t.test('payloads of a size', async t => {
@@ -51,6 +60,45 @@ t.test('the tables of what the internet’s scale takes are those of the kept fi
   const bench = join(projectRoot, 'bench')
   const [, kept] = /<!-- scale -->\n([^]*?)<!-- \/scale -->/.exec(await readFile(join(bench, 'README.md'), 'utf8')) ?? []
   t.equal(kept, scaleTables(readMeasured(join(bench, 'results'))), 'npx tsx bench/scale.ts prints them')
+})
+
+t.test('each run replaces the figures of its own scenarios', async t => {
+  const results = await scratchDir(t)
+  t.strictSame(readFigures(results), {})
+  t.equal(goalsOf(results), '')
+  await keepFigures(results, 'mix', { rounds: 1, goals: [{ what: 'it goes', atMost: 2, measured: 1 }] })
+  await keepFigures(results, 'due', { due: 5, goals: [{ what: 'they go', atMost: 2, measured: 3 }] })
+  await keepFigures(results, 'mix', { rounds: 2, goals: [{ what: 'it went', atMost: 2, measured: 1 }] })
+  t.match(readFigures(results), { mix: { rounds: 2 }, due: { due: 5 } })
+  t.match(goalsOf(results), /\| it went \| ≤ 2.00 \| 1.00 \| yes \|\n\| they go \| ≤ 2.00 \| 3.00 \| \*\*no\*\* \|/)
+})
+
+t.test('plain commands write what the scripts write, and one agent after the other is refused', async t => {
+  const redis = await ownRedis(t)
+  const { url, stop } = await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url })
+  try {
+    await exchange(url, true)
+    const [key] = await redis.admin.keys('handoff:*:h:*')
+    t.match(await redis.admin.hget(key!, 's'), /^done none \d+ \d+ passer - \d+ \d+ catcher - \d+ -$/)
+    t.ok(await redis.admin.pttl(key!) > 0)
+    t.strictSame(await redis.admin.keys('*:due'), [], 'what is done is due no more')
+  } finally {
+    await stop()
+  }
+})
+
+t.test('what goes wrong on a busy machine is measured again, and not for ever', async t => {
+  const [requests, faults] = [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 2, 0]]
+  const load = async () => ({ requests: requests.shift() ?? 10, perSecond: 1, p50: 1, p99: 1, p999: 1, faults: faults.shift() ?? 1 })
+  t.match(await measure({ name: 'it', pid: process.pid }, load), { perSecond: 1 })
+  t.strictSame(faults, [], 'six without a request, one with faults, one without')
+  await t.rejects(measure({ name: 'it', pid: process.pid }, load), { message: 'it: 1 requests went wrong, of 10 that were answered' })
+
+  let tries = 0
+  t.equal(await untilFaultless(async () => { if (++tries < 3) throw new WentWrong(); return tries }), 3)
+  await t.rejects(untilFaultless(async () => { throw new WentWrong('each time') }), { message: 'each time' })
+  await t.rejects(untilFaultless(async () => { tries++; throw new Error('something else') }), { message: 'something else' })
+  t.equal(tries, 4, 'which isn’t tried again')
 })
 
 t.test('scale', t => {

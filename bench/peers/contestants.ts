@@ -45,6 +45,7 @@ const entries = {
       return { ...kept(stops, await startServer([main], serviceSettings(store.url))), store }
     },
   },
+  plain: { start: (say, stops) => startPeer('plain.ts', () => startRedisStore(say), stops) },
   // Its queue's settings are in Redis: they are not to be cleaned away.
   bullmq: { library: 'bullmq', start: (say, stops) => startPeer('bullmq.ts', () => startRedisStore(say, [], true), stops) },
   postgres: { library: 'pg-boss', start: (say, stops) => startPeer('postgres.ts', startPostgres, stops) },
@@ -53,8 +54,8 @@ const entries = {
 export type ContestantName = keyof typeof entries
 
 export const names = Object.keys(entries) as ContestantName[]
-/** Those that answer as the service does; `trivial` only says that it has. */
-export const honest = names.filter(name => name !== 'trivial')
+/** Those that do what the service does, or a queue's part of it: `trivial` only says that it has, and `plain` promises nothing where two ask at once. */
+export const honest = names.filter(name => name !== 'trivial' && name !== 'plain')
 
 /** Starts those named that are among `only`, each asked for a handoff first. A peer whose program isn't installed is left out. */
 export async function startContest (wanted: readonly ContestantName[], { only, say }: BenchOptions): Promise<Contest> {
@@ -93,7 +94,7 @@ function kept<Started extends ServerProcess | Store> (stops: Stop[], started: St
   return started
 }
 
-function script (file: string): string[] {
+export function script (file: string): string[] {
   return ['--import=tsx', fileURLToPath(new URL(file, import.meta.url))]
 }
 

@@ -17,7 +17,7 @@ const answers = {
 }
 
 /** What stands for one of ours. */
-export function trivialScript (name: keyof typeof answers): string {
+function trivialScript (name: keyof typeof answers): string {
   return `#!lua\nreturn ${answers[name]}\n`
 }
 

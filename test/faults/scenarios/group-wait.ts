@@ -1,5 +1,5 @@
 import { keySettings } from '../../../bench/server-process.ts'
-import { closedLoad } from '../../../bench/plain-load.ts'
+import { putLoad } from '../../../bench/load.ts'
 import { median } from '../../../bench/report.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -30,13 +30,13 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   }
   const seconds = Math.max(1, secondsInFull * scale)
   // Both warm before anything counts.
-  for (const url of Object.values(urls)) await closedLoad(url, connections, Math.min(3, seconds))
+  for (const url of Object.values(urls)) await putLoad(url, connections, Math.min(3, seconds))
   const rounds: Array<{ none: number, replicas: number }> = []
   let faults = 0
   for (let round = 0; round < Math.max(1, Math.round(roundsInFull * scale)); round++) {
     const perSecond = { none: 0, replicas: 0 }
     for (const name of round % 2 === 0 ? ['none', 'replicas'] as const : ['replicas', 'none'] as const) {
-      const load = await closedLoad(urls[name], connections, seconds)
+      const load = await putLoad(urls[name], connections, seconds)
       perSecond[name] = load.perSecond
       faults += load.faults
     }
