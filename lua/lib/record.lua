@@ -1,4 +1,4 @@
--- A handoff is a hash of few fields, since each costs memory (bench/README.md, "Layout"):
+-- A handoff is a hash of few fields, since each costs memory (bench/README.md, "Settled once"):
 --   s  the record, words parted by one space, each transition appending its own:
 --        status approval created expires passed_by pass_token [caught deadline caught_by catch_token [completed done_token]]
 --      times in milliseconds since the epoch; approval is none, waiting, approved or rejected; a missing token is -; behind
