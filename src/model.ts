@@ -12,16 +12,50 @@ export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]
 
 /**
- * What moves a handoff, from where to where. The scripts in lua/ enforce it (each checks its own from-state); the model
- * that the property tests compare them with reads it here.
+ * Where a handoff stands for whoever asks: its status, with what waits for a person's approval told apart from what can be caught, and what
+ * isn't there.
  */
-export const transitions = {
-  pass: { from: null, to: 'pending' },
-  catch: { from: 'pending', to: 'caught' },
-  approve: { from: 'pending', to: 'pending' },
-  reject: { from: 'pending', to: 'rejected' },
-  done: { from: 'caught', to: 'done' },
-} as const satisfies Record<string, { from: Status | null, to: Status }>
+export type Standing = 'absent' | 'waiting' | Status
+
+/** An operation that moves a handoff: from where to where, and what it is answered elsewhere, by the error's code. */
+interface Operation { from: Standing, to: Status, refusals: Partial<Record<Standing, string>> }
+
+/** Of decisions, what the approval decides: any standing has it that isn't `absent`. */
+const undecidable: Partial<Record<Approval, string>> = { none: 'no_approval_required', approved: 'already_decided', rejected: 'already_decided' }
+const decided = { absent: 'not_found', expired: 'expired' } as const
+
+/**
+ * The state machine, once. The scripts in lua/ enforce it, and their tests, the model of the property tests, the fault checker and
+ * docs/api.md are held to it or made of it. An operation that was carried out is recognised when it comes again, whatever stands here; and
+ * who asks matters besides: `done` is its catcher's alone, and nobody decides on what they passed.
+ */
+export const operations = {
+  pass: { from: 'absent', to: 'pending', refusals: {} },
+  catch: {
+    from: 'pending',
+    to: 'caught',
+    refusals: { absent: 'not_found', waiting: 'approval_required', caught: 'already_caught', done: 'already_done', expired: 'expired', rejected: 'rejected' },
+  },
+  approve: { from: 'waiting', to: 'pending', refusals: decided },
+  reject: { from: 'waiting', to: 'rejected', refusals: decided },
+  done: {
+    from: 'caught',
+    to: 'done',
+    refusals: { absent: 'not_found', waiting: 'not_caught', pending: 'not_caught', done: 'already_done', expired: 'expired', rejected: 'rejected' },
+  },
+} as const satisfies Record<string, Operation>
+export type OperationName = keyof typeof operations
+
+export function standingOf (status: Status, approval: Approval): Standing {
+  return status === 'pending' && approval === 'waiting' ? 'waiting' : status
+}
+
+/** The code with which an operation is refused where a handoff stands; null where it is carried out. */
+export function refusalOf (name: OperationName, standing: Standing, approval: Approval): string | null {
+  const { from, refusals }: Operation = operations[name]
+  if (from === 'waiting' && standing !== 'absent' && approval !== 'waiting') return undecidable[approval]!
+  return standing === from ? null : refusals[standing] ?? null
+}
 
 /** Who asks: the identity behind an API key. A handoff belongs to the tenant that passed it. */
 export interface Caller {

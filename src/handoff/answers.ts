@@ -1,6 +1,6 @@
 import { Problem } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
-import { statusAt } from '../model.ts'
+import { operations, statusAt } from '../model.ts'
 import type { Approval, Caller, Decision, HandoffRecord, Status } from '../model.ts'
 import { isId, tagOf } from './id.ts'
 
@@ -15,16 +15,12 @@ export function placeOf (caller: Caller, id: string) {
   return { tenant: caller.tenant, id, tag: tagOf(id) }
 }
 
-/** The status that each refusal tells of; those without one are no conflict of states. */
+/** The status that each refusal tells of, by the table of states; those without one are no conflict of states. */
 const standing: Partial<Record<ErrorCode, Status>> = {
-  already_caught: 'caught',
-  already_done: 'done',
-  rejected: 'rejected',
-  expired: 'expired',
-  approval_required: 'pending',
   self_approval: 'pending',
   content_changed: 'pending',
-  not_caught: 'pending',
+  ...Object.fromEntries(Object.values(operations).flatMap(({ refusals }) => Object.entries(refusals))
+    .filter(([where]) => where !== 'absent').map(([where, code]) => [code, where === 'waiting' ? 'pending' : where])),
 }
 
 /** A script's refusal carries its error's code. */

@@ -5,25 +5,19 @@ import type { Members } from './json.ts'
 // writing strings as UTF-8 loses a lone surrogate that came as an escape. So the bytes that came are the bytes that go:
 // cut out of the request's body on pass, kept in Redis as they are, spliced into the answer of catch.
 
-const beforeTask = Buffer.from('"task":')
-const beforeOutput = Buffer.from(',"output":')
-const beforeContext = Buffer.from(',"context":')
-const beforeConstraints = Buffer.from(',"constraints":')
-const emptyObject = Buffer.from('{}')
-const none = Buffer.from('null')
+/** What a payload has, in its order, and what stands there for a member that is absent or null. The task comes first: lua/pass.lua cuts it out. */
+export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
+
+const pieces = payloadMembers.map(([name, absent], at) => ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
 
 /**
  * What a catch gives back, as Redis keeps it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a JSON object.
- * What is absent or null reads `{}`, the constraints `null`.
  * @param members of a body that its schema has accepted, so there is a task
  */
 export function joinPayload (members: Members): Buffer {
-  return Buffer.concat([
-    beforeTask, members.raw('task') as Buffer,
-    beforeOutput, given(members, 'output') ?? emptyObject,
-    beforeContext, given(members, 'context') ?? emptyObject,
-    beforeConstraints, given(members, 'constraints') ?? none,
-  ])
+  const parts: Buffer[] = []
+  for (const { name, before, absent } of pieces) parts.push(before, given(members, name) ?? absent)
+  return Buffer.concat(parts)
 }
 
 function given (members: Members, name: string): Buffer | undefined {

@@ -7,7 +7,8 @@ import { keptLength } from './excerpt.ts'
 import { deadlineOf, statusAt } from '../model.ts'
 import type { Caller, HandoffRecord } from '../model.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
-import { spliceAnswer } from './payload.ts'
+import type { Members } from './json.ts'
+import { joinPayload, spliceAnswer } from './payload.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What the service must know of its place in the world. Times in milliseconds. */
@@ -18,10 +19,10 @@ export interface ServiceOptions {
 }
 
 /**
- * The bytes of a pass: what is kept, the task in it, and the request's own, which with its key say whether it is the same. And the
- * trace that it came in, which is handed to whoever catches it.
+ * A pass as it came: its members, cut out of its bytes, which with its key say whether it is the same. And the trace that it came in, which
+ * is handed to whoever catches it.
  */
-export interface Passed { payload: Buffer, task: Buffer, raw: Buffer, traceparent: string | undefined }
+export interface Passed { members: Members, raw: Buffer, traceparent: string | undefined }
 
 /** What a catch answers, and the trace that it was passed in. */
 export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
@@ -46,7 +47,7 @@ export class HandoffService {
     this.#options = options
   }
 
-  async pass (caller: Caller, body: PassBody, { payload, task, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
+  async pass (caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
     const id = key !== undefined
@@ -55,7 +56,8 @@ export class HandoffService {
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const tag = tagOf(id)
-    const listedLength = requireHuman ? keptLength(task) : 0
+    const listedLength = requireHuman ? keptLength(members.raw('task')!) : 0
+    const payload = joinPayload(members)
     const reply = await this.#handoffs.pass({ tenant, id, tag, token, traceparent, passedBy: agent, requireHuman, expiresIn, payload, listedLength })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
     const answer: PassAnswer = {

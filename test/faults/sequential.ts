@@ -1,3 +1,5 @@
+import { refusalOf as refusalInTable, standingOf as standingInTable } from '../../src/model.ts'
+import type { Approval, Status } from '../../src/model.ts'
 import { markOf } from './history.ts'
 import type { Operation } from './history.ts'
 
@@ -15,7 +17,7 @@ export interface State {
 
 export const unborn: State = { pass: null, decided: null, caught: null, done: null, expired: false }
 
-export type Standing = 'absent' | 'pending' | 'caught' | 'done' | 'expired' | 'rejected'
+export type Standing = 'absent' | Status
 
 export function standingOf ({ pass, decided, caught, done, expired }: State): Standing {
   if (pass === null) return 'absent'
@@ -70,21 +72,15 @@ function isRefused (state: State, operation: Operation, human: boolean): boolean
   return operation.code === refusalOf(state, operation, human)
 }
 
-/** What is told to whom it isn't done for. */
+/** What is told to whom it isn't done for: as the table of states has it, and what depends on who asks. */
 function refusalOf (state: State, { kind, agent }: Operation, human: boolean): string | null {
-  const standing = standingOf(state)
   if (kind === 'pass') return 'idempotency_key_reused'
-  if (standing === 'absent') return 'not_found'
-  if (kind === 'approve' || kind === 'reject') {
-    if (!human) return 'no_approval_required'
-    if (state.decided !== null) return 'already_decided'
-    return standing === 'expired' ? 'expired' : 'self_approval'
-  }
-  if (kind === 'status') return null
-  if (standing === 'expired' || standing === 'rejected') return standing
-  if (kind === 'catch') return standing === 'pending' ? 'approval_required' : `already_${standing}`
-  if (standing === 'pending') return 'not_caught'
-  return state.caught?.agent === agent ? 'already_done' : 'not_the_catcher'
+  const standing = standingOf(state)
+  if (kind === 'status') return standing === 'absent' ? 'not_found' : null
+  const approval = (approvalOf(state, human) ?? 'none') as Approval
+  const refused = refusalInTable(kind, standing === 'absent' ? 'absent' : standingInTable(standing, approval), approval)
+  if (kind === 'done') return (standing === 'caught' || standing === 'done') && state.caught?.agent !== agent ? 'not_the_catcher' : refused
+  return refused ?? 'self_approval'
 }
 
 /** As an answer has it. */

@@ -1,4 +1,5 @@
-import { transitions } from '../../src/model.ts'
+import { operations } from '../../src/model.ts'
+import type { OperationName } from '../../src/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { readCode, readRefusals } from './lua-code.ts'
 import type { LuaCode } from './lua-code.ts'
@@ -67,9 +68,9 @@ function numbered (text: string, beginning: RegExp): Map<number, string> {
 }
 
 function whatFaults (name: string, { what }: Header): string[] {
-  if (!(name in transitions)) return []
-  const { from, to } = transitions[name as keyof typeof transitions]
-  const arrow = `${from ?? '(none)'} -> ${to}`
+  if (!(name in operations)) return []
+  const { from, to } = operations[name as OperationName]
+  const arrow = `${from === 'absent' ? '(none)' : from === 'waiting' ? 'pending' : from} -> ${to}`
   return what.includes(arrow) ? [] : [`the header must say ${arrow}`]
 }
 

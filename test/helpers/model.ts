@@ -1,5 +1,5 @@
-import type { Status } from '../../src/model.ts'
-import { transitions } from '../../src/model.ts'
+import { operations, refusalOf, standingOf } from '../../src/model.ts'
+import type { Approval, OperationName, Status } from '../../src/model.ts'
 
 /** Who asks in the model: an agent's name in a tenant. Two keys of one name are one agent. */
 export interface Agent { tenant: string, name: string }
@@ -48,36 +48,30 @@ export class Model {
 
   /** Notes what a first pass made. */
   made (who: Agent, id: string, requireHuman: boolean, expiresIn: number): void {
-    this.#handoffs.set(id, { tenant: who.tenant, passedBy: who.name, requireHuman, expiresAt: this.now + expiresIn, status: transitions.pass.to })
+    this.#handoffs.set(id, { tenant: who.tenant, passedBy: who.name, requireHuman, expiresAt: this.now + expiresIn, status: operations.pass.to })
   }
 
   catch (who: Agent, id: string, key: string | undefined): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return { status: 404, code: 'not_found' }
-    switch (handoff.status) {
-      case 'expired': return { status: 410, code: 'expired' }
-      case 'rejected': return { status: 409, code: 'rejected' }
-      case 'done': return { status: 409, code: 'already_done' }
-      case 'caught':
-        if (key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) return { status: 200, replayed: true, members: caughtMembers(handoff) }
-        return { status: 409, code: 'already_caught' }
+    if (handoff === undefined) return notFound
+    if (handoff.status === 'caught' && key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) {
+      return { status: 200, replayed: true, members: caughtMembers(handoff) }
     }
-    if (handoff.requireHuman && handoff.decision === undefined) return { status: 409, code: 'approval_required' }
-    handoff.status = transitions.catch.to
+    const refused = refusal('catch', handoff)
+    if (refused !== null) return refused
+    handoff.status = operations.catch.to
     handoff.caught = { by: who.name, key, deadline: this.now + this.#workTtl }
     return { status: 200, replayed: false, members: caughtMembers(handoff) }
   }
 
   decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return { status: 404, code: 'not_found' }
-    if (!handoff.requireHuman) return { status: 409, code: 'no_approval_required' }
-    if (handoff.decision !== undefined) {
-      return { status: 409, code: 'already_decided', members: { approval: handoff.decision, handoff_status: handoff.status } }
-    }
-    if (handoff.status === 'expired') return { status: 410, code: 'expired' }
+    if (handoff === undefined) return notFound
+    const refused = refusal(verdict, handoff)
+    if (refused?.code === 'already_decided') return { ...refused, members: { approval: handoff.decision, handoff_status: handoff.status } }
+    if (refused !== null) return refused
     if (handoff.passedBy === who.name) return { status: 403, code: 'self_approval' }
-    handoff.status = transitions[verdict].to
+    handoff.status = operations[verdict].to
     handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note }
     return { status: 200, members: { status: handoff.status, approval: handoff.decision } }
   }
@@ -92,24 +86,23 @@ export class Model {
 
   done (who: Agent, id: string, key: string | undefined, body: string): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return { status: 404, code: 'not_found' }
-    if (handoff.status === 'expired') return { status: 410, code: 'expired' }
-    if (handoff.status === 'rejected') return { status: 409, code: 'rejected' }
-    if (handoff.status === 'pending') return { status: 409, code: 'not_caught' }
+    if (handoff === undefined) return notFound
+    const refused = refusal('done', handoff)
+    if (refused !== null && handoff.done === undefined) return refused
     if (handoff.caught?.by !== who.name) return { status: 403, code: 'not_the_catcher' }
     if (handoff.done === undefined) {
-      handoff.status = transitions.done.to
+      handoff.status = operations.done.to
       handoff.done = { key, body, at: this.now }
       return { status: 200, replayed: false, members: { completed_at: iso(this.now) } }
     }
     const members = { completed_at: iso(handoff.done.at) }
     if (key !== undefined && handoff.done.key === key && handoff.done.body === body) return { status: 200, replayed: true, members }
-    return { status: 409, code: 'already_done', members }
+    return { ...refused!, members }
   }
 
   status (who: Agent, id: string): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return { status: 404, code: 'not_found' }
+    if (handoff === undefined) return notFound
     const members = {
       status: handoff.status,
       expires_at: iso(handoff.expiresAt),
@@ -136,6 +129,15 @@ export class Model {
     if (handoff.status === 'caught' && this.now >= handoff.caught!.deadline) handoff.status = 'expired'
     return handoff
   }
+}
+
+const notFound: Expected = { status: 404, code: 'not_found' }
+
+/** As the table of states has it; null where the operation is carried out. */
+function refusal (name: OperationName, { status, requireHuman, decision }: Modelled): Expected | null {
+  const approval = !requireHuman ? 'none' : (decision?.state ?? 'waiting') as Approval
+  const code = refusalOf(name, standingOf(status, approval), approval)
+  return code === null ? null : { status: code === 'expired' ? 410 : 409, code }
 }
 
 const undecided: Decision = { state: 'waiting', decided_at: null, decided_by: null, note: null }

@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis'
+import { refusalOf, standingOf } from '../../src/model.ts'
+import type { Approval, OperationName, Standing, Status } from '../../src/model.ts'
 
 /**
  * Every state that a handoff can be found in, as it lies in Redis: written out by hand, so that a script's mistake can't hide
@@ -90,6 +92,15 @@ export const states = {
 
 export type StateName = keyof typeof states
 export const stateNames = Object.keys(states) as StateName[]
+
+/** The code with which the table of states refuses an operation in this state; null where it is carried out, by who may. */
+export function refusalIn (operation: OperationName, name: StateName): string | null {
+  const { now, hash, due }: State = states[name]
+  const [status, approval] = (hash?.s.split(' ') ?? ['absent', 'none']) as [Status, Approval]
+  const deadline = status === 'caught' ? at.workDeadline : at.expires
+  const standing: Standing = hash === undefined ? 'absent' : due !== undefined && now >= deadline ? 'expired' : standingOf(status, approval)
+  return refusalOf(operation, standing, approval)
+}
 
 /** Writes a state under the given keys, where nothing is yet. */
 export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {

@@ -1,42 +1,25 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { catchIt, done, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
-import { at, decision, payload, stateNames, states } from '../helpers/states.ts'
+import { at, decision, payload, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
 /** In a caught handoff it is A that caught it, by ctok. */
 const callers = [{ agent: 'A', token: 'ctok' }, { agent: 'A', token: 'other' }, { agent: 'B', token: 'ctok' }, { agent: 'B', token: 'other' }]
 
 const caught = ['caught', at.passed, payload, null]
-const caughtApproved = ['caught', at.passed, payload, decision]
 const replayed = ['replayed', at.passed, payload, null]
-const replayedApproved = ['replayed', at.passed, payload, decision]
 const everyone = (reply: unknown[]) => [reply, reply, reply, reply]
 
-/** What each of the callers is told, in their order. */
-const replies: Record<StateName, unknown[][]> = {
-  absent: everyone(['not_found']),
-  pending: everyone(caught),
-  'pending, its last millisecond': everyone(caught),
-  'pending, waiting': everyone(['approval_required', at.expires - states['pending, waiting'].now]),
-  'pending, waiting, its last millisecond': everyone(['approval_required', 1]),
-  'pending, approved': everyone(caughtApproved),
-  'pending, overdue': everyone(['expired']),
-  'pending, waiting, overdue': everyone(['expired']),
-  'pending, approved, overdue': everyone(['expired']),
-  caught: [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
-  'caught, its last millisecond': [replayed, ['already_caught'], ['already_caught'], ['already_caught']],
-  'caught after approval': [replayedApproved, ['already_caught'], ['already_caught'], ['already_caught']],
-  'caught, overdue': everyone(['expired']),
-  done: everyone(['already_done']),
-  'done without a result': everyone(['already_done']),
-  'done after approval': everyone(['already_done']),
-  expired: everyone(['expired']),
-  'expired after approval': everyone(['expired']),
-  'expired from caught, after approval': everyone(['expired']),
-  'expired while waiting': everyone(['expired']),
-  'expired from caught': everyone(['expired']),
-  rejected: everyone(['rejected']),
+/** What each of the callers is told, in their order: where the table of states refuses it that, and what goes with it. */
+function repliesIn (name: StateName): unknown[][] {
+  const { now, hash }: State = states[name]
+  const code = refusalIn('catch', name)
+  const stands = hash?.d === undefined ? null : decision
+  if (code === null) return everyone(['caught', at.passed, payload, stands])
+  if (code === 'approval_required') return everyone([code, at.expires - now])
+  const refused = everyone([code])
+  return code === 'already_caught' ? [['replayed', at.passed, payload, stands], ...refused.slice(1)] : refused
 }
 
 /** A pending one after its catch: the record has grown, the TTL is the work's, the rest stays, for a second asking and until the sweep looks at it. */
@@ -52,7 +35,7 @@ for (const name of stateNames) {
     const state: State = states[name]
     for (const [index, caller] of callers.entries()) {
       const label = `${caller.agent}, ${caller.token}`
-      const reply = replies[name][index]!
+      const reply = repliesIn(name)[index]!
 
       await put(on, state)
       t.strictSame(await catchIt(on, state.now, { ...caller, deadline: state.now - 1 }), ['late'], `${label}, late`)

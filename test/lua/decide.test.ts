@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { approve, catchIt, dumped, lifetimes, put, raw, reject } from '../helpers/scripts.ts'
-import { at, decision, payload, stateNames, states } from '../helpers/states.ts'
+import { at, decision, payload, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
 /** Where it is decided already, it was the approver's doing, by dectok. Nobody may decide what they passed themselves. */
@@ -22,29 +22,10 @@ function decided (name: StateName): unknown[][] {
 const itIs = [['decided'], ['decided'], ['decided'], ['self_approval'], ['self_approval']]
 
 /** What each of the callers is told, in their order, whichever way they decide; `decided` where it is so now. */
-const replies: Record<StateName, unknown[][]> = {
-  absent: everyone(['not_found']),
-  pending: everyone(['no_approval_required']),
-  'pending, its last millisecond': everyone(['no_approval_required']),
-  'pending, waiting': itIs,
-  'pending, waiting, its last millisecond': itIs,
-  'pending, approved': decided('pending, approved'),
-  'pending, overdue': everyone(['no_approval_required']),
-  'pending, waiting, overdue': everyone(['expired']),
-  'pending, approved, overdue': decided('pending, approved, overdue'),
-  caught: everyone(['no_approval_required']),
-  'caught, its last millisecond': everyone(['no_approval_required']),
-  'caught after approval': decided('caught after approval'),
-  'caught, overdue': everyone(['no_approval_required']),
-  done: everyone(['no_approval_required']),
-  'done without a result': everyone(['no_approval_required']),
-  'done after approval': decided('done after approval'),
-  expired: everyone(['no_approval_required']),
-  'expired while waiting': everyone(['expired']),
-  'expired after approval': decided('expired after approval'),
-  'expired from caught': everyone(['no_approval_required']),
-  'expired from caught, after approval': decided('expired from caught, after approval'),
-  rejected: decided('rejected'),
+function repliesIn (name: StateName): unknown[][] {
+  const code = refusalIn('approve', name)
+  if (code === null) return itIs
+  return code === 'already_decided' ? decided(name) : everyone([code])
 }
 
 const verdicts = {
@@ -72,7 +53,7 @@ for (const [verdict, { decide, after }] of Object.entries(verdicts)) {
       const state: State = states[name]
       for (const [index, { agent, token }] of callers.entries()) {
         const label = `${agent}, ${token}`
-        const reply = replies[name][index]!
+        const reply = repliesIn(name)[index]!
         const moves = reply[0] === 'decided'
 
         await put(on, state)
@@ -135,10 +116,10 @@ t.test('what was seen and is another by now is not decided, and that is told las
     for (const name of stateNames) {
       const state: State = states[name]
       for (const [index, { agent, token }] of callers.entries()) {
-        const [outcome] = replies[name][index] as [string]
+        const [outcome] = repliesIn(name)[index] as [string]
         const asking = { agent, token, deadline: state.now }
         await put(on, state)
-        const expected = outcome === 'decided' ? ['content_changed'] : replies[name][index]
+        const expected = outcome === 'decided' ? ['content_changed'] : repliesIn(name)[index]
         t.strictSame(await decide(on, state.now, asking, '"note"', at.passed - 1), expected, `${verdict} ${name}: ${agent}, ${token}`)
         t.strictSame(await test.dump(), dumped(state), 'nothing changed')
         if (outcome !== 'decided') continue

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { done, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
-import { at, stateNames, states } from '../helpers/states.ts'
+import { at, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
 /** In a caught handoff it is A that caught it; in a done one A did it by dtok. */
@@ -9,32 +9,12 @@ const callers = [{ agent: 'A', token: 'dtok' }, { agent: 'A', token: 'other' }, 
 
 const everyone = (reply: unknown[]) => [reply, reply, reply, reply]
 const notB = (same: unknown[], other: unknown[]) => [same, other, ['not_the_catcher'], ['not_the_catcher']]
-const itIs = (now: number) => notB(['done', now], ['done', now])
 
-/** What each of the callers is told, in their order. */
-const replies: Record<StateName, unknown[][]> = {
-  absent: everyone(['not_found']),
-  pending: everyone(['not_caught']),
-  'pending, its last millisecond': everyone(['not_caught']),
-  'pending, waiting': everyone(['not_caught']),
-  'pending, waiting, its last millisecond': everyone(['not_caught']),
-  'pending, approved': everyone(['not_caught']),
-  'pending, overdue': everyone(['expired']),
-  'pending, waiting, overdue': everyone(['expired']),
-  'pending, approved, overdue': everyone(['expired']),
-  caught: itIs(states.caught.now),
-  'caught, its last millisecond': itIs(at.workDeadline - 1),
-  'caught after approval': itIs(states.caught.now),
-  'caught, overdue': everyone(['expired']),
-  done: notB(['replayed', at.done], ['already_done', at.done]),
-  'done without a result': notB(['replayed', at.done], ['already_done', at.done]),
-  'done after approval': notB(['replayed', at.done], ['already_done', at.done]),
-  expired: everyone(['expired']),
-  'expired after approval': everyone(['expired']),
-  'expired from caught, after approval': everyone(['expired']),
-  'expired while waiting': everyone(['expired']),
-  'expired from caught': everyone(['expired']),
-  rejected: everyone(['rejected']),
+/** What each of the callers is told, in their order: where the table of states refuses it that, and what goes with it. */
+function repliesIn (name: StateName): unknown[][] {
+  const code = refusalIn('done', name)
+  if (code === null) return notB(['done', states[name].now], ['done', states[name].now])
+  return code === 'already_done' ? notB(['replayed', at.done], [code, at.done]) : everyone([code])
 }
 
 /** A caught one after its done: the result in the payload's place, a decision stays, and it is live no more. */
@@ -51,7 +31,7 @@ for (const name of stateNames) {
     for (const [index, caller] of callers.entries()) {
       for (const result of ['', '{"new":1}']) {
         const label = `${caller.agent}, ${caller.token}, ${result || 'no result'}`
-        const reply = replies[name][index]!
+        const reply = repliesIn(name)[index]!
 
         await put(on, state)
         t.strictSame(await done(on, state.now, { ...caller, deadline: state.now - 1 }, result), ['late'], `${label}, late`)

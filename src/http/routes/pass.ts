@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import type { HandoffService } from '../../handoff/service.ts'
-import { joinPayload } from '../../handoff/payload.ts'
 import { noQuery, passAnswer, passBody, passHeaders } from '../../schemas/handoff.ts'
 import type { PassBody } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
@@ -22,8 +21,7 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
     },
   }, async (request, reply) => {
     const { caller, body, bytes, members } = request
-    const passed = { payload: joinPayload(members), task: members.raw('task')!, raw: bytes, traceparent: traceparentOf(request) }
-    const { answer, replayed } = await service.pass(caller, body, passed, idempotencyKey(request))
+    const { answer, replayed } = await service.pass(caller, body, { members, raw: bytes, traceparent: traceparentOf(request) }, idempotencyKey(request))
     markReplayed(reply, replayed)
     reply.code(201).header('location', `${base}/api/status/${answer.handoff_id}`)
     return answer
