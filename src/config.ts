@@ -4,12 +4,17 @@ import type { Static } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 import { callerOf } from './model.ts'
 import type { ApiKey, Scope } from './model.ts'
+import { readDuration } from './durations.ts'
 import { parseRedisUrl } from './redis-url.ts'
 
+/** What a schema has its unit under, in milliseconds: no keyword of JSON Schema. */
+const unit = Symbol('unit')
+
+/** Durations. A plain number is in the setting's own unit; `48h` and the like mean the same in any. */
 const seconds = (standard: number, what: string) =>
-  Type.Integer({ minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: whole seconds, at least 1` })
+  Type.Integer({ [unit]: 1000, minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: a duration, as in 90s, 15m, 48h or 30d, 1s at least; a plain number is seconds` })
 const milliseconds = (standard: number, what: string) =>
-  Type.Integer({ minimum: 0, maximum: 3600_000, default: standard, description: `${what}: whole milliseconds` })
+  Type.Integer({ [unit]: 1, minimum: 0, maximum: 3600_000, default: standard, description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds` })
 
 /** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
@@ -61,7 +66,7 @@ export class SettingError extends Error {}
 export type Config = ReturnType<typeof loadConfig>
 
 /**
- * The settings, checked and frozen. Histogram are in milliseconds from here on, whatever unit their variable has.
+ * The settings, checked and frozen. Durations are in milliseconds from here on, whatever unit their variable has.
  * @throws {SettingError}
  */
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
@@ -108,7 +113,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
 
 function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
   // `PORT=` in a compose file means unset.
-  const data = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in environment.properties && value !== ''))
+  const data = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in environment.properties && value !== '')
+    .map(([name, value]) => [name, inItsUnit(name, value as string)]))
   try {
     return envSchema<Static<typeof environment>>({ schema: environment, data, env: false })
   } catch (error) {
@@ -116,6 +122,13 @@ function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
     const name = fault?.instancePath.slice(1) as keyof typeof environment.properties
     throw name in environment.properties ? wrong(name) : error
   }
+}
+
+/** A duration with a unit as the plain number that the setting takes; anything else as it is. */
+function inItsUnit (name: string, text: string): string {
+  const its = (environment.properties[name as keyof typeof environment.properties] as { [unit]?: number })[unit]
+  const duration = its === undefined ? undefined : readDuration(text)
+  return its === undefined || duration === undefined ? text : String(duration / its)
 }
 
 /** What a variable takes, never what it says: there may be a password in it. */

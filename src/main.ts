@@ -58,7 +58,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     if (!err) await sleep(config.drainDelay)
     await app.close()
     const { cut } = app.draining
-    if (cut > 0) log.warn({ connections: cut }, 'cut connections that would not end')
+    if (cut > 0) log.warn({ connections: cut }, 'closed connections that did not end in time')
     await store.close()
     await embedded?.stop()
     log.info('stopped')
@@ -73,7 +73,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   if (embedded !== undefined) process.stdout.write(banner(address, embedded.keys))
-  if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are let in')
+  if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
 }
 
 /**

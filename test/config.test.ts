@@ -53,6 +53,22 @@ t.test('DURABILITY', async t => {
   }
 })
 
+t.test('durations take a unit; plain numbers are seconds, or milliseconds for draining', async t => {
+  for (const [given, milliseconds] of [['48h', 172_800_000], ['15m', 900_000], ['1s', 1000], ['30d', 2_592_000_000], ['3000ms', 3000], ['90', 90_000], ['3650d', 315_360_000_000]] as const) {
+    t.equal(loadConfig({ WORK_TTL: given }).workTtl, milliseconds, given)
+    t.equal(loadConfig({ RETENTION: given }).retention, milliseconds, given)
+  }
+  t.match(loadConfig({ DEFAULT_EXPIRES_IN: '12h', MAX_EXPIRES_IN: '7d' }), { defaultExpiresIn: 43_200_000, maxExpiresIn: 604_800_000 })
+  for (const [given, milliseconds] of [['0', 0], ['0s', 0], ['250', 250], ['250ms', 250], ['2s', 2000], ['1h', 3600_000]] as const) {
+    t.equal(loadConfig({ DRAIN_DELAY: given }).drainDelay, milliseconds, given)
+  }
+  for (const given of ['1500ms', '0s', '0', '-1s', '1.5h', '1 h', 'h', '1w', '48H', '3651d', '1h30m']) {
+    t.match(refusal({ WORK_TTL: given })?.message, /^WORK_TTL: how long a catcher has until done: a duration, as in .*; a plain number is seconds$/, given)
+  }
+  for (const given of ['61m', '3600001', '-1ms']) t.match(refusal({ DRAIN_TIMEOUT: given })?.message, /^DRAIN_TIMEOUT: .* a plain number is milliseconds$/, given)
+  t.match(refusal({ DEFAULT_EXPIRES_IN: '8d', MAX_EXPIRES_IN: '7d' })?.message, /^DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN$/)
+})
+
 t.test('RATE_LIMIT_PER_MINUTE', async t => {
   t.equal(loadConfig({}).ratePerMinute, 0, 'no limit')
   for (const [given, limit] of [['0', 0], ['1', 1], ['1000000000', 1e9]] as const) t.equal(loadConfig({ RATE_LIMIT_PER_MINUTE: given }).ratePerMinute, limit)

@@ -59,7 +59,7 @@ export class Credentials {
     if (seconds === 0) return
     this.#keys.counts.throttled++
     throw new Problem('rate_limited', {
-      detail: 'Too many wrong keys from this address; wait as long as Retry-After says, and check the key.',
+      detail: 'Too many wrong keys came from this address; wait as long as Retry-After says, and check the key.',
       headers: {
         'retry-after': String(seconds),
         ratelimit: `"failed-authentication";r=0;t=${seconds}`,

@@ -84,7 +84,7 @@ export class KeyLog {
       this.#onCaughtUp?.()
     } catch (error) {
       // That Redis is away others say; the rest is said once, not twice a second.
-      if (!(error instanceof Unavailable) && !this.#failing) this.#log.error({ err: error }, 'what becomes of keys can’t be read')
+      if (!(error instanceof Unavailable) && !this.#failing) this.#log.error({ err: error }, 'the log of API keys could not be read')
       this.#failing = true
     } finally {
       this.#looking = false

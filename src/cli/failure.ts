@@ -5,9 +5,9 @@ export class Failure extends Error {
   override name = 'Failure'
 }
 
-/** It was asked for wrongly. Exit status 2, as is the custom. */
-export class Misuse extends Error {
-  override name = 'Misuse'
+/** The command line is wrong. Exit status 2, as is usual. */
+export class UsageError extends Error {
+  override name = 'UsageError'
 }
 
 const longest = 300

@@ -4,18 +4,18 @@ import { SettingError } from '../config.ts'
 import { EmbeddedError } from '../embedded/programs.ts'
 import { scopes } from '../model.ts'
 import { version } from '../version.ts'
-import { Failure, Misuse, oneLine } from './failure.ts'
+import { Failure, UsageError, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseRate, parseScopes } from './values.ts'
 
 /** `handoff`, the command: what there is, and how it ends. What each does is in a file of its own, loaded when it is asked for. */
 
-const json = 'one JSON value on stdout, for programs'
+const json = 'print one JSON value on stdout'
 
 const program = new Command('handoff')
   .description('The Agent Handoff Service and what its operator needs. Settings come from the environment, as for the service itself:\n' +
     'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL it is the Redis that runs on DATA_DIR (npm start).')
   .version(version)
-  .addHelpText('after', '\nExit status: 0 it was done, 1 it could not be done (a line on stderr says why), 2 it was asked for wrongly.')
+  .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
   .showSuggestionAfterError(false)
   .exitOverride()
   .configureOutput({ outputError: () => {} })
@@ -24,39 +24,39 @@ program.command('serve')
   .description('run the service')
   .action(async () => (await import('./serve.ts')).serve())
 
-const keys = program.command('keys').description('make, list, rotate and revoke API keys; Redis has digests alone, no secrets')
+const keys = program.command('keys').description('create, list, rotate and revoke API keys; Redis stores only their digests')
 
 keys.command('create')
-  .description('make a key and show it, this once')
-  .requiredOption('--name <name>', 'the agent it is for; several keys may carry one name', taking(parseName, '--name'))
-  .requiredOption('--scopes <scopes>', `what it may do, with commas between: ${scopes.join(', ')}`, taking(parseScopes, '--scopes'))
-  .option('--tenant <tenant>', 'whose handoffs it is for', taking(parseName, '--tenant'), 'default')
-  .option('--expires-in <duration>', 'when it ends: 60s, 15m, 48h, 90d; never, where left out', taking(parseDuration, '--expires-in'))
-  .option('--rate-limit <requests>', 'its own limit, in requests a minute, in place of RATE_LIMIT_PER_MINUTE', taking(parseRate, '--rate-limit'))
+  .description('create a key and show its secret once')
+  .requiredOption('--name <name>', 'the agent that uses it; several keys may have the same name', taking(parseName, '--name'))
+  .requiredOption('--scopes <scopes>', `what it may do, separated by commas: ${scopes.join(', ')}`, taking(parseScopes, '--scopes'))
+  .option('--tenant <tenant>', 'the tenant whose handoffs it can see', taking(parseName, '--tenant'), 'default')
+  .option('--expires-in <duration>', 'when it expires: 60s, 15m, 48h, 90d; never by default', taking(parseDuration, '--expires-in'))
+  .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(parseRate, '--rate-limit'))
   .option('--json', json)
   .action(async options => (await import('./keys.ts')).createKey(options))
 
 keys.command('list')
-  .description('list all keys; those that ended or were revoked stay for 30 days')
+  .description('list all keys; expired and revoked ones are listed for 30 days')
   .option('--json', json)
   .action(async options => (await import('./keys.ts')).listKeys(options))
 
 keys.command('rotate')
-  .description('give a key another secret and show it, this once')
+  .description('give a key a new secret and show it once')
   .argument('<id>', 'as create and list show it')
-  .option('--grace <duration>', 'how long the former secret still opens it: 48h; not at all, where left out', taking(parseDuration, '--grace'))
+  .option('--grace <duration>', 'how long the old secret stays valid: 48h; not at all by default', taking(parseDuration, '--grace'))
   .option('--json', json)
   .action(async (id, options) => (await import('./keys.ts')).rotateKey(id, options))
 
 keys.command('revoke')
-  .description('end a key for good, everywhere within 2 s; one that is revoked stays so')
+  .description('revoke a key for good; it stops working everywhere within 2 s')
   .argument('<id>', 'as create and list show it')
   .option('--json', json)
   .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
 
 for (const [kind, description] of [
-  ['status', 'say how a handoff stands: who has it, until when'],
-  ['inspect', 'say also where in Redis it lies, and how large it is'],
+  ['status', 'show a handoff’s status: who has it, and until when'],
+  ['inspect', 'show also where it is stored in Redis, and its size'],
 ] as const) {
   const command = program.command(kind)
     .description(description)
@@ -64,17 +64,17 @@ for (const [kind, description] of [
     .option('--tenant <tenant>', 'whose it is; otherwise all that have keys are looked in', taking(parseName, '--tenant'))
     .option('--json', json)
     .action(async (id, options) => (await import('./look.ts')).look(id, kind, options))
-  if (kind === 'inspect') command.option('--payload', 'with what was passed and the result, which are for its agents’ eyes')
+  if (kind === 'inspect') command.option('--payload', 'include what was passed and the result, which may be confidential')
 }
 
 program.command('doctor')
-  .description('look at Redis, and say what to set and why')
+  .description('look at Redis, and recommend settings, with the reason')
   .option('--json', json)
-  .addHelpText('after', '\nExit status: 0 all well, notes and warnings included; 1 something that may lose handoffs or stops the service.')
+  .addHelpText('after', '\nExit status: 0 all well, notes and warnings included; 1 something may lose handoffs or stops the service.')
   .action(async options => (await import('./doctor.ts')).doctor(options))
 
 program.command('healthcheck')
-  .description('ask the service of these settings, on this machine, whether it answers')
+  .description('check whether the service with these settings answers on this machine')
   .action(async () => (await import('./healthcheck.ts')).healthcheck())
 
 // ioredis says there what it may not ask for and whom it doesn't reach; what comes of it is told at the end.
@@ -88,15 +88,15 @@ function taking<T> (parse: (option: string, text: string) => T, option: string):
 }
 
 function sayWhy (error: Error): void {
-  const misuse = error instanceof Misuse || error instanceof CommanderError
+  const isUsageError = error instanceof UsageError || error instanceof CommanderError
   // Help or the version has been printed by then; it was asked for, or help for want of a command.
   if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) process.exitCode = error.exitCode === 0 ? 0 : 2
-  else tell(error, misuse)
+  else tell(error, isUsageError)
 }
 
-function tell (error: Error, misuse: boolean): void {
-  const known = misuse || [Failure, SettingError, EmbeddedError].some(kind => error instanceof kind)
-  const line = known ? error.message.replace(/^error: /, '') : `a fault of this command: ${error.message}`
-  process.stderr.write(`${oneLine(line)}${misuse ? ' (see handoff --help)' : ''}\n`)
-  process.exitCode = misuse ? 2 : 1
+function tell (error: Error, isUsageError: boolean): void {
+  const known = isUsageError || [Failure, SettingError, EmbeddedError].some(kind => error instanceof kind)
+  const line = known ? error.message.replace(/^error: /, '') : `internal error of this command: ${error.message}`
+  process.stderr.write(`${oneLine(line)}${isUsageError ? ' (see handoff --help)' : ''}\n`)
+  process.exitCode = isUsageError ? 2 : 1
 }

@@ -1,19 +1,18 @@
 import { scopes as known } from '../model.ts'
 import type { Scope } from '../model.ts'
-import { Misuse } from './failure.ts'
+import { UsageError } from './failure.ts'
+import { readDuration } from '../durations.ts'
 import { harmless } from './output.ts'
 
 /** What options take. A refusal names what was wrong and says what the option takes. */
 
-const units = { s: 1000, m: 60_000, h: 3600_000, d: 86_400_000 } as const
-const durationShape = /^([1-9][0-9]{0,8})([smhd])$/
-const longest = 3650 * units.d
+/** Milliseconds: ten years. */
+const longest = 3650 * 86_400_000
 
 /** `60s`, `15m`, `48h`, `90d`. @returns milliseconds */
 export function parseDuration (option: string, text: string): number {
-  const [, count, unit] = durationShape.exec(text) ?? []
-  const duration = Number(count) * units[unit as keyof typeof units]
-  if (unit === undefined || duration > longest) {
+  const duration = readDuration(text)
+  if (duration === undefined || duration === 0 || duration % 1000 > 0 || duration > longest) {
     throw wrong(option, text, 'takes a whole number, 1 at least, and its unit, as in 60s, 15m, 48h or 90d, and 3650d at the most')
   }
   return duration
@@ -43,8 +42,8 @@ export function parseRate (option: string, text: string): number {
 const shown = 40
 
 /** @param text what was wrong @param takes what the option takes */
-function wrong (option: string, text: string, takes: string): Misuse {
-  return new Misuse(`${option}: ${told(text)} is not valid; it ${takes}`)
+function wrong (option: string, text: string, takes: string): UsageError {
+  return new UsageError(`${option}: ${told(text)} is not valid; it ${takes}`)
 }
 
 /** What was typed, as it can stand in a line; not where it begins like an API key: a key in the wrong place stays a secret. */

@@ -67,7 +67,7 @@ async function supervise (dir: DataDir, options: StartOptions, release: () => Pr
     while (true) {
       const how = await redis.ended
       if (stopping.signal.aborted) return
-      log.error(`redis-server (pid ${redis.pid}) ended unasked (${how}); starting it again`)
+      log.error(`redis-server (pid ${redis.pid}) ended unexpectedly (${how}); starting it again`)
       onExit?.(how)
       if (Date.now() - since > restart.stableMs) delay = restart.firstMs
       await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})

@@ -44,7 +44,7 @@ export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void,
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(error)
     refused(problem.code)
-    if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
+    if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
     answerProblem(problem, request, reply, base)
   }
 }

@@ -33,7 +33,7 @@ const look = 20
 const rest = 1000
 
 /** What a shed request is answered. */
-export const overloaded = { detail: 'More is asked of this service than it can do; nothing happened. Ask again.', headers: { 'retry-after': String(rest / 1000) } }
+export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(rest / 1000) } }
 
 /**
  * A hook that sheds what the event loop gets to late: 503, before auth and body. A turn of the loop serves all that has come

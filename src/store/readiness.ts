@@ -73,7 +73,7 @@ export function told (look: () => Promise<Verdict>, log: ConnectionLog): () => P
     const { reason, said, doubt } = await look()
     if (reason !== null && reason !== last) log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
     if (reason === null && last !== null) log.info({}, 'ready')
-    if (doubt !== undefined && doubt.reason !== lastDoubt) log.warn(doubt, 'not all of Redis can be seen')
+    if (doubt !== undefined && doubt.reason !== lastDoubt) log.warn(doubt, 'some checks of Redis could not be made')
     last = reason
     if (reason === null) lastDoubt = doubt?.reason
     return reason

@@ -32,7 +32,7 @@ export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCo
       reply.headers(error.more.headers ?? {})
     }
     const status = statusOf(error)
-    if (status === 500) log.error({ err: error, ...requestFields(request) }, 'a fault of ours')
+    if (status === 500) log.error({ err: error, ...requestFields(request) }, 'internal error')
     if (status === 503) reply.header('retry-after', '1')
     // Who could not be told apart yet is undefined or null here, by when it failed.
     const caller = request.caller ?? undefined

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { Misuse, oneLine } from '../../src/cli/failure.ts'
+import { UsageError, oneLine } from '../../src/cli/failure.ts'
 import { harmless, span, table } from '../../src/cli/output.ts'
 import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
 import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/values.ts'
@@ -14,7 +14,7 @@ function refused (t: Test, parse: (option: string, text: string) => unknown, tex
       parse('--option', text)
       t.fail(`${text.slice(0, 40)} was taken`)
     } catch (error) {
-      t.ok(error instanceof Misuse, text.slice(0, 40))
+      t.ok(error instanceof UsageError, text.slice(0, 40))
       const { message } = error as Error
       t.match(message, says)
       t.match(message, /^--option: ".*" is not valid; it takes /)

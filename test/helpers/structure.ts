@@ -10,7 +10,7 @@ const floors = ['redis', 'store', 'auth', 'handoff', 'http', 'web', 'metrics', '
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** What anyone may import, and what imports nothing but its like. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
 
 /** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']

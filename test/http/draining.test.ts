@@ -117,6 +117,6 @@ t.test('the process: not ready at once, still serving, and gone in time though c
   t.equal(await service.ended, 0)
   const after = performance.now() - began
   t.ok(after > 700 && after < 4000, `gone after ${Math.round(after)} ms`)
-  t.match(log, /"connections":2,"msg":"cut connections that would not end"/)
+  t.match(log, /"connections":2,"msg":"closed connections that did not end in time"/)
   t.match(log, /"stopped"/)
 })
