@@ -1,10 +1,26 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
 
-/** The CPU time that a process has used since it started, user and system together, in microseconds; to a clock tick, mostly 10 ms. */
+/**
+ * The CPU time that a process's threads have used since they started, user and system together, in microseconds. Where the kernel counts it by
+ * the nanosecond that is what is read; else it is as exact as a clock tick, mostly 10 ms, which a short load may not even fill.
+ */
 export function cpuOf (pid: number): number {
+  if (existsSync(`/proc/${pid}/schedstat`)) return fromTasks(pid)
   const path = `/proc/${pid}/stat`
   return existsSync(path) ? fromProc(readFileSync(path, 'utf8')) : fromPs(pid)
+}
+
+function fromTasks (pid: number): number {
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + nanosecondsOf(`/proc/${pid}/task/${thread}/schedstat`), 0) / 1000
+}
+
+function nanosecondsOf (path: string): number {
+  try {
+    return Number(readFileSync(path, 'utf8').split(' ')[0])
+  } catch {
+    return 0 // the thread has just ended
+  }
 }
 
 function fromProc (stat: string): number {
