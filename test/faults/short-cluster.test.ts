@@ -1,7 +1,9 @@
 import t from 'tap'
-import { cluster } from './scenarios/cluster.ts'
+import { isWhole } from '../helpers/extent.ts'
+import { cluster, runCluster } from './scenarios/cluster.ts'
+import { killed, slotsMoved } from './scenarios/cluster-faults.ts'
 
 t.test('a Cluster whose masters die, pause, change places and give slots away', async t => {
-  const { load, result, held } = await cluster.run(t, 0.01)
+  const { load, result, held } = await (isWhole ? cluster.run(t, 0.01) : runCluster(t, 0.01, [killed, slotsMoved]))
   t.ok(held, `${load}: ${result}`)
 })

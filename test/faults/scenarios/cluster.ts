@@ -9,7 +9,7 @@ import { Random } from '../random.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 import { failedOver, killed, paused, resettled, resettledLightly, slotsMoved } from './cluster-faults.ts'
-import type { Befell, Gap } from './cluster-faults.ts'
+import type { Befell, ClusterFault, Gap } from './cluster-faults.ts'
 
 const roundsInFull = 32
 const agents = 64
@@ -24,12 +24,13 @@ export const cluster: Scenario = {
   name: 'cluster',
   fault: 'Cluster 3+3 and an empty master with its replica: kill a master, pause it, `CLUSTER FAILOVER`, move slots, replace a master by the empty one, under load',
   goal: '0 lost, 0 CROSSSLOT, < 0.1 % 503 outside the gap',
-  run,
+  run: (t, scale) => runCluster(t, scale),
 }
 
-const faults = [killed, slotsMoved, paused, failedOver, resettled, resettledLightly]
+const everyFault = [killed, slotsMoved, paused, failedOver, resettled, resettledLightly]
 
-async function run (t: Stage, scale: number): Promise<Outcome> {
+/** @param faults those that take turns, each of them once at least */
+export async function runCluster (t: Stage, scale: number, faults: readonly ClusterFault[] = everyFault): Promise<Outcome> {
   const fleet = await startCluster(t, { empty: 1 })
   const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
