@@ -17,7 +17,7 @@ import { startRedis } from '../src/embedded/server.ts'
 import { compileAll, compiledTest } from './compile.ts'
 import type { FilesToRun } from './files.ts'
 import { limitedUser } from './helpers/limited-user.ts'
-import { batchesOf, runs } from './tiers.ts'
+import { batchesOf, inBatches, runs } from './tiers.ts'
 
 interface TestRedis { url: string, from: string, stop: () => Promise<unknown> }
 
@@ -79,12 +79,10 @@ const env = { ...process.env, REDIS_URL: redis.url, ...limited && { REDIS_LIMITE
 let passed = true
 let interrupted = false
 process.on('SIGINT', () => { interrupted = true })
-if (named.length > 0) {
-  passed = await runFiles({ files: named, jobs }, options)
-} else {
-  for (const batch of batchesOf(run ?? 'quick')) {
-    if (!interrupted) passed = await runFiles(batch, options, { TEST_RUN: run ?? 'quick' }) && passed
-  }
+const batches = named.length > 0 ? inBatches(named, jobs) : batchesOf(run ?? 'quick')
+const extent = named.length > 0 ? {} : { TEST_RUN: run ?? 'quick' }
+for (const batch of batches) {
+  if (!interrupted) passed = await runFiles(batch, options, extent) && passed
 }
 const refused = await limited?.end() ?? []
 for (const line of refused) say(`deploy/redis/users.acl does not let the service: ${line}`)

@@ -10,6 +10,7 @@ import type { FilesToRun } from './files.ts'
 export const alone: readonly string[] = [
   'http/draining.test.ts',
   'http/overload.test.ts',
+  'store/sweeper.test.ts',
 ]
 
 /** One of each long kind: what `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
@@ -56,9 +57,15 @@ const together = 4
 export const runs = ['quick', 'smoke', 'all'] as const
 export type Run = typeof runs[number]
 
+/** Files that are run together, those of `alone` behind the others. */
+export function inBatches (files: readonly string[], jobs: number): FilesToRun[] {
+  const [last, first] = [true, false].map(isLast => files.filter(path => alone.includes(path) === isLast)) as [string[], string[]]
+  return [{ files: first, jobs }, { files: last, jobs: 1 }].filter(batch => batch.files.length > 0)
+}
+
 /** The batches of a run, one behind the other. */
 export function batchesOf (run: Run): FilesToRun[] {
-  const quick = everyFile().filter(path => ![...alone, ...smoke, ...long].includes(path))
-  const batches = { quick: [{ files: quick, jobs: together }, { files: alone, jobs: 1 }], smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }
+  const quick = everyFile().filter(path => ![...smoke, ...long].includes(path))
+  const batches = { quick: inBatches(quick, together), smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }
   return run === 'all' ? [...batches.quick, ...batches.all] : batches[run]
 }

@@ -17,7 +17,6 @@ t.test('a key is made, listed, given another secret and revoked', async t => {
 
   const made = await run('create', '--tenant', 'acme', '--name', 'reader-1', '--scopes', 'catch,status,catch', '--expires-in', '90d', '--rate-limit', '600')
   t.match(made, { code: 0, stderr: '' })
-  t.ok(made.took < 5000, `ended after ${Math.round(made.took)} ms`)
   const [, key, id] = /^key +(\S+)\nid +(\S+)\n/.exec(made.stdout) ?? []
   t.match(made.stdout, /shown this once/)
   const record = (await store.keyRecords.find(id!))!
@@ -35,7 +34,7 @@ t.test('a key is made, listed, given another secret and revoked', async t => {
   const again = await run('rotate', id!)
   t.match(again, { code: 0, stdout: /opens nothing any more/ }, 'without a grace')
 
-  await run('rotate', id!, '--grace', '60s')
+  await run('rotate', id!, '--grace', '30m')
   const revoked = await run('revoke', String(other.id))
   t.match(revoked, { code: 0, stdout: `revoked: within 2 s ${other.id} opens nothing any more\n`, stderr: '' })
   const at = new Date((await store.keyRecords.find(String(other.id)))!.revokedAt!).toISOString()

@@ -35,7 +35,7 @@ t.test('it says how a handoff stands, and changes nothing', async t => {
     `master     ${redisServer.at}`, `payload    ${payload.length} bytes`, 'result     none']) t.ok(stdout.includes(`${line}\n`), line)
   t.match(stdout, /^passed +\S+Z \(.*ago\) by alice$/m)
   t.match(stdout, /^caught +\S+Z \(.*ago\) by bob$/m)
-  t.match(stdout, /^work due +\S+Z \(in 5\d s\)$/m)
+  t.match(stdout, /^work due +\S+Z \(in .+\)$/m)
   t.match(stdout, /^kept until +\S+Z \(in .*\)$/m)
   t.notOk(stdout.includes('"task"'), 'the payload isn’t shown unasked')
 

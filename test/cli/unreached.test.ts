@@ -30,8 +30,6 @@ t.test('no Redis, one that says nothing, one that lets nobody in', async t => {
     const ended = await handoff(args, { env: { REDIS_URL: url } })
     t.match(ended, oneLine(says), `${url}: ${args[0]}`)
     t.notMatch(ended.stderr, /secret|wrong@|\bat /)
-    // Some 3 s, on a machine that does nothing else.
-    t.ok(ended.took < 12_000, `${Math.round(ended.took)} ms`)
   }
   server.pause()
   t.match(await handoff(['keys', 'list'], { env: { REDIS_URL: `redis://:secret@127.0.0.1:${port}` } }), oneLine(/Redis (is not connected|does not answer in time)\./))
