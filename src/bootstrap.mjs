@@ -102,11 +102,11 @@ function npmCi (cwd, ...options) {
   // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't ours.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
   const args = [...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false', '--package-lock-only=false']
-  const { status, error, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
+  const { status, signal, error, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
   if (status === 0) return
   const [, unreached] = /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
   if (unreached !== undefined) throw new Error(`npm can't reach its registry (${unreached}), and packages are missing: try again when there is a network`)
-  throw new Error(error?.message ?? `${stdout}${stderr}`.trimEnd())
+  throw new Error(error?.message ?? `${stdout}${stderr}${signal === null ? '' : `npm was ended by ${signal}`}`.trimEnd())
 }
 
 /**
