@@ -5,6 +5,7 @@
  */
 import t from 'tap'
 import { compiledTest } from './compile.ts'
+import { withoutTap } from './helpers/environment.ts'
 
 /** What is to be run, as JSON in TEST_FILES: files by their paths below test/, and how many of them at once. */
 export interface FilesToRun { files: readonly string[], jobs: number }
@@ -19,8 +20,8 @@ for (const file of files) {
   t.spawn(process.execPath, ['--enable-source-maps', compiledTest(file)], { buffered: jobs > 1, timeout, env: environment() }, `test/${file}`)
 }
 
-/** What this process was told by tap is not for the others. */
+/** Of a file's process. */
 function environment (): NodeJS.ProcessEnv {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name) && name !== 'TEST_FILES'))
+  const { TEST_FILES: _, ...env } = withoutTap()
   return { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) }
 }

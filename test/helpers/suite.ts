@@ -4,15 +4,14 @@ import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
 import { compiledTest } from '../compile.ts'
 import type { FilesToRun } from '../files.ts'
+import { withoutTap } from './environment.ts'
 import { projectRoot } from './service.ts'
 
 /** Runs some of the suite's own files once more, in another environment. @param names `http/pass` is test/http/pass.test.ts */
 export async function passes (t: Test, more: Record<string, string>, names: readonly string[]): Promise<void> {
   const files = names.map(name => `${name}.test.ts`)
-  // What tap tells a test of its own by the environment is not for the tests in there.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name)))
   const child = spawn('npx', ['tap', 'run', '--reporter=tap', '--timeout=0', compiledTest('files.ts')], {
-    cwd: projectRoot, env: { ...env, ...more, TEST_FILES: JSON.stringify({ files, jobs: 1 } satisfies FilesToRun) }, stdio: ['ignore', 'pipe', 'inherit'],
+    cwd: projectRoot, env: { ...withoutTap(), ...more, TEST_FILES: JSON.stringify({ files, jobs: 1 } satisfies FilesToRun) }, stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   t.strictSame(said.split('\n').filter(line => /^\s*not ok/.test(line)), [])
