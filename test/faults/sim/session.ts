@@ -57,7 +57,7 @@ export class Session {
       const answer = this.#wait(command)
       if (answer !== null) replies.push(answer)
     } else if (command.kind === 'who') {
-      replies.push(this.who)
+      replies.push(`${this.who} laddr=${server.name}`)
     } else if (command.kind === 'kill') {
       replies.push(server.hangUpOn(command.who))
     } else if (command.kind === 'asking') {

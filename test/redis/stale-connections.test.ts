@@ -1,0 +1,27 @@
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { StaleConnections } from '../../src/redis/stale-connections.ts'
+import { startRedisServer } from '../faults/fleet/redis.ts'
+
+t.test('a failover to another server and back: the first one still hangs up on what it has left of us', async t => {
+  const [first, second] = await Promise.all([startRedisServer(t), startRedisServer(t)])
+  const connections: Redis[] = []
+  t.teardown(() => { for (const redis of connections) redis.disconnect() })
+  const connect = (port: number) => {
+    const redis = new Redis({ host: '127.0.0.1', port, retryStrategy: () => null })
+    redis.on('error', () => {})
+    connections.push(redis)
+    return redis
+  }
+  const idsAt = async (port: number) => [...String(await connect(port).client('LIST')).matchAll(/^id=(\d+) /gm)].map(([, id]) => Number(id))
+
+  const stale = new StaleConnections()
+  // It stands for one that broke on its way: its server has it still.
+  const left = connect(first.port)
+  await stale.end(left)
+  const id = await left.client('ID')
+  await stale.end(connect(second.port))
+  t.ok((await idsAt(first.port)).includes(id), 'nobody there was told')
+  await stale.end(connect(first.port))
+  t.notOk((await idsAt(first.port)).includes(id))
+})
