@@ -27,6 +27,7 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY lua ./lua
 COPY src/web/assets ./src/web/assets
+COPY src/result-schema/worker ./src/result-schema/worker
 COPY package.json LICENSE ./
 RUN ln -s /app/dist/cli/main.js /usr/local/bin/handoff
 # All of it stays root's: the service writes no file.

@@ -35,14 +35,26 @@ export class Maker {
    * So many that are pending.
    * @param expiresIn milliseconds from now, asked as each one is sent
    * @param seen is told of each one's place
+   * @param options what a plain one doesn't have (lua/pass.lua)
    */
-  async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}): Promise<void> {
+  async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}, options = ''): Promise<void> {
     await inLots(count, async () => {
       const id = randomId()
       const place = { tenant: 'default', id, tag: tagOf(id) }
       seen(place)
-      const { outcome } = await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: expiresIn(), payload, listedLength: 0 })
+      const { outcome } = await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: expiresIn(), payload, options })
       if (outcome !== 'passed') throw new Error(`expected passed, got ${outcome}`)
+    })
+  }
+
+  /** So many that are caught, with attempts left. @param within milliseconds until each has missed its heartbeat */
+  async passAndCatch (count: number, payload: Buffer, within: () => number): Promise<void> {
+    await inLots(count, async () => {
+      const id = randomId()
+      const place = { tenant: 'default', id, tag: tagOf(id) }
+      await this.#store.handoffs.pass({ ...place, token: noToken, passedBy: agent, requireHuman: false, expiresIn: day, payload, options: ` b${within()} m3 d1000` })
+      const { outcome } = await this.#store.handoffs.catch(place, randomToken(), agent)
+      if (outcome !== 'caught') throw new Error(`expected caught, got ${outcome}`)
     })
   }
 
@@ -51,7 +63,7 @@ export class Maker {
     await inLots(places.length, async index => {
       const place = places[index] as Place
       const caught = await this.#store.handoffs.catch(place, randomToken(), agent)
-      const done = await this.#store.handoffs.done(place, randomToken(), agent, Buffer.alloc(0))
+      const done = await this.#store.handoffs.done(place, randomToken(), agent, Buffer.alloc(0), '')
       if (caught.outcome !== 'caught' || done.outcome !== 'done') throw new Error(`expected caught and done, got ${caught.outcome} and ${done.outcome}`)
     })
   }

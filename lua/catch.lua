@@ -3,11 +3,13 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
--- Replies: {'caught', created, payload, decision, traceparent}    it is this agent's now; the decision is nil where nobody had to
---                                                                 decide, and there is no traceparent where none was passed
---          {'replayed', created, payload, decision, traceparent}  the same operation caught it before; nothing changed
---          {'not_found'} {'expired'} {'already_caught'} {'already_done'} {'rejected'}
---          {'approval_required', left}               a person may still decide for so long (ms)
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now; the decision is nil where
+--                                                                 nobody had to decide, the traceparent where none was passed; what follows
+--                                                                 is there where there is an extra, the schema where one was passed
+--          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing changed
+--          {'not_found'}
+--          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …} {'already_done', …}
+--          {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
@@ -19,21 +21,41 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
 if not status then return { 'newer' } end
+local extra, schema = false, false
+if string.sub(record, 1, 2) == '2:' then extra, schema = unpack(redis.call('HMGET', key, 'x', 'r')) end
+local trace = string.match(passed, TRACE)
 if status == 'caught' then
-  if now >= tonumber(until_done) then return { 'expired' } end
-  if by ~= caught_by or made_by ~= token then return { 'already_caught' } end
-  return { 'replayed', tonumber(created), payload, decision, string.match(passed, TRACE) }
+  local beat = extra and string.match(extra, ' h(%d+)')
+  if now >= tonumber(until_done) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
+  if by ~= caught_by or made_by ~= token then return { 'already_caught', now, record, extra } end
+  return { 'replayed', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }
 end
-if status == 'done' then return { 'already_done' } end
-if status ~= 'pending' then return { status } end
-if now >= tonumber(expires) then return { 'expired' } end
-if approval == 'waiting' then return { 'approval_required', expires - now } end
+if status == 'expired' or status == 'pending' and now >= tonumber(expires) then return { 'expired', now, record, extra } end
+if status == 'cancelled' then return { 'cancelled', now, record, extra } end
+if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
+if status == 'done' then return { 'already_done', now, record, extra } end
+if status == 'failed' then return { 'already_failed', now, record, extra } end
+if status == 'declined' then return { 'already_declined', now, record, extra } end
+if approval == 'waiting' then return { 'approval_required', now, record, extra } end
+local available = extra and string.match(extra, ' a(%d+)')
+if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
 
-local deadline = now + work_ttl
+local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
+local looked_at = deadline
 -- The record only grows: its first word changes, and this transition's words follow.
-redis.call('HSET', key, 's', 'caught' .. string.sub(record, 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. caught_by .. ' ' .. token)
-redis.call('PEXPIREAT', key, ms(deadline + retention))
--- Where the work's deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
-if deadline < tonumber(expires) then redis.call('ZADD', due, ms(deadline), member) end
+record = (extra and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. caught_by .. ' ' .. token
+local within = extra and string.match(extra, ' b(%d+)')
+if within then
+  looked_at = math.min(now + within, deadline)
+  extra = extra .. ' h' .. ms(looked_at)
+  redis.call('HSET', key, 's', record, 'x', extra)
+else
+  redis.call('HSET', key, 's', record)
+end
+local most = extra and string.match(extra, ' m(%d+)')
+local mayBeTriedAgain = most and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most)
+redis.call('PEXPIREAT', key, ms(deadline + retention + (mayBeTriedAgain and UNSWEPT or 0)))
+-- Where the deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
+if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end
 redis.call('SPUBLISH', key, 'caught')
-return { 'caught', tonumber(created), payload, decision, string.match(passed, TRACE) }
+return { 'caught', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }

@@ -4,15 +4,20 @@
 --       2 prefix:{tag}:due           live handoffs by when to look at them
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
 -- ARGV: 1 the call's deadline (ms)  2 pass_token, with /traceparent where there is one  3 passed_by  4 expires_in (ms)  5 retention (ms)
---       6 tenant:id                  7 how much of the task, from its quote on, the list of what waits keeps (bytes)  8 the payload
--- Replies: {'passed', created, expires}    it is pending now
---          {'replayed', created, expires}  the same operation made it before; nothing changed
+--       6 tenant:id                  7 what a plain handoff doesn't have, in words as field x has them, but a: for how long it can't be caught
+--                                      (ms); and l: how much of the task, from its quote on, the list of what waits keeps (bytes), h: the
+--                                      payload's digest, z: how many bytes of the payload's end are the result schema. Empty for
+--                                      none; ? only asks whether it was made before
+--       8 the payload
+-- Replies: {'passed', created, expires, available}    it is pending now; available is nil where it can be caught at once
+--          {'replayed', created, expires, available}  the same operation made it before; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
+--          {'fresh'}                       nobody made it, and nor does this
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
 local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
 local token, passed_by, expires_in, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local listed, payload = ARGV[7], ARGV[8]
+local options, payload = ARGV[7], ARGV[8]
 local now = clock()
 local record = redis.call('HGET', key, 's')
 
@@ -22,19 +27,38 @@ if record then
   if not made_by then return { 'newer' } end
   -- Asked again it comes with a trace of its own, and is the same operation; the first one's stays.
   if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then return { 'reused' } end
-  return { 'replayed', tonumber(created), tonumber(expires) }
+  local extra = string.sub(record, 1, 2) == '2:' and redis.call('HGET', key, 'x')
+  local available = extra and string.match(extra, ' a(%d+)')
+  return { 'replayed', tonumber(created), tonumber(expires), available and tonumber(available) or nil }
 end
 
+if options == ' ?' then return { 'fresh' } end
 local expires = now + expires_in
 local until_expiry = ms(expires)
 local approval = waiting and 'waiting' or 'none'
-redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' ' .. token, 'p', payload)
+local words = ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' ' .. token
+local extra, available, schema = '', nil, nil
+if options ~= '' then
+  extra = string.gsub(options, ' [ahlz]%S+', '')
+  local delay, length = string.match(options, ' a(%d+)'), string.match(options, ' z(%d+)')
+  if delay then
+    available = now + delay
+    extra = extra .. ' a' .. ms(available)
+  end
+  if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
+end
+if extra == '' then
+  redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. words, 'p', payload)
+else
+  redis.call('HSET', key, 's', '2:pending ' .. approval .. ' ' .. words, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
+end
 redis.call('PEXPIREAT', key, ms(expires + retention))
 redis.call('ZADD', due, until_expiry, member)
 if waiting then
   -- The payload begins with "task": and the task, a JSON string; what is kept of it is one too.
-  redis.call('HSET', key, 't', string.sub(payload, 8, 7 + listed) .. '"')
+  local listed, digest = string.match(options, ' l(%d+)'), string.match(options, ' h(%S+)')
+  redis.call('HSET', key, 't', string.sub(payload, 8, 7 + listed) .. '"', 'h', digest)
   redis.call('ZADD', waiting, now, member)
   redis.call('SPUBLISH', waiting, 'pending')
 end
-return { 'passed', now, expires }
+return { 'passed', now, expires, available }

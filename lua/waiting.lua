@@ -4,8 +4,9 @@
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
--- Replies: {'listed', since, after, member, record, task, member, record, task, …}  the list goes on behind since and after, in the form
---                     of ARGV 1 and 2, nil at its end; of a task no more than its first 12,288 bytes
+-- Replies: {'listed', since, after, member, record, task, extra, member, …}  the list goes on behind since and after, in the form
+--                     of ARGV 1 and 2, nil at its end; of a task no more than its first 12,288 bytes; extra is nil
+--                     where there is none
 -- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -25,12 +26,13 @@ while rank <= last do
     -- One that is over and not yet swept waits no more. A task that was kept whole, as it once was, is copied whole when it is read.
     local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0
     if length > 0 then
-      if #reply >= 3 + 3 * limit or #reply > 3 and length > bytes then
+      if #reply >= 3 + 4 * limit or #reply > 3 and length > bytes then
         reply[2], reply[3] = since, after
         return reply
       end
       bytes = bytes - length
-      for _, part in ipairs({ members[i], record, string.sub(redis.call('HGET', key, 't'), 1, longest) }) do reply[#reply + 1] = part end
+      local task, extra = unpack(redis.call('HMGET', key, 't', 'x'))
+      for _, part in ipairs({ members[i], record, string.sub(task, 1, longest), extra }) do reply[#reply + 1] = part end
     end
     since, after = members[i + 1], members[i]
   end

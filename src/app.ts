@@ -4,7 +4,9 @@ import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
 import { ApprovalService } from './handoff/approvals.ts'
+import { AttemptService } from './handoff/attempts.ts'
 import { HandoffService } from './handoff/service.ts'
+import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
@@ -27,6 +29,7 @@ import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { llmsRoute } from './http/routes/llms.ts'
+import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
@@ -84,11 +87,12 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const baseUrl = baseUrlOf(app, config)
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
-  const service = new HandoffService(store.handoffs, waiter, {
-    baseUrl,
-    defaultExpiresIn: config.defaultExpiresIn,
-  })
-  const approvals = new ApprovalService(store.approvals, waiter)
+  const schemas = new ResultSchemas()
+  app.addHook('onClose', async () => schemas.close())
+  const service = new HandoffService(store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit })
+  const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
+  const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
+  const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
@@ -102,9 +106,11 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     await useAuth(api, credentials, guessesOf)
     api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
     useJsonBodies(api)
-    passRoute(api, service, config.maxExpiresIn, basePath)
+    passRoute(api, service, limits, basePath)
     catchRoute(api, service)
+    workRoutes(api, attempts, limits)
     doneRoute(api, service)
+    passerRoutes(api, attempts, basePath)
     statusRoute(api, service)
     approvalRoutes(api, approvals, log)
   })

@@ -41,6 +41,8 @@ const environment = Type.Object({
   DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),
   MAX_EXPIRES_IN: seconds(30 * 86400, 'the most that expires_in may ask for'),
   WORK_TTL: seconds(86400, 'how long a catcher has until done'),
+  MAX_WORK_TTL: seconds(7 * 86400, 'the most that work_within and extend_by may ask for'),
+  HOP_LIMIT: Type.Integer({ minimum: 1, maximum: 1000, default: 25, description: 'how often work may be passed on below its first handoff: 1 to 1000' }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
   DURABILITY: Type.String({
@@ -95,6 +97,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
     maxExpiresIn: given.MAX_EXPIRES_IN * 1000,
     workTtl: given.WORK_TTL * 1000,
+    maxWorkTtl: given.MAX_WORK_TTL * 1000,
+    hopLimit: given.HOP_LIMIT,
     retention: given.RETENTION * 1000,
     bodyLimit: given.BODY_LIMIT,
     /** How many replicas have what is acknowledged. */

@@ -1,6 +1,6 @@
 /** What a handoff is: its states, what moves it, and what is kept of it. A leaf: anyone may import it. */
 
-export const statuses = ['pending', 'caught', 'done', 'expired', 'rejected'] as const
+export const statuses = ['pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'] as const
 export type Status = typeof statuses[number]
 
 export function isStatus (text: unknown): text is Status {
@@ -12,49 +12,78 @@ export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]
 
 /**
- * Where a handoff stands for whoever asks: its status, with what waits for a person's approval told apart from what can be caught, and what
- * isn't there.
+ * Where a handoff stands for whoever asks: its status, with what can't be caught yet told apart from what can (it waits for a person, or its
+ * delay isn't over), what expired after its catch from what nobody caught, and what isn't there.
  */
-export type Standing = 'absent' | 'waiting' | Status
+export const standings = ['absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed', 'rejected'] as const
+export type Standing = typeof standings[number]
+
+/** Who may ask for an operation beside what their key allows: anyone, its catcher, its passer, anyone but its passer. */
+type Asker = 'anyone' | 'catcher' | 'passer' | 'another'
 
 /** An operation that moves a handoff: from where to where, and what it is answered elsewhere, by the error's code. */
-interface Operation { from: Standing, to: Status, refusals: Partial<Record<Standing, string>> }
+interface Operation { by: Asker, from: readonly Standing[], to: Status, refusals: Partial<Record<Standing, string>> }
 
 /** Of decisions, what the approval decides: any standing has it that isn't `absent`. */
 const undecidable: Partial<Record<Approval, string>> = { none: 'no_approval_required', approved: 'already_decided', rejected: 'already_decided' }
-const decided = { absent: 'not_found', expired: 'expired' } as const
+
+const ended = {
+  done: 'already_done', failed: 'already_failed', declined: 'already_declined', cancelled: 'cancelled', expired: 'expired', lapsed: 'expired', rejected: 'rejected',
+} as const
+const decided = { absent: 'not_found', cancelled: 'cancelled', expired: 'expired', lapsed: 'expired' } as const
+const unheld = { absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', ...ended } as const
 
 /**
- * The state machine, once. The scripts in lua/ enforce it, and their tests, the model of the property tests, the fault checker and
- * docs/api.md are held to it or made of it. An operation that was carried out is recognised when it comes again, whatever stands here; and
- * who asks matters besides: `done` is its catcher's alone, and nobody decides on what they passed.
+ * The state machine, once. The scripts in lua/ enforce it, and their tests, the model of the property tests, the fault checker and the docs
+ * are held to it or made of it. An operation that was carried out is recognised when it comes again, whatever stands here; and by whom it
+ * may be asked matters besides. What moves a handoff without anybody's asking is `byItself`.
  */
 export const operations = {
-  pass: { from: 'absent', to: 'pending', refusals: {} },
+  pass: { by: 'anyone', from: ['absent'], to: 'pending', refusals: {} },
   catch: {
-    from: 'pending',
-    to: 'caught',
-    refusals: { absent: 'not_found', waiting: 'approval_required', caught: 'already_caught', done: 'already_done', expired: 'expired', rejected: 'rejected' },
+    by: 'anyone', from: ['pending'], to: 'caught', refusals: { absent: 'not_found', waiting: 'approval_required', delayed: 'not_yet', caught: 'already_caught', ...ended },
   },
-  approve: { from: 'waiting', to: 'pending', refusals: decided },
-  reject: { from: 'waiting', to: 'rejected', refusals: decided },
-  done: {
-    from: 'caught',
-    to: 'done',
-    refusals: { absent: 'not_found', waiting: 'not_caught', pending: 'not_caught', done: 'already_done', expired: 'expired', rejected: 'rejected' },
+  approve: { by: 'another', from: ['waiting'], to: 'pending', refusals: decided },
+  reject: { by: 'another', from: ['waiting'], to: 'rejected', refusals: decided },
+  heartbeat: { by: 'catcher', from: ['caught'], to: 'caught', refusals: unheld },
+  done: { by: 'catcher', from: ['caught'], to: 'done', refusals: unheld },
+  fail: { by: 'catcher', from: ['caught'], to: 'failed', refusals: unheld },
+  decline: { by: 'catcher', from: ['caught'], to: 'declined', refusals: unheld },
+  cancel: {
+    by: 'passer',
+    from: ['waiting', 'delayed', 'pending', 'caught'],
+    to: 'cancelled',
+    // What is cancelled is told so once more: that is no refusal.
+    refusals: {
+      absent: 'not_found', expired: 'expired', lapsed: 'expired', rejected: 'rejected', done: 'already_done', failed: 'already_failed', declined: 'already_declined',
+    },
+  },
+  // Of what has ended the status stays; only what is caught changes it.
+  reissue: {
+    by: 'passer',
+    from: ['caught', 'failed', 'declined', 'lapsed'],
+    to: 'cancelled',
+    refusals: {
+      absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', expired: 'expired', done: 'already_done', rejected: 'rejected', cancelled: 'cancelled',
+    },
   },
 } as const satisfies Record<string, Operation>
 export type OperationName = keyof typeof operations
 
-export function standingOf (status: Status, approval: Approval): Standing {
-  return status === 'pending' && approval === 'waiting' ? 'waiting' : status
+/** What happens when a deadline passes: nobody asks for it. */
+export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to: 'expired' } as const satisfies { from: readonly Standing[], to: Status }
+
+/** @param isDelayed can it not be caught yet for its delay? @param wasCaught for what has expired */
+export function standingOf (status: Status, approval: Approval, isDelayed: boolean, wasCaught: boolean): Standing {
+  if (status === 'pending') return approval === 'waiting' ? 'waiting' : isDelayed ? 'delayed' : 'pending'
+  return status === 'expired' && wasCaught ? 'lapsed' : status
 }
 
 /** The code with which an operation is refused where a handoff stands; null where it is carried out. */
 export function refusalOf (name: OperationName, standing: Standing, approval: Approval): string | null {
-  const { from, refusals }: Operation = operations[name]
-  if (from === 'waiting' && standing !== 'absent' && approval !== 'waiting') return undecidable[approval]!
-  return standing === from ? null : refusals[standing] ?? null
+  const { by, from, refusals }: Operation = operations[name]
+  if (by === 'another' && standing !== 'absent' && approval !== 'waiting') return undecidable[approval]!
+  return from.includes(standing) ? null : refusals[standing] ?? null
 }
 
 /** Who asks: the identity behind an API key. A handoff belongs to the tenant that passed it. */
@@ -88,18 +117,63 @@ export interface HandoffRecord {
   passedBy: string
   caught: { at: number, deadline: number, by: string } | null
   completedAt: number | null
+  extra: Extra
+}
+
+/** What a plain handoff doesn't have (lua/lib/record.lua, field x). Durations in milliseconds. */
+export interface Extra {
+  workWithin?: number
+  heartbeatWithin?: number
+  availableAt?: number
+  maxAttempts?: number
+  parent?: string
+  root?: string
+  hops?: number
+  /** Marks of the payloads from the root to this one, 12 characters each. */
+  marks?: string
+  /** The second and up; a first one's isn't said. */
+  attempt?: number
+  reissueOf?: string
+  reissuedAs?: string
+  heartbeatDeadline?: number
+  /** A heartbeat moved the work's deadline. */
+  extended?: true
+  cancelRequestedAt?: number
+  endedAt?: number
+  endedBy?: string
 }
 
 /** What a person decided. The note is JSON text: it is what an agent or a browser gets, and nothing here reads it. */
-export interface Decision { at: number, by: string, note: string }
+export interface Decision { at: number, by: string, note: string, digest?: string }
 
 /** The status that is true at `now`: a deadline counts from its millisecond on, whether or not the sweep has got there. */
 export function statusAt (record: HandoffRecord, now: number): Status {
   return now >= deadlineOf(record) ? 'expired' : record.status
 }
 
-/** When it expires if nothing happens: the end of its pickup or of its work; never for what has ended. */
+/** When it expires if nothing happens: the end of its pickup or of its work, or when it is to be heard of; never for what has ended. */
 export function deadlineOf (record: HandoffRecord): number {
   if (record.status === 'pending') return record.expiresAt
-  return record.status === 'caught' && record.caught !== null ? record.caught.deadline : Infinity
+  return record.status === 'caught' ? workEnd(record) : Infinity
+}
+
+function workEnd ({ caught, extra }: HandoffRecord): number {
+  return extra.heartbeatDeadline ?? caught!.deadline
+}
+
+/** Of what has expired at `now`: when, and what was missed. */
+export function expiryOf (record: HandoffRecord): { at: number, because: 'not_caught' | 'not_done' | 'stalled' } {
+  if (record.caught === null) return { at: record.expiresAt, because: 'not_caught' }
+  const at = workEnd(record)
+  return { at, because: at < record.caught.deadline ? 'stalled' : 'not_done' }
+}
+
+/** Will an attempt that has expired be tried again, when the sweep gets there? */
+export function isTriedAgain (record: HandoffRecord): boolean {
+  return record.caught !== null && record.extra.reissuedAs === undefined && hasNext(record)
+}
+
+/** Has it attempts left, that nobody asked to do without? */
+export function hasNext ({ extra: { attempt = 1, maxAttempts = 1, cancelRequestedAt } }: HandoffRecord): boolean {
+  return attempt < maxAttempts && cancelRequestedAt === undefined
 }

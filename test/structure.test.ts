@@ -25,6 +25,8 @@ function withFile (path: string, text: string): Source[] {
 const allowed: Array<[path: string, text: string]> = [
   ['store/new.ts', "import { statusAt } from '../model.ts'\nimport { Problem } from '../errors.ts'\nimport { Lane } from '../redis/lane.ts'"],
   ['handoff/new.ts', "import { Handoffs } from '../store/handoffs.ts'\nimport { problem } from '../schemas/problem.ts'"],
+  ['handoff/new.ts', "import { ResultSchemas } from '../result-schema/result-schemas.ts'"],
+  ['result-schema/new.ts', "import { Problem } from '../errors.ts'\nimport { Thread } from './thread.ts'"],
   ['http/routes/new.ts', "import { Unavailable } from '../../redis/lane.ts'\nimport type { Config } from '../../config.ts'\nimport fastify from 'fastify'"],
   ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/running.ts'\nimport { openStore } from '../store/store.ts'"],
   ['schemas/new.ts', "import { statuses } from '../model.ts'\nimport { problem } from './problem.ts'"],
@@ -38,6 +40,9 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['redis/new.ts', "import type { HandoffRecord } from '../model.ts'", /^redis\/new.ts must not import model.ts/],
   ['store/new.ts', "import { ApiKeys } from '../auth/api-keys.ts'", /must not import auth\/api-keys.ts/],
   ['auth/new.ts', "import type { FastifyRequest } from 'fastify'", /auth\/new.ts imports fastify/],
+  ['result-schema/new.ts', "import { Lane } from '../redis/lane.ts'", /^result-schema\/new.ts must not import redis\/lane.ts/],
+  ['result-schema/new.ts', "import type { Config } from '../config.ts'", /must not import config.ts/],
+  ['auth/new.ts', "import { ResultSchemas } from '../result-schema/result-schemas.ts'", /must not import result-schema\/result-schemas.ts/],
   ['handoff/new.ts', "import type { FastifyReply } from 'fastify'", /handoff\/new.ts imports fastify/],
   ['store/new.ts', "import { tagOf } from '../handoff/id.ts'", /^store\/new.ts must not import handoff\/id.ts/],
   ['store/new.ts', "import type { HandoffService } from '../handoff/service.ts'", /must not import handoff\/service.ts/],

@@ -8,6 +8,7 @@ import type { FilesToRun } from './files.ts'
 
 /** Part of `npm test` too, one file at a time after the others: what these look at is a matter of moments. */
 export const alone: readonly string[] = [
+  'dead-agent.test.ts',
   'http/draining.test.ts',
   'http/overload.test.ts',
   'store/sweeper.test.ts',

@@ -48,7 +48,7 @@ export async function serve (backend: Backend): Promise<void> {
 function addPass (app: FastifyInstance, backend: Backend): void {
   app.post<{ Body: PassBody }>('/api/pass', {
     config: { scope: 'pass' },
-    schema: { ...common, body: passBody(config.maxExpiresIn / 1000), response: { 201: passAnswer } },
+    schema: { ...common, body: passBody({ maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }), response: { 201: passAnswer } },
   }, async (request, reply) => {
     const now = Date.now()
     const createdAt = new Date(now).toISOString()

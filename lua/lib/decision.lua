@@ -1,17 +1,24 @@
 -- Why this person's decision changes nothing, as a reply, also where the same operation decided before; nil where it counts. The replies are
 -- explained in approve.lua and reject.lua.
-local function undecidable(record, decision, token, decided_by, seen, now)
+local function undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
   if not record then return { 'not_found' } end
   local status, approval, created, expires, passed_by = string.match(record, RECORD)
   if not status then return { 'newer' } end
-  if approval == 'none' then return { 'no_approval_required' } end
+  if approval == 'none' then return { 'no_approval_required', now, record, extra } end
   if decision then
     local decided, _, made_by = string.match(decision, DECIDED)
     if made_by == token then return { 'replayed', tonumber(decided) } end
-    return { 'already_decided', now, record, decision }
+    return { 'already_decided', now, record, extra, decision }
   end
-  if status == 'expired' or now >= tonumber(expires) then return { 'expired' } end
-  if passed_by == decided_by then return { 'self_approval' } end
+  if status == 'cancelled' then return { 'cancelled', now, record, extra } end
+  if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
+  if passed_by == decided_by then return { 'self_approval', now, record, extra } end
   -- An id can come back: a pass whose Idempotency-Key made one that has gone makes that one.
-  if seen ~= '' and seen ~= created then return { 'content_changed' } end
+  local changed = seen ~= '' and seen ~= created
+  if digest ~= '' and not changed then
+    -- What a former version passed has none: there the moment has to say it.
+    local kept = redis.call('HGET', key, 'h')
+    changed = digest ~= kept and (kept or seen == '')
+  end
+  if changed then return { 'content_changed', now, record, extra } end
 end

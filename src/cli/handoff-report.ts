@@ -1,12 +1,11 @@
-import { approvalText, iso } from '../handoff/answers.ts'
+import { approvalText, digestText, iso } from '../handoff/answers.ts'
+import { agreedMembers, moreMembers, toldText } from '../handoff/status-answer.ts'
 import { deadlineOf, statusAt } from '../model.ts'
 import { spliceAnswer } from '../handoff/payload.ts'
-import type { InspectReply } from '../store/approvals.ts'
-import { harmless, span, when } from './output.ts'
+import { agreedLines, endLines, workLines } from './life-lines.ts'
+import type { Found, Line } from './life-lines.ts'
+import { due, harmless, unbroken, when } from './output.ts'
 import type { Whereabouts } from './place.ts'
-
-/** A handoff as Redis has it. */
-export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null }
 
 /** What there is to say of a handoff, for programs and for people. */
 export interface Report {
@@ -19,9 +18,10 @@ export interface Report {
 }
 
 export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
-  const head = `${JSON.stringify(members(found, place)).slice(0, -1)},"approval":${approvalText(found.record.approval, found.decision)}`
+  const head = `${JSON.stringify(members(found, place)).slice(0, -1)},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(toldText(found.told, found.record))}`
+  const schema = found.schema === null ? [] : [Buffer.from(',"result_schema":'), found.schema]
   const content = withPayload
-    ? Buffer.concat([Buffer.from(`${head},"payload":`), braced(found.payload), Buffer.from(',"result":'), found.result ?? none, Buffer.from('}')])
+    ? Buffer.concat([Buffer.from(`${head},"payload":`), braced(found.payload), ...schema, Buffer.from(',"result":'), found.result ?? none, Buffer.from('}')])
     : Buffer.from(`${head}}`)
   return { found, place, withPayload, json: content }
 }
@@ -33,7 +33,7 @@ function braced (payload: Buffer | null): Buffer {
   return payload === null ? none : spliceAnswer('{', payload, '}')
 }
 
-function members ({ id, tenant, now, record, payload, result }: Found, place: Report['place']): object {
+function members ({ id, tenant, now, record, payload, result, digest, schema }: Found, place: Report['place']): object {
   const { caught, completedAt } = record
   const deadline = deadlineOf(record)
   return {
@@ -46,10 +46,14 @@ function members ({ id, tenant, now, record, payload, result }: Found, place: Re
     expires_at: iso(record.expiresAt),
     caught_at: caught && iso(caught.at),
     caught_by: caught && caught.by,
-    work_deadline: caught && iso(caught.deadline),
+    work_expires_at: caught && iso(caught.deadline),
     completed_at: completedAt === null ? null : iso(completedAt),
     deadline_in_ms: Number.isFinite(deadline) ? deadline - now : null,
     now: iso(now),
+    ...agreedMembers(record),
+    ...moreMembers(record, now),
+    ...digest !== null && { digest: digestText(digest) },
+    ...schema !== null && { result_schema_bytes: schema.length },
     ...place && {
       partition: place.partition,
       slot: place.slot,
@@ -64,22 +68,24 @@ function members ({ id, tenant, now, record, payload, result }: Found, place: Re
 
 /** The same for a person to read. */
 export function describe ({ found, place, withPayload }: Report): string {
-  const { id, tenant, now, record, payload, result } = found
+  const { id, tenant, now, record, payload, result, schema } = found
   const { caught, completedAt } = record
   const status = statusAt(record, now)
-  const lines: Array<[name: string, value: string]> = [
+  const lines: Line[] = [
     ['handoff', id],
     ['status', status],
     ['tenant', tenant],
     ['passed', `${when(record.createdAt, now)} by ${record.passedBy}`],
     ['expires', caught === null ? due(record.expiresAt, status === 'pending' || status === 'expired', now) : `${iso(record.expiresAt)}, for its catch`],
   ]
+  lines.push(...agreedLines(found))
   if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])
   if (caught !== null) {
     lines.push(['caught', `${when(caught.at, now)} by ${caught.by}`])
-    lines.push(['work due', due(caught.deadline, completedAt === null, now)])
+    lines.push(['work due', due(caught.deadline, status === 'caught' || status === 'expired', now)], ...workLines(found))
   }
   if (completedAt !== null) lines.push(['done', when(completedAt, now)])
+  lines.push(...endLines(found))
   if (place !== null) {
     lines.push(
       ['partition', `${place.partition}, slot ${place.slot}`],
@@ -90,13 +96,8 @@ export function describe ({ found, place, withPayload }: Report): string {
       ['result', result === null ? 'none' : `${result.length} bytes`]
     )
   }
-  const texts = withPayload ? [payload && `{${payload}}`, result && `${result}`].filter(text => text !== null).map(text => `\n\n${harmless(text)}`) : []
+  const texts = withPayload ? [payload && `{${payload}}`, schema && `${schema}`, result && `${result}`].filter(text => text !== null).map(text => `\n\n${harmless(text)}`) : []
   return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
-}
-
-/** A deadline, and how far off it is while it counts. */
-function due (time: number, counts: boolean, now: number): string {
-  return counts ? time > now ? `${iso(time)} (in ${span(time - now)})` : `${iso(time)} (${span(now - time)} ago)` : iso(time)
 }
 
 function approvalWords ({ record, decision, now }: Found): string {

@@ -4,7 +4,7 @@ import { isId, tagOf } from '../handoff/id.ts'
 import type { Store } from '../store/store.ts'
 import { Failure } from './failure.ts'
 import { describe, reportOf } from './handoff-report.ts'
-import type { Found } from './handoff-report.ts'
+import type { Found } from './life-lines.ts'
 import { print } from './output.ts'
 import { whereabouts } from './place.ts'
 import { withStore } from './redis.ts'
@@ -49,7 +49,7 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     const place = { tenant, id, tag: tagOf(id) }
     const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
     if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    return { id, tenant, ...inspection, result: status.result }
+    return { id, tenant, ...inspection, result: status.result, told: status.told }
   }))
   return looks.find(look => look !== undefined)
 }

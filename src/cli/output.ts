@@ -39,7 +39,17 @@ export function when (time: number, now: number): string {
   return `${iso(time)} (${time > now ? `in ${span(time - now)}` : `${span(now - time)} ago`})`
 }
 
+/** A deadline, and how far off it is while it counts. */
+export function due (time: number, counts: boolean, now: number): string {
+  return counts ? when(time, now) : iso(time)
+}
+
 /** What somebody else wrote, for a terminal: without what would steer it. JSON text stays the same JSON. */
 export function harmless (text: string): string {
   return text.replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** JSON text in one line: no line break is part of a string there, and other white space may change. */
+export function unbroken (json: string): string {
+  return json.replace(/[\t\r\n]+/g, ' ')
 }

@@ -1,7 +1,8 @@
 import { Problem } from '../errors.ts'
-import type { ErrorCode } from '../errors.ts'
-import { operations, statusAt } from '../model.ts'
-import type { Approval, Caller, Decision, HandoffRecord, Status } from '../model.ts'
+import type { ErrorCode, ProblemMore } from '../errors.ts'
+import { expiryOf, statusAt } from '../model.ts'
+import type { Approval, Caller, Decision, HandoffRecord } from '../model.ts'
+import type { Refused, Seen } from '../store/replies.ts'
 import { isId, tagOf } from './id.ts'
 
 /** What the operations' answers have in common. */
@@ -15,24 +16,36 @@ export function placeOf (caller: Caller, id: string) {
   return { tenant: caller.tenant, id, tag: tagOf(id) }
 }
 
-/** The status that each refusal tells of, by the table of states; those without one are no conflict of states. */
-const standing: Partial<Record<ErrorCode, Status>> = {
-  self_approval: 'pending',
-  content_changed: 'pending',
-  ...Object.fromEntries(Object.values(operations).flatMap(({ refusals }) => Object.entries(refusals))
-    .filter(([where]) => where !== 'absent').map(([where, code]) => [code, where === 'waiting' ? 'pending' : where])),
+/** A script's refusal carries its error's code, and what the handoff was found to be. */
+export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
+  return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(seen), ...more.members } })
 }
 
-/** A script's refusal carries its error's code. */
-export function refusal (code: ErrorCode): Problem {
-  const status = standing[code]
-  return new Problem(code, status === undefined ? {} : { members: { handoff_status: status } })
+/** Of where a handoff stands, what every refusal tells: its status, when it ended where it has, and its successor. */
+function standing ({ now, record, decision }: Seen): Record<string, string> {
+  const status = statusAt(record, now)
+  const { reissuedAs } = record.extra
+  const end = endOf(record, now)
+  return {
+    handoff_status: status,
+    ...record.completedAt !== null && { completed_at: iso(record.completedAt) },
+    ...end !== null && { ended_at: iso(end.at) },
+    ...status === 'rejected' && decision !== null && { ended_at: iso(decision.at) },
+    ...reissuedAs !== undefined && { reissued_as: reissuedAs },
+  }
+}
+
+/** When and by whom it was ended; null while it hasn't ended, and for what is done or rejected, which say so in their own way. */
+export function endOf (record: HandoffRecord, now: number): { at: number, by: string | null } | null {
+  const { endedAt, endedBy } = record.extra
+  if (statusAt(record, now) === 'expired') return { at: expiryOf(record).at, by: null }
+  return endedAt === undefined ? null : { at: endedAt, by: endedBy! }
 }
 
 /** The second decision's answer: the one that stands. */
-export function alreadyDecided (record: HandoffRecord, now: number, decision: Decision): Problem {
-  const approval = JSON.parse(approvalText(record.approval, decision)) as object
-  return new Problem('already_decided', { members: { handoff_status: statusAt(record, now), approval } })
+export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
+  const { record, decision } = refused.seen!
+  return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
 }
 
 /** What the timestamps of a second begin with. Most are of few seconds, and to make this is most of making one. */
@@ -55,5 +68,11 @@ export function iso (milliseconds: number): string {
 export function approvalText (approval: Approval, decision: Decision | null): string {
   if (approval === 'none') return 'null'
   if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
-  return `{"state":"${approval}","decided_at":"${iso(decision.at)}","decided_by":"${decision.by}","note":${decision.note}}`
+  const { at, by, note, digest } = decision
+  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined ? '' : `,"digest":"${digestText(digest)}"`}}`
+}
+
+/** A digest of what a person saw, as it is told (RFC 9530's form of one). @param digest SHA-256 in base64 */
+export function digestText (digest: string): string {
+  return `sha-256=:${digest}:`
 }

@@ -1,16 +1,22 @@
 import { Problem, invalid } from '../errors.ts'
-import type { Approvals, ListPlace, Verdict, Waiting } from '../store/approvals.ts'
-import { alreadyDecided, approvalText, iso, placeOf, refusal } from './answers.ts'
+import type { Approvals, InspectReply, ListPlace, SeenByPerson, Verdict, Waiting } from '../store/approvals.ts'
+import type { Handoffs, Told } from '../store/handoffs.ts'
+import { alreadyDecided, approvalText, digestText, iso, placeOf, refusal } from './answers.ts'
 import { statusAt } from '../model.ts'
-import type { Caller, Decision, HandoffRecord } from '../model.ts'
+import type { Caller, HandoffRecord, Status } from '../model.ts'
 import { excerpt } from './excerpt.ts'
 import { homeTag, isId, randomToken } from './id.ts'
 import { Pace } from './pace.ts'
+import { digestOf } from './options.ts'
 import { spliceAnswer } from './payload.ts'
+import { agreedMembers, membersText } from './status-answer.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What there is to see of a handoff that asked for a person; the payload as JSON members, null once freed. */
-export interface Inspection { id: string, now: number, record: HandoffRecord, decision: Decision | null, payload: Buffer | null }
+export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outcome'> & { id: string }
+
+/** The same for a person to read: with what agents said of its end, and whether its parent can be read likewise. */
+export interface ToRead extends Inspection { told: Told | null, isParentShown: boolean }
 
 /** One of the list: the beginning of its task as JSON text, and whether there is more of it. */
 export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
@@ -22,16 +28,21 @@ const pagePace = 1000
 /** How many calls look for something to list, where what is over and not swept yet lies before it. */
 const callsAList = 10
 
+/** The ends that agents give a reason for. */
+const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
+
 const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
 
 /** What people see and decide: for agents' programs and for the page alike. */
 export class ApprovalService {
   readonly #approvals: Approvals
+  readonly #handoffs: Handoffs
   readonly #waiter: Waiter
   readonly #pages = new Pace<ListPart>(pagePace)
 
-  constructor (approvals: Approvals, waiter: Waiter) {
+  constructor (approvals: Approvals, handoffs: Handoffs, waiter: Waiter) {
     this.#approvals = approvals
+    this.#handoffs = handoffs
     this.#waiter = waiter
   }
 
@@ -67,22 +78,35 @@ export class ApprovalService {
   async inspect (caller: Caller, id: string): Promise<Inspection> {
     const reply = await this.#approvals.inspect(placeOf(caller, id))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    if (reply.record.approval === 'none') throw new Problem('no_approval_required')
-    return { id, ...reply }
+    if (reply.record.approval === 'none') throw refusal({ outcome: 'no_approval_required', seen: reply })
+    // What an older version passed has none kept, and its payload as long as somebody may decide on it.
+    return { ...reply, id, digest: reply.digest ?? (reply.payload && digestOf(reply.payload)) }
+  }
+
+  /** What the page shows of one; reading it changes nothing. What agents said of its end is looked for behind the rest: an end is final. */
+  async read (caller: Caller, id: string): Promise<ToRead> {
+    const one = await this.inspect(caller, id)
+    const { status, extra: { parent } } = one.record
+    const look = async (wanted: string) => {
+      const reply = await this.#handoffs.status(placeOf(caller, wanted))
+      return reply.outcome === 'found' ? reply : null
+    }
+    const [itself, itsParent] = await Promise.all([explained.has(status) ? look(id) : null, parent === undefined ? null : look(parent)])
+    return { ...one, told: itself?.told ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none' }
   }
 
   /**
    * Decides, once and for all.
    * @param note JSON text: a string or null
-   * @param seen what was decided on, by when it was passed (ms): it is refused where the id stands for another one by now. NaN, where
-   * that can't be told, is another than any; undefined asks for whatever is there.
+   * @param seen what was decided on: it is refused where the id stands for another one by now. A time of NaN, where that can't be told, is
+   * another than any; what is left out asks for whatever is there.
    * @returns the answer's JSON
    */
-  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen?: number): Promise<string> {
+  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen: SeenByPerson): Promise<string> {
     const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
-    if (reply.outcome === 'already_decided') throw alreadyDecided(reply.record, reply.now, reply.decision)
-    if (reply.outcome !== 'decided') throw refusal(reply.outcome)
-    const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString() })
+    if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
+    if (reply.outcome !== 'decided') throw refusal(reply)
+    const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString(), ...seen.digest !== undefined && { digest: seen.digest } })
     return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
   }
 }
@@ -95,15 +119,23 @@ function listed ({ id, record, task }: Waiting): Listed {
 /** The list's JSON; a task's text stays as it was passed, as far as it goes. */
 export function listText ({ items, next }: ListPart): string {
   const parts = items.map(({ id, record, task, truncated }) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
-    `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"}`)
+    `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-/** One handoff's JSON, its payload as it was passed. */
-export function inspectionText ({ id, now, record, decision, payload }: Inspection): Buffer {
+/** One handoff's JSON, its payload and schema as they were passed. */
+export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
+  const more = {
+    ...agreedMembers(record),
+    ...digest !== null && { digest: digestText(digest) },
+  }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
     `,"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
-    `"approval":${approvalText(record.approval, decision)}}`)
+    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${schema === null ? '' : `,"result_schema":${schema}`}}`)
+}
+
+function availability ({ extra: { availableAt } }: HandoffRecord): { available_at?: string } {
+  return availableAt === undefined ? {} : { available_at: iso(availableAt) }
 }
 
 function writeCursor ({ createdAt, id }: ListPlace): string {

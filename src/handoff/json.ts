@@ -61,6 +61,20 @@ export function cutMembers (body: Buffer): Members {
 }
 
 /**
+ * The members of a member that is an object; undefined where it is none.
+ * @throws BodyError one is there twice
+ */
+export function cutNested (members: Members, name: string): Members | undefined {
+  const raw = members.raw(name)
+  if (raw === undefined || raw[0] !== openBrace) return undefined
+  try {
+    return cutMembers(raw)
+  } catch (error) {
+    throw error instanceof BodyError ? new BodyError(pointerTo(name) + error.pointer, error.message) : error
+  }
+}
+
+/**
  * The body without the white space after it, once it is known to be UTF-8 and to start and end as an object does
  * (json-scan.ts relies on that end).
  */

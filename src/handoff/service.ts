@@ -1,14 +1,18 @@
-import { Problem } from '../errors.ts'
-import type { CatchReply, Handoffs, StatusReply } from '../store/handoffs.ts'
-import type { DoneAnswer, PassAnswer, PassBody, StatusAnswer } from '../schemas/handoff.ts'
-import { approvalText, iso, placeOf, refusal } from './answers.ts'
+import { Problem, invalid } from '../errors.ts'
+import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
+import type { ResultSchemas } from '../result-schema/result-schemas.ts'
+import type { DoneAnswer, PassAnswer, PassBody } from '../schemas/handoff.ts'
+import { iso, placeOf, refusal } from './answers.ts'
 import type { Answered } from './answers.ts'
-import { keptLength } from './excerpt.ts'
+import { caughtText } from './catch-answer.ts'
 import { deadlineOf, statusAt } from '../model.ts'
-import type { Caller, HandoffRecord } from '../model.ts'
+import type { Caller } from '../model.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
 import type { Members } from './json.ts'
-import { joinPayload, spliceAnswer } from './payload.ts'
+import { lineOf } from './lineage.ts'
+import { optionWords } from './options.ts'
+import { joinPayload } from './payload.ts'
+import { statusText, willBeTriedAgain } from './status-answer.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** What the service must know of its place in the world. Times in milliseconds. */
@@ -16,6 +20,8 @@ export interface ServiceOptions {
   /** The address that links are built on; asked at each use, since a port may be known only after listening. */
   baseUrl: () => string
   defaultExpiresIn: number
+  /** How many times a work may be passed on below its root. */
+  hopLimit: number
 }
 
 /**
@@ -31,7 +37,6 @@ export interface Caught extends Answered<Buffer> { traceparent: string | undefin
 export type Until = 'caught' | 'done'
 
 const noResult = Buffer.alloc(0)
-const noValue = Buffer.from('null')
 /** The token of a pass without Idempotency-Key: its id is random, so whoever passes it again is itself. */
 const noToken = '-'
 
@@ -39,11 +44,13 @@ const noToken = '-'
 export class HandoffService {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
+  readonly #schemas: ResultSchemas
   readonly #options: ServiceOptions
 
-  constructor (handoffs: Handoffs, waiter: Waiter, options: ServiceOptions) {
+  constructor (handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, options: ServiceOptions) {
     this.#handoffs = handoffs
     this.#waiter = waiter
+    this.#schemas = schemas
     this.#options = options
   }
 
@@ -55,19 +62,12 @@ export class HandoffService {
       : requireHuman ? randomHomeId(tenant) : randomId()
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
-    const tag = tagOf(id)
-    const listedLength = requireHuman ? keptLength(members.raw('task')!) : 0
+    const isPlain = isPlainBody(body)
     const payload = joinPayload(members)
-    const reply = await this.#handoffs.pass({ tenant, id, tag, token, traceparent, passedBy: agent, requireHuman, expiresIn, payload, listedLength })
-    if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    const answer: PassAnswer = {
-      handoff_id: id,
-      pickup_url: `${this.#options.baseUrl()}/api/catch/${id}`,
-      status: 'pending',
-      created_at: iso(reply.createdAt),
-      expires_at: iso(reply.expiresAt),
-    }
-    if (requireHuman) answer.approval_url = `${this.#options.baseUrl()}/approvals/${id}`
+    const handoff = { tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, expiresIn, options: '', payload }
+    const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
+    if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
+    const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
     return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
@@ -76,11 +76,9 @@ export class HandoffService {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const look = () => this.#handoffs.catch(place, token, caller.agent)
-    const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilDecision))
-    if (!('payload' in reply)) throw refusal(reply.outcome)
-    const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
-    const answer = spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}}`)
-    return { answer, replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
+    const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
+    if (!('payload' in reply)) throw refusedCatch(reply)
+    return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
   }
 
   /**
@@ -90,13 +88,15 @@ export class HandoffService {
   async done (caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, raw)
-    const reply = await this.#handoffs.done(place, token, caller.agent, result ?? noResult)
-    if (!('completedAt' in reply)) throw refusal(reply.outcome)
-    const completedAt = iso(reply.completedAt)
-    if (reply.outcome === 'already_done') {
-      throw new Problem('already_done', { members: { handoff_status: 'done', completed_at: completedAt } })
+    const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
+    let reply = await ask('')
+    // Twice at the most but for an id that comes back meanwhile with another schema.
+    while (reply.outcome === 'unchecked') {
+      await this.#schemas.check(reply.digest, reply.schema, result, nameOf(caller))
+      reply = await ask(reply.digest)
     }
-    return { answer: { handoff_id: id, status: 'done', completed_at: completedAt }, replayed: key !== undefined && reply.outcome === 'replayed' }
+    if (!('completedAt' in reply)) throw refusal(reply)
+    return { answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) }, replayed: key !== undefined && reply.outcome === 'replayed' }
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
@@ -107,34 +107,77 @@ export class HandoffService {
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
-    const { record, now, decision, result } = reply
-    const known = JSON.stringify(statusAnswer(id, record, now)).slice(0, -1)
-    return spliceAnswer(`${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noValue, '}')
+    return statusText(id, reply)
+  }
+
+  /** What an option takes is seen to before anything is written; but a pass that was made before is answered as it was, whatever came since. */
+  async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
+    try {
+      if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
+      const text = body.result_schema == null ? undefined : members.raw('result_schema')!
+      const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, nameOf(caller)), text }
+      const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff.payload, this.#options.hopLimit)
+      const options = optionWords(body, members, handoff.payload, schema, line)
+      return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
+    } catch (error) {
+      const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
+      // What is wrong with a body is told before what its key was used for.
+      if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
+      return before
+    }
   }
 }
 
-/** A catch waits while a person may still decide. */
-function untilDecision (reply: CatchReply): number | null {
-  return reply.outcome === 'approval_required' ? reply.left : null
+/** Whose turn it is among those who have schemas read. */
+function nameOf ({ tenant, agent }: Caller): string {
+  return `${tenant} ${agent}`
 }
 
-/** A status waits until what it waits for, or what can only come after it. @returns milliseconds until it expires by itself */
+/** Has it nothing but what every handoff has? */
+function isPlainBody (body: PassBody): boolean {
+  return body.require_human !== true && body.work_within == null && body.heartbeat_within == null && body.delay == null && body.max_attempts == null &&
+    body.retry_delay == null && body.result_schema == null && body.parent == null
+}
+
+/** What pass answers, and reissue for the successor. */
+export function passAnswer (baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times): PassAnswer {
+  const answer: PassAnswer = {
+    handoff_id: id,
+    pickup_url: `${baseUrl}/api/catch/${id}`,
+    status: 'pending',
+    created_at: iso(createdAt),
+    expires_at: iso(expiresAt),
+  }
+  if (availableAt !== null) answer.available_at = iso(availableAt)
+  if (requireHuman) answer.approval_url = `${baseUrl}/approvals/${id}`
+  return answer
+}
+
+interface Times { createdAt: number, expiresAt: number, availableAt: number | null }
+
+/** When it can be caught is told to who came too soon. */
+function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {
+  if (reply.outcome !== 'not_yet') return refusal(reply)
+  return refusal(reply, { headers: { 'retry-after': String(Math.ceil(untilCatchable(reply)! / 1000)) } })
+}
+
+/** A catch waits while a person may still decide, and until a delay is over. @returns milliseconds until what it saw changes by itself */
+function untilCatchable (reply: CatchReply): number | null {
+  if (reply.outcome !== 'approval_required' && reply.outcome !== 'not_yet') return null
+  const { record, now } = reply.seen!
+  return (reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now
+}
+
+/** A status waits until what it waits for, or what can only come after it. @returns milliseconds until it changes by itself */
 function untilReached (reply: StatusReply, until: Until): number | null {
   if (reply.outcome === 'not_found') return null
-  const status = statusAt(reply.record, reply.now)
+  const { record, now } = reply
+  const status = statusAt(record, now)
+  // Its successor's name is part of how it ended: it is told when there is one.
+  if (until === 'done' && willBeTriedAgain(record, now)) return successorWithin
   if (status !== 'pending' && (status !== 'caught' || until === 'caught')) return null
-  return deadlineOf(reply.record) - reply.now
+  return deadlineOf(record) - now
 }
 
-function statusAnswer (id: string, record: HandoffRecord, now: number): Omit<StatusAnswer, 'approval' | 'result'> {
-  return {
-    handoff_id: id,
-    status: statusAt(record, now),
-    require_human: record.approval !== 'none',
-    created_at: iso(record.createdAt),
-    expires_at: iso(record.expiresAt),
-    caught_at: record.caught && iso(record.caught.at),
-    caught_by: record.caught && record.caught.by,
-    completed_at: record.completedAt === null ? null : iso(record.completedAt),
-  }
-}
+/** The sweep gets to what is due within so many milliseconds; who waits looks again then, where it wasn't told before. */
+const successorWithin = 3000

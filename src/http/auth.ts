@@ -19,6 +19,8 @@ declare module 'fastify' {
     scope?: Scope
     /** What a handoff becomes when this route answers well and doesn't replay. */
     moves?: Status
+    /** Members of its body that are objects with members of their own to be checked. */
+    nested?: readonly string[]
   }
 }
 

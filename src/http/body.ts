@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
-import { cutMembers } from '../handoff/json.ts'
+import { cutMembers, cutNested } from '../handoff/json.ts'
 import type { Members } from '../handoff/json.ts'
 
 declare module 'fastify' {
@@ -39,6 +39,10 @@ function readBody (request: FastifyRequest, bytes: Buffer): void {
   request.bytes = bytes
   request.members = bytes.length === 0 ? empty : cutMembers(bytes)
   request.body = request.members.values
+  for (const name of request.routeOptions.config.nested ?? []) {
+    const inside = cutNested(request.members, name)
+    if (inside !== undefined) request.members.values[name] = inside.values
+  }
 }
 
 /** application/json, in UTF-8 if it says, and not encoded. Other parameters mean nothing (RFC 8259, 11). */

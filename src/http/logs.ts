@@ -39,14 +39,17 @@ export function logTransitions (app: FastifyInstance, log: Log): void {
   if (!log.isLevelEnabled('debug')) return
   // Not onResponse: that comes when the connection is over, for one that broke off before there was an answer too.
   app.addHook('onSend', (request, reply, payload, done) => {
-    const to = request.routeOptions.config.moves
+    const all = request.moved?.to ?? [request.routeOptions.config.moves]
     // The page answers with a redirection when it is done, and with a page where something is in the way.
-    if (to === undefined || reply.statusCode >= 400 || isReplayed(reply)) return done()
-    const { id = idIn(reply.getHeader('location')) } = request.params as { id?: string }
+    if (all[0] === undefined || reply.statusCode >= 400 || isReplayed(reply)) return done()
+    const { id } = request.params as { id?: string }
     const { tenant, agent } = request.caller
     // A catch goes on in the trace that it answers with.
     const passed = readTraceparent(String(reply.getHeader('traceparent')))
-    log.debug({ handoff_id: id, to, tenant, agent, ...requestFields(request), ...passed !== undefined && { trace_id: traceIdOf(passed) } }, 'moved')
+    const fields = { tenant, agent, ...requestFields(request), ...passed !== undefined && { trace_id: traceIdOf(passed) } }
+    // What is pending now is what was made: a pass's, or a successor.
+    const made = request.moved?.successor ?? idIn(reply.getHeader('location'))
+    for (const to of all) log.debug({ handoff_id: to === 'pending' ? made : id, to, ...fields }, 'moved')
     done()
   })
 }
@@ -57,7 +60,7 @@ export function expiryLog (log: Log): ((tenant: string, id: string) => void) | u
   return (tenant, id) => log.debug({ handoff_id: id, to: 'expired', tenant }, 'moved')
 }
 
-/** Of the handoff that a pass made: the last part of where its status is. */
-function idIn (location: unknown): string {
-  return String(location).slice(String(location).lastIndexOf('/') + 1)
+/** Of the handoff that was made: the last part of where its status is. */
+function idIn (location: unknown): string | undefined {
+  return typeof location === 'string' ? location.slice(location.lastIndexOf('/') + 1) : undefined
 }

@@ -10,8 +10,13 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** When it came, in this process's monotonic milliseconds. */
     startedAt: number
+    /** What it did, where that isn't always what its route says (`moves`). */
+    moved: Moved | null
   }
 }
+
+/** Where a request moved handoffs to, in that order; and the successor that it made, where it did, and why. */
+export interface Moved { to: Status[], reissued?: 'failed' | 'declined' | 'requested', successor?: string }
 
 /** Milliseconds; the last for those that wait (`wait=60`). */
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
@@ -31,11 +36,14 @@ export class Requests {
   readonly routes: RouteRequests[] = []
   /** Handoffs by where they were moved to. What the sweep does isn't among it, nor a replayed answer, which moves nothing. */
   readonly moved = Object.fromEntries(statuses.map(status => [status, 0])) as Record<Status, number>
+  /** Successors that were made, by why; those that the sweep makes aren't among them. */
+  readonly reissued = { failed: 0, declined: 0, requested: 0 }
   readonly conflicts = new Map<ErrorCode, number>(conflictCodes.map(code => [code, 0]))
 
   /** Counts every request of this instance. Call it before the routes are registered: it gives each a counter of its own. */
   watch (app: FastifyInstance): void {
     app.decorateRequest('startedAt', 0)
+    app.decorateRequest('moved', null)
     app.addHook('onRequest', (request, reply, done) => {
       if (request.is404) this.unmatched(request, reply)
       else request.startedAt = performance.now()
@@ -69,11 +77,14 @@ export class Requests {
   #counter ({ method, url, config }: RouteOptions) {
     const { byStatus } = this.#open([method].flat().join(','), url)
     const moves = config?.moves
-    const { moved } = this
+    const { moved, reissued } = this
     return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: () => void) => {
       const status = reply.statusCode
       durationsOf(byStatus, status).add(performance.now() - request.startedAt)
-      if (moves !== undefined && status < 400 && !isReplayed(reply)) moved[moves]++
+      if (request.moved !== null) {
+        for (const to of request.moved.to) moved[to]++
+        if (request.moved.reissued !== undefined) reissued[request.moved.reissued]++
+      } else if (moves !== undefined && status < 400 && !isReplayed(reply)) moved[moves]++
       done()
     }
   }

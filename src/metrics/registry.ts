@@ -42,13 +42,25 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     name: 'handoff_transitions_total',
     help: 'Handoffs that were moved to a status, as answered; replayed answers move nothing. Whoever sweeps counts what expired.',
     labels: ['to'],
-  }, () => Object.entries({ ...requests.moved, expired: store.sweeper.expired }).map(([to, count]) => [{ to }, count]))
+  }, () => Object.entries(movedTo(requests.moved, store.sweeper)).map(([to, count]) => [{ to }, count]))
+  families.counter({
+    name: 'handoff_reissued_total',
+    help: 'Successors that were made: because their predecessor failed, was declined, stalled, was not_done in time, or its passer requested it.',
+    labels: ['because'],
+  }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map(([because, count]) => [{ because }, count]))
+  families.counter({ name: 'handoff_stalled_total', help: 'Handoffs that expired because no heartbeat came in time. Whoever sweeps counts them.' },
+    () => [[{}, store.sweeper.stalled]])
   families.counter({
     name: 'handoff_conflicts_total',
     help: 'Requests refused since the handoff is not where they want it or not for who asks, or since another site sent them, by the error’s code.',
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests that wait (wait=).' }, () => [[{}, waiter.count]])
+}
+
+/** What the sweep makes of them besides: successors are made pending, too. */
+function movedTo (moved: Requests['moved'], { expired, reissued }: Store['sweeper']): Record<string, number> {
+  return { ...moved, expired, pending: moved.pending + reissued.stalled + reissued.not_done }
 }
 
 function refusalFamilies (families: Families, { keys, refused }: Sources): void {

@@ -5,12 +5,23 @@ import { Histogram } from '../histogram.ts'
 /** lua/ lies beside src/ and beside dist/ alike. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'done', 'status', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
+const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
   'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
-/** What few scripts share, by its file in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
-const sharedByFew: Partial<Record<ScriptName, string>> = { waiting: 'place', 'key-list': 'place', approve: 'decision', reject: 'decision' }
+/** What few scripts share, by its files in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
+const sharedByFew: Partial<Record<ScriptName, string[]>> = {
+  waiting: ['place'],
+  'key-list': ['place'],
+  approve: ['decision'],
+  reject: ['decision'],
+  done: ['holder'],
+  heartbeat: ['holder'],
+  fail: ['holder', 'successor'],
+  decline: ['holder', 'successor'],
+  reissue: ['successor'],
+  sweep: ['successor'],
+}
 
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
@@ -47,8 +58,7 @@ export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts 
 
 /** What of lua/lib/ a script has that not all have. */
 export function libraryOf (name: ScriptName): string {
-  const library = sharedByFew[name]
-  return library === undefined ? '' : readLua(`lib/${library}.lua`)
+  return (sharedByFew[name] ?? []).map(library => readLua(`lib/${library}.lua`)).join('')
 }
 
 function loadScript (name: ScriptName, shared: string): Script {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { statuses } from '../model.ts'
-import { approval, createdAt, expiresAt, handoffId, nullable } from './handoff.ts'
+import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, object } from './handoff.ts'
 
 /** The schemas of what people see and decide. */
 
@@ -16,6 +16,7 @@ export const listQuery = Type.Object({
 }, { additionalProperties: false })
 export type ListQuery = Static<typeof listQuery>
 
+const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
 const passedBy = Type.String({ description: 'Name of the agent that passed it.', examples: ['planner'] })
 const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
 
@@ -27,6 +28,7 @@ export const listAnswer = Type.Object({
     created_at: createdAt,
     expires_at: expiresAt,
     passed_by: passedBy,
+    available_at: Type.Optional(availableAt),
   }), { description: 'Fewer than `limit`, or none, may come although there is a next_cursor.' }),
   next_cursor: nullable<string>('string', { description: 'Where the list goes on; null at its end.', examples: [null] }),
 }, { description: 'What waits for a person, oldest first.' })
@@ -42,14 +44,27 @@ export const inspectAnswer = Type.Object({
   expires_at: expiresAt,
   passed_by: passedBy,
   approval,
+  parent: Type.Optional(Type.String({ description: 'As passed.' })),
+  work_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
+  heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
+  max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
+  available_at: Type.Optional(availableAt),
+  digest: Type.Optional(Type.String({ description: 'Stands for what was passed: give it to approve or reject, and another content is not decided on.', examples: [exampleDigest] })),
+  result_schema: Type.Optional(object('As passed.', { type: 'object' })),
 }, { description: 'The whole of it.' })
+
+const digest = Type.Optional(nullable<string>('string', {
+  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'What was seen, as /api/approvals/{id} has it; another content is refused.', examples: [exampleDigest],
+}))
 
 export const approveBody = Type.Object({
   note: Type.Optional(nullable<string>('string', { description: 'For whoever catches it.', ...noteRules })),
+  digest,
 }, { additionalProperties: false })
 
 export const rejectBody = Type.Object({
   note: Type.String({ minLength: 1, description: 'Why.', ...noteRules, examples: ['Not this quarter’s: ask again in May.'] }),
+  digest,
 }, { additionalProperties: false })
 
 export const decisionAnswer = Type.Object({

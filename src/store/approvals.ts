@@ -1,20 +1,23 @@
-import type { Decision, HandoffRecord } from '../model.ts'
+import type { HandoffRecord } from '../model.ts'
 import { handoffOf, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseDecision, parseRecord, tagged } from './replies.ts'
+import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
+import type { Refused, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { Place } from './handoffs.ts'
 
 export type Verdict = 'approved' | 'rejected'
 
-export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'expired' | 'self_approval' | 'content_changed'
-export type DecisionReply = { outcome: 'decided', at: number } |
-  { outcome: 'already_decided', now: number, record: HandoffRecord, decision: Decision } | { outcome: DecisionRefusal }
+export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'content_changed'
+export type DecisionReply = { outcome: 'decided', at: number } | Refused<DecisionRefusal>
 
-/** Everything of a handoff; the payload is null once freed. */
+/** What a decision is about: when it was passed (ms), and what stands for its content (SHA-256 in base64); undefined where that isn't said. */
+export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
+
+/** Everything of a handoff; the payload is null once freed, the digest where an older version passed it, the schema (JSON text) where there is none. */
 export type InspectReply =
-  { outcome: 'found', now: number, record: HandoffRecord, payload: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
+  { outcome: 'found', payload: Buffer | null, digest: string | null, schema: Buffer | null } & Seen | { outcome: 'not_found' }
 
 /** One that waits for a person; the task as JSON text, which over 12,000 bytes has no end: what is of use is for the reader to cut. */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
@@ -38,18 +41,17 @@ export class Approvals {
   }
 
   /**
-   * @param seen what the decision is about, by when it was passed (ms); undefined where that isn't said
    * @param note JSON text: a string or null
    */
-  decide (verdict: Verdict, place: Place, token: string, by: string, seen: number | undefined, note: Buffer): Promise<DecisionReply> {
+  decide (verdict: Verdict, place: Place, token: string, by: string, seen: SeenByPerson, note: Buffer): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     const keys = [this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant)]
-    const itsSeen = seen === undefined ? '' : String(seen)
+    const itsSeen = [seen.createdAt === undefined ? '' : String(seen.createdAt), seen.digest ?? '']
     const itsCall = { tag, bytes: note, decode: readDecision }
     return verdict === 'approved'
-      ? this.#lanes.call({ ...itsCall, script: this.#scripts.approve, keys, texts: [token, by, member, itsSeen] })
-      : this.#lanes.call({ ...itsCall, script: this.#scripts.reject, keys: [...keys, this.#keyNames.due(tag)], texts: [token, by, this.#retention, member, itsSeen] })
+      ? this.#lanes.call({ ...itsCall, script: this.#scripts.approve, keys, texts: [token, by, member, ...itsSeen] })
+      : this.#lanes.call({ ...itsCall, script: this.#scripts.reject, keys: [...keys, this.#keyNames.due(tag)], texts: [token, by, this.#retention, member, ...itsSeen] })
   }
 
   inspect (place: Place): Promise<InspectReply> {
@@ -76,30 +78,28 @@ export class Approvals {
 }
 
 function readDecision (reply: unknown): DecisionReply {
-  const [outcome, time, record, decision] = tagged(reply)
-  if (outcome === 'already_decided') {
-    return { outcome, now: time as number, record: parseRecord(record), decision: parseDecision(decision) as Decision }
-  }
-  return time === undefined ? { outcome: outcome as DecisionRefusal } : { outcome: 'decided', at: time as number }
+  const parts = tagged(reply)
+  const [outcome, time] = parts
+  return outcome === 'approved' || outcome === 'rejected' || outcome === 'replayed' ? { outcome: 'decided', at: time as number } : readRefusal(parts)
 }
 
 function readInspection (reply: unknown): InspectReply {
-  const [outcome, now, record, payload, decision] = tagged(reply)
+  const [outcome, now, record, payload, decision, digest, extra, schema] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   return {
     outcome: 'found',
-    now: now as number,
-    record: parseRecord(record),
+    ...readSeen(now, record, extra, decision),
     payload: (payload ?? null) as Buffer | null,
-    decision: parseDecision(decision),
+    digest: digest == null ? null : String(digest),
+    schema: (schema ?? null) as Buffer | null,
   }
 }
 
 function readList (reply: unknown): WaitingPart {
   const [, since, after, ...parts] = tagged(reply)
   const items: Waiting[] = []
-  for (let at = 0; at < parts.length; at += 3) {
-    items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1]), task: parts[at + 2] as Buffer })
+  for (let at = 0; at < parts.length; at += 4) {
+    items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1], parts[at + 3]), task: parts[at + 2] as Buffer })
   }
   return { items, next: after === null ? null : { createdAt: Number(since), id: handoffOf(after).id } }
 }

@@ -2,7 +2,8 @@ import type { Decision, HandoffRecord } from '../model.ts'
 import { handoffOf, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { parseDecision, parseRecord, tagged } from './replies.ts'
+import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
+import type { Refused, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
 /** Milliseconds. */
@@ -19,29 +20,55 @@ export interface NewHandoff extends Place {
   requireHuman: boolean
   /** Milliseconds from now. */
   expiresIn: number
-  /** Begins with `"task":` and the task. */
+  /** What a plain handoff doesn't have, as lua/pass.lua takes it; empty for none (options.ts). */
+  options: string
+  /** Begins with `"task":` and the task; behind it the result schema, where there is one. */
   payload: Buffer
-  /** Bytes of the task in it that the list of what waits keeps, its closing quote not counted; of no use where nobody is to approve. */
-  listedLength: number
 }
 
-export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number } | { outcome: 'reused' }
+export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number, availableAt: number | null } | { outcome: 'reused' | 'fresh' }
 
-export type CatchRefusal = 'not_found' | 'expired' | 'already_caught' | 'already_done' | 'rejected'
-export type CatchReply = { outcome: 'caught' | 'replayed', createdAt: number, payload: Buffer, decision: Decision | null, traceparent: string | undefined } |
-  /** A person may still decide for `left` milliseconds. */
-  { outcome: 'approval_required', left: number } | { outcome: CatchRefusal }
+export type CatchRefusal = 'not_found' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' | 'already_done' | 'already_failed' | 'already_declined' |
+  'approval_required' | 'not_yet'
+export interface CaughtReply {
+  outcome: 'caught' | 'replayed'
+  createdAt: number
+  payload: Buffer
+  decision: Decision | null
+  traceparent: string | undefined
+  /** Null for a plain handoff. */
+  record: HandoffRecord | null
+  /** JSON text; null where none was passed. */
+  schema: Buffer | null
+}
+export type CatchReply = CaughtReply | Refused<CatchRefusal>
 
-export type DoneRefusal = 'not_found' | 'expired' | 'rejected' | 'not_caught' | 'not_the_catcher'
-export type DoneReply = { outcome: 'done' | 'replayed' | 'already_done', completedAt: number } | { outcome: DoneRefusal }
+/** Why an agent can't say how the work goes, in this order (docs/api.md, "Order"). */
+export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher' | 'already_done' | 'already_failed' | 'already_declined'
+export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
+  /** It was passed with this schema, which the result must satisfy. */
+  { outcome: 'unchecked', digest: string, schema: Buffer } | Refused<HolderRefusal>
 
-export type StatusReply = { outcome: 'found', now: number, record: HandoffRecord, result: Buffer | null, decision: Decision | null } | { outcome: 'not_found' }
+/** The error is what fail was given, the reason what decline was; JSON text, as the others are. */
+export interface Told { fault: string | null, cancelReason: string | null, progress: { at: number, told: string } | null }
+export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | { outcome: 'not_found' }
+
+export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
 
 /**
  * `live` are in the partition's index afterwards; the first is due in `untilDue` milliseconds, null where none is. Of those that
- * expired, whose they were and which, where they were to be named.
+ * expired, how many missed a heartbeat, how many of these and of those that weren't done in time have a successor, and whose they were
+ * and which, where they were to be named.
  */
-export interface Swept { lookedAt: number, expired: number, live: number, untilDue: number | null, named: Array<{ tenant: string, id: string }> }
+export interface Swept {
+  lookedAt: number
+  expired: number
+  live: number
+  untilDue: number | null
+  stalled: number
+  reissued: { stalled: number, not_done: number }
+  named: Array<{ tenant: string, id: string }>
+}
 
 /** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
 export class Handoffs {
@@ -65,8 +92,14 @@ export class Handoffs {
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
-    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, String(handoff.listedLength)]
+    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, handoff.options]
     return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: readPass })
+  }
+
+  /** Was this pass made before? Makes nothing. @returns null where it wasn't */
+  async passed (handoff: NewHandoff): Promise<PassReply | null> {
+    const reply = await this.pass({ ...handoff, options: ' ?' })
+    return reply.outcome === 'fresh' ? null : reply
   }
 
   catch (place: Place, token: string, agent: string): Promise<CatchReply> {
@@ -75,16 +108,22 @@ export class Handoffs {
     return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch })
   }
 
-  /** @param result JSON text; empty for none */
-  done (place: Place, token: string, agent: string, result: Buffer): Promise<DoneReply> {
+  /** @param result JSON text; empty for none @param satisfied the digest of the schema that it was held to; empty where it wasn't */
+  done (place: Place, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [token, agent, this.#retention, member]
+    const texts = [token, agent, this.#retention, member, satisfied]
     return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
   }
 
   status (place: Place): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus })
+  }
+
+  /** What a child of this one is to know of it. */
+  lineage (place: Place): Promise<LineageReply> {
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
+    return this.#lanes.call({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage })
   }
 
   /** Where it is told that a handoff changed. */
@@ -104,49 +143,71 @@ export class Handoffs {
 }
 
 function readPass (reply: unknown): PassReply {
-  const [outcome, createdAt, expiresAt] = tagged(reply)
-  if (outcome === 'reused') return { outcome }
-  return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number }
+  const [outcome, createdAt, expiresAt, availableAt] = tagged(reply)
+  if (outcome === 'reused' || outcome === 'fresh') return { outcome }
+  return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number, availableAt: (availableAt ?? null) as number | null }
 }
 
 function readCatch (reply: unknown): CatchReply {
-  const [outcome, first, payload, decision, traceparent] = tagged(reply)
-  if (outcome === 'approval_required') return { outcome, left: first as number }
-  if (outcome !== 'caught' && outcome !== 'replayed') return { outcome: outcome as CatchRefusal }
+  const parts = tagged(reply)
+  const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
+  if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
   return {
     outcome,
-    createdAt: first as number,
+    createdAt: createdAt as number,
     payload: payload as Buffer,
     decision: parseDecision(decision),
-    traceparent: traceparent === undefined ? undefined : String(traceparent),
+    traceparent: traceparent == null ? undefined : String(traceparent),
+    record: extra == null ? null : parseRecord(record, extra),
+    schema: (schema ?? null) as Buffer | null,
   }
 }
 
 function readDone (reply: unknown): DoneReply {
-  const [outcome, completedAt] = tagged(reply)
-  if (completedAt === undefined) return { outcome: outcome as DoneRefusal }
-  return { outcome: outcome as 'done', completedAt: completedAt as number }
+  const parts = tagged(reply)
+  const [outcome, first, second] = parts
+  if (outcome === 'done') return { outcome, completedAt: first as number }
+  if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
+  const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
+  return refused.outcome === 'replayed' ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! } : refused as Refused<HolderRefusal>
 }
 
 function readStatus (reply: unknown): StatusReply {
-  const [outcome, now, record, result, decision] = tagged(reply)
+  const [outcome, now, record, result, decision, extra, fault, cancelReason, progress] = tagged(reply)
   if (outcome === 'not_found') return { outcome }
   return {
     outcome: 'found',
-    now: now as number,
-    record: parseRecord(record),
+    ...readSeen(now, record, extra, decision),
     result: (result ?? null) as Buffer | null,
-    decision: parseDecision(decision),
+    told: extra === undefined ? null : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
   }
 }
 
+function readLineage (reply: unknown): LineageReply {
+  const [outcome, , record, extra, mark] = tagged(reply)
+  return outcome === 'not_found' ? { outcome } : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }
+}
+
+function textOf (bytes: unknown): string | null {
+  return bytes == null ? null : String(bytes)
+}
+
+/** Field `g`. */
+function parseProgress (text: string | null): Told['progress'] {
+  if (text === null) return null
+  const space = text.indexOf(' ')
+  return { at: Number(text.slice(0, space)), told: text.slice(space + 1) }
+}
+
 function readSweep (reply: unknown): Swept {
-  const [, lookedAt, expired, live, untilDue, ...members] = tagged(reply)
+  const [, lookedAt, expired, live, untilDue, stalled, stalledReissued, lateReissued, ...members] = tagged(reply)
   return {
     lookedAt: lookedAt as number,
     expired: expired as number,
     live: live as number,
     untilDue: untilDue as number | null,
+    stalled: stalled as number,
+    reissued: { stalled: stalledReissued as number, not_done: lateReissued as number },
     named: members.map(handoffOf),
   }
 }

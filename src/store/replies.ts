@@ -1,8 +1,14 @@
 import { isStatus } from '../model.ts'
-import type { Approval, Decision, HandoffRecord } from '../model.ts'
+import type { Approval, Decision, Extra, HandoffRecord } from '../model.ts'
 import { Unavailable } from '../redis/lanes.ts'
 
 /** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
+
+/** Why an operation wasn't carried out, by the error's code, and what it was judged by; nothing where there is no handoff. */
+export interface Refused<Code extends string> { outcome: Code, seen: Seen | null }
+
+/** A handoff as a script found it. The decision is there where it says when the handoff ended, or was asked for. */
+export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
 
 /**
  * A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy.
@@ -17,9 +23,19 @@ export function tagged (reply: unknown): [string, ...unknown[]] {
 
 const ofNewerVersion = 'a newer version of the service wrote this handoff; a replica of that version serves it'
 
-/** Field `s` of a handoff's hash. @throws {Unavailable} it is of a newer version of the service */
-export function parseRecord (text: unknown): HandoffRecord {
-  const [status, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
+/** A refusal as every script gives it: `{code, now, record, extra, decision}`, or the code alone. */
+export function readRefusal<Code extends string> ([outcome, now, record, extra, decision]: unknown[]): Refused<Code> {
+  return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision) }
+}
+
+export function readSeen (now: unknown, record: unknown, extra: unknown, decision?: unknown): Seen {
+  return { now: now as number, record: parseRecord(record, extra), decision: parseDecision(decision) }
+}
+
+/** Field `s` of a handoff's hash, with its field `x` where it has one. @throws {Unavailable} it is of a newer version of the service */
+export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
+  const [mark, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
+  const status = mark!.startsWith('2:') ? mark!.slice(2) : mark
   if (!isStatus(status)) throw new Unavailable(ofNewerVersion)
   return {
     status,
@@ -29,12 +45,41 @@ export function parseRecord (text: unknown): HandoffRecord {
     passedBy: passedBy as string,
     caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
     completedAt: completedAt === undefined ? null : Number(completedAt),
+    extra: extra == null ? nothing : parseExtra(String(extra)),
   }
+}
+
+const nothing: Extra = Object.freeze({})
+
+const letters: Record<string, (value: string, extra: Extra) => unknown> = {
+  w: (value, extra) => { extra.workWithin = Number(value) },
+  b: (value, extra) => { extra.heartbeatWithin = Number(value) },
+  a: (value, extra) => { extra.availableAt = Number(value) },
+  m: (value, extra) => { extra.maxAttempts = Number(value) },
+  p: (value, extra) => { extra.parent = value },
+  r: (value, extra) => { extra.root = value },
+  g: (value, extra) => { extra.hops = Number(value) },
+  c: (value, extra) => { extra.marks = value },
+  n: (value, extra) => { extra.attempt = Number(value) },
+  o: (value, extra) => { extra.reissueOf = value },
+  i: (value, extra) => { extra.reissuedAs = value },
+  h: (value, extra) => { extra.heartbeatDeadline = Number(value) },
+  f: (value, extra) => { extra.extended = true },
+  q: (value, extra) => { extra.cancelRequestedAt = Number(value) },
+  e: (value, extra) => { extra.endedAt = Number(value) },
+  y: (value, extra) => { extra.endedBy = value },
+}
+
+function parseExtra (text: string): Extra {
+  const extra: Extra = {}
+  for (const word of text.split(' ')) letters[word.charAt(0)]?.(word.slice(1), extra)
+  return extra
 }
 
 /** Field `d`, or null where nobody decided. */
 export function parseDecision (text: unknown): Decision | null {
   if (text == null) return null
-  const [at, by, , ...note] = String(text).split(' ')
-  return { at: Number(at), by: by as string, note: note.join(' ') }
+  const [at, by, token, ...note] = String(text).split(' ')
+  const slash = token!.indexOf('/')
+  return { at: Number(at), by: by as string, note: note.join(' '), ...slash >= 0 && { digest: token!.slice(slash + 1) } }
 }

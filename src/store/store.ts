@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
+import { Attempts } from './attempts.ts'
 import { ClusterMasters } from '../redis/cluster.ts'
 import { Handoffs } from './handoffs.ts'
 import type { Lifetimes } from './handoffs.ts'
@@ -39,6 +40,7 @@ export interface StoreOptions extends Lifetimes {
 /** What the service needs of Redis, put together. */
 export interface Store {
   handoffs: Handoffs
+  attempts: Attempts
   approvals: Approvals
   subscriptions: Subscriptions
   sessions: Sessions
@@ -80,6 +82,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
   const look = told(() => lookAtRedis({ masters, leases, rights, keyNames, replica, replicas }), log)
   return {
     handoffs,
+    attempts: new Attempts(lanes, scripts, keyNames, options),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),

@@ -58,8 +58,10 @@ export class Sweeper {
   readonly #backlog = new Set<string>()
   readonly #drains = new Set<Promise<void>>()
   readonly #statistics: SweepStatistics
-  /** How many handoffs it has expired. */
+  /** How many handoffs it has expired; of these how many missed a heartbeat; and how many have a successor, by what they missed. */
   expired = 0
+  stalled = 0
+  readonly reissued = { stalled: 0, not_done: 0 }
 
   constructor (handoffs: Handoffs, leases: Leases, options: SweeperOptions) {
     this.#handoffs = handoffs
@@ -124,8 +126,11 @@ export class Sweeper {
     this.#underWay.add(tag)
     try {
       const { onExpired } = this.#options
-      const { lookedAt, expired, live, untilDue, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
+      const { lookedAt, expired, live, untilDue, stalled, reissued, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
       this.expired += expired
+      this.stalled += stalled
+      this.reissued.stalled += reissued.stalled
+      this.reissued.not_done += reissued.not_done
       this.#statistics.saw(tag, live, untilDue)
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (lookedAt === limit) this.#backlog.add(tag)

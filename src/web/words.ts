@@ -15,6 +15,18 @@ function span (milliseconds: number, whole: (parts: number) => number): string {
   return `${whole(milliseconds / length)} ${name}`
 }
 
+/** Whole seconds, in milliseconds, as what somebody set: all of it, `1 h 30 min`. */
+export function duration (milliseconds: number): string {
+  const parts: string[] = []
+  let left = milliseconds
+  for (const [length, , name] of units.toReversed()) {
+    const count = Math.floor(left / length)
+    left -= count * length
+    if (count > 0) parts.push(`${count} ${name}`)
+  }
+  return parts.join(' ')
+}
+
 /** Never more than it is; nor less than nothing, where two clocks differ. */
 export function waitingFor (since: number, now: number): string {
   return timeTag(since, `waiting for ${span(Math.max(0, now - since), Math.floor)}`)
@@ -23,6 +35,11 @@ export function waitingFor (since: number, now: number): string {
 /** The nearest; but nothing that is still to be decided has no time left. */
 export function expiresIn (at: number, now: number): string {
   return timeTag(at, at > now ? `expires in ${span(Math.max(1000, at - now), Math.round)}` : 'expired')
+}
+
+/** Of what can't be caught yet; the nearest. */
+export function availableIn (at: number, now: number): string {
+  return timeTag(at, `can be caught in ${span(Math.max(1000, at - now), Math.round)}`)
 }
 
 /** A moment, to the second and for everybody the same: who reads it may be anywhere. */

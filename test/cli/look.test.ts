@@ -2,6 +2,7 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { randomHomeId, randomToken, tagOf } from '../../src/handoff/id.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
+import { testApp } from '../helpers/app.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass, payload } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
@@ -24,7 +25,7 @@ t.test('it says how a handoff stands, and changes nothing', async t => {
 
   await pass(store.handoffs, place, 3600_000)
   const pending = parsed(await unchanged('status', id, '--json'))
-  t.match(pending, { handoff_id: id, tenant: 'default', status: 'pending', passed_by: 'alice', caught_by: null, work_deadline: null, approval: null })
+  t.match(pending, { handoff_id: id, tenant: 'default', status: 'pending', passed_by: 'alice', caught_by: null, work_expires_at: null, approval: null })
   t.ok(Number(pending.deadline_in_ms) > 3500_000 && Number(pending.deadline_in_ms) <= 3600_000, `${pending.deadline_in_ms} ms left`)
   t.strictSame([pending.payload, pending.payload_bytes, pending.key], [undefined, undefined, undefined], 'where it lies is inspect’s')
 
@@ -44,7 +45,7 @@ t.test('it says how a handoff stands, and changes nothing', async t => {
   t.ok(whole.stdout.includes(`"payload":{${payload}}`), 'as it was passed')
   t.match((await unchanged('inspect', id, '--payload')).stdout, `\n\n{${payload}}\n`)
 
-  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{"sum": 6.0}'))
+  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{"sum": 6.0}'), '')
   t.match(parsed(await unchanged('inspect', id, '--json')), { status: 'done', payload_bytes: null, result_bytes: 12, deadline_in_ms: null })
   t.ok((await unchanged('inspect', id, '--json', '--payload')).stdout.includes('"result":{"sum": 6.0}'), 'as it was given')
   t.match((await unchanged('status', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
@@ -54,15 +55,81 @@ t.test('a person’s decision, and what has expired', async t => {
   const { store, prefix, url } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace(randomHomeId('default'))
-  await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
+  await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
   t.match((await handoff(['status', place.id], { env })).stdout, /^approval +waiting$/m)
-  await store.approvals.decide('rejected', place, randomToken(), 'carol', undefined, Buffer.from('"no\u009b2J"'))
+  await store.approvals.decide('rejected', place, randomToken(), 'carol', {}, Buffer.from('"no\u009b2J"'))
   t.match((await handoff(['status', place.id], { env })).stdout, /^status +rejected$[^]*^approval +rejected \S+Z \(.*ago\) by carol: "no\\u009b2J"$/m)
   t.match(parsed(await handoff(['status', place.id, '--json'], { env })), { status: 'rejected', require_human: true, approval: { state: 'rejected', decided_by: 'carol' } })
 
   const late = newPlace()
   await pass(store.handoffs, late, 1)
   t.match((await handoff(['status', late.id], { env })).stdout, /^status +expired$[^]*^expires +\S+Z \(.*ago\)$/m, 'although no sweep has come')
+})
+
+t.test('its longer life: what was agreed on, how it goes, how it ended', async t => {
+  const service = await testApp(t, {}, { url: redisServer.url })
+  const { call, store } = service
+  const env = { REDIS_URL: service.url, REDIS_KEY_PREFIX: service.prefix }
+  const told = async (id: string) => (await handoff(['status', id], { env })).stdout
+  const json = async (id: string, ...args: string[]) => parsed(await handoff([args.length === 0 ? 'status' : 'inspect', id, '--json', ...args], { env }))
+  const post = async (who: 'alice' | 'bob' | 'approver', operation: string, id: string, body?: unknown) => (await call(who, 'POST', `/api/${operation}/${id}`, body)).json()
+  const pass = async (body: object) => (await call('alice', 'POST', '/api/pass', { task: 't', ...body })).json().handoff_id as string
+  const shown = async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
+
+  const root = await pass({})
+  await call('alice', 'GET', `/api/catch/${root}`)
+  const schema = '{"type": "object",  "title": "\\u009b 1.0"}'
+  const body = `{"task":"t","parent":"${root}","work_within":5400,"heartbeat_within":30,"max_attempts":2,"retry_delay":60,"require_human":true,"result_schema":${schema}}`
+  const first = (await call('alice', 'POST', '/api/pass', body)).json().handoff_id as string
+  await post('approver', 'approve', first)
+  const { digest } = (await call('approver', 'GET', `/api/approvals/${first}`)).json()
+  await call('bob', 'GET', `/api/catch/${first}`)
+  await post('bob', 'heartbeat', first, '{"progress":{"message":"half\u009b2J","percent":50}}')
+  const caught = await told(first)
+  for (const line of [/^windows +work 1 h 30 min, heartbeat 30 s$/m, /^attempt +1 of 2$/m, new RegExp(`^parent +${root}, root ${root}, hops 1$`, 'm'), new RegExp(`^schema +${schema.length} bytes$`, 'm'),
+    /^work due +\S+Z \(in 1 h .*\)$/m, /^heartbeat +due \S+Z \(in .* s\)$/m, /^progress +\S+Z \(.* ago\): \{"message":"half\\u009b2J","percent":50\}$/m]) t.match(caught, line)
+  t.ok(caught.includes(`digest     ${digest}\n`))
+  const { result: _, ...api } = await shown(first)
+  const agreed = { work_within: 5400, heartbeat_within: 30, max_attempts: 2, parent: root, digest, result_schema_bytes: schema.length }
+  t.match(await json(first), { ...api, ...agreed }, 'as the API names it and says it')
+  t.ok((await handoff(['inspect', first, '--json', '--payload'], { env })).stdout.includes(`"result_schema":${schema},`), 'as it was passed')
+  t.notOk('result_schema' in await json(first), 'and not unasked')
+  t.match((await handoff(['inspect', first, '--payload'], { env })).stdout, '\n\n{"type": "object",  "title": "\\u009b 1.0"}')
+
+  const fault = '{"message":\r\n\t"no\u202e disk","code":"E","data":{"n":1.0}}'
+  const { reissued_as: second } = await post('bob', 'fail', first, `{"error":${fault}}`)
+  const failed = await told(first)
+  t.match(failed, /^status +failed$/m)
+  t.match(failed, /^ended +\S+Z \(.* ago\) by bob: \{"message": "no\\u202e disk","code":"E","data":\{"n":1\.0\}\}$/m)
+  t.match(failed, new RegExp(`^reissued +as ${second}$`, 'm'))
+  t.match(failed, /^work due +\S+Z$/m, 'it counts no longer')
+  t.match(await json(first), { status: 'failed', ended_by: 'bob', reissued_as: second, error: { message: 'no\u202e disk', code: 'E', data: { n: 1 } }, deadline_in_ms: null })
+  t.match(await told(second), new RegExp(`^available +\\S+Z \\(in .*\\)$[^]*^attempt +2 of 2, after ${first}$`, 'm'))
+  t.match(await json(second), { status: 'pending', attempt: 2, reissue_of: first, available_at: /Z$/, hops: 1, root, parent: root })
+
+  const declined = await pass({})
+  await call('bob', 'GET', `/api/catch/${declined}`)
+  await post('alice', 'cancel', declined, { reason: 'not\u009b needed' })
+  t.match(await told(declined), /^cancel +requested \S+Z \(.* ago\): "not\\u009b needed"$/m)
+  t.match(await json(declined), { status: 'caught', cancel_requested_at: /Z$/, cancel_reason: 'not\u009b needed' })
+  await post('bob', 'decline', declined, { reason: 'gladly' })
+  t.match(await told(declined), /^ended +\S+Z \(.* ago\) by bob: "gladly"$/m)
+  t.match(await json(declined), { status: 'declined', reason: 'gladly' })
+
+  const cancelled = await pass({})
+  await post('alice', 'cancel', cancelled, { reason: 'mistaken' })
+  t.match(await told(cancelled), /^status +cancelled$[^]*^ended +\S+Z \(.* ago\) by alice: "mistaken"$/m)
+  t.match(await json(cancelled), { status: 'cancelled', ended_by: 'alice', cancel_reason: 'mistaken' })
+
+  const stalled = await pass({ heartbeat_within: 5, max_attempts: 2 })
+  await call('bob', 'GET', `/api/catch/${stalled}`)
+  // The command asks Redis's own clock: the deadline goes back instead.
+  const key = `${service.prefix}:{${tagOf(stalled)}}:h:default:${stalled}`
+  await service.redis.hset(key, 'x', (await service.redis.hget(key, 'x'))!.replace(/ h\d+/, ` h${Date.now() - 1000}`))
+  t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +when the sweep gets there$/m)
+  t.match(await json(stalled), { status: 'expired', expired_because: 'stalled', ended_by: null, reissued_as: null })
+  await store.handoffs.sweep(tagOf(stalled), 100)
+  t.match(await told(root), /^((?!windows|attempt|parent|schema|digest|cancel|progress|ended|reissued|heartbeat)[^])*$/, 'of a plain one there is no more than before')
 })
 
 t.test('whose it is needn’t be said where the tenant is known', async t => {

@@ -55,6 +55,14 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.equal(said.match(/idempotency-replayed/gi)?.length, 1)
   })
 
+  await t.test('docs/attempts.md: a heartbeat, and a failure that is tried again', async t => {
+    const [caught, heard, failed, ...others] = answersIn(type(commandsUnder('docs/attempts.md', 'Windows')))
+    t.match(caught, { status: 'caught', task: 'Count the rows', heartbeat_within: 60 })
+    t.match(heard, { status: 'caught', cancel_requested: false })
+    t.match(failed, { status: 'failed', reissued_as: /./ })
+    t.strictSame(others, [])
+  })
+
   await t.test('docs/approvals.md: by program', async t => {
     const [list, whole, decided, caught, ...others] = answersIn(type(commandsUnder('docs/approvals.md', 'By program')))
     t.match(list, { items: [{ task: 'Delete the old invoices' }], next_cursor: null })

@@ -2,29 +2,65 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { errorTable } from '../../src/errors.ts'
 import type { ErrorCode } from '../../src/errors.ts'
-import { operations, refusalOf, statuses } from '../../src/model.ts'
+import { byItself, operations, refusalOf, standings } from '../../src/model.ts'
 import type { OperationName, Standing } from '../../src/model.ts'
 
 const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 
+const live = new Set<Standing>(['caught'])
+
 /** What an operation comes to where a handoff stands. One that waits no more has been decided, unless its time was over before. */
 function cell (name: OperationName, standing: Standing): string {
-  const undecided = standing === 'waiting' || standing === 'expired' || standing === 'absent'
+  const undecided = standing === 'waiting' || standing === 'expired' || standing === 'absent' || standing === 'cancelled'
   const code = refusalOf(name, standing, undecided ? 'waiting' : 'approved')
-  return code === null ? `→ \`${operations[name].to}\`` : `${errorTable[code as ErrorCode].status} \`${code}\``
+  if (code !== null) return `${errorTable[code as ErrorCode].status} \`${code}\``
+  if (name === 'cancel' && standing === 'cancelled') return 'is so'
+  if (name === 'cancel' && live.has(standing)) return 'asks, or → `cancelled`'
+  if (name === 'reissue') return live.has(standing) ? '→ `cancelled`, and a successor' : 'a successor'
+  return `→ \`${operations[name].to}\``
+}
+
+const names: Record<Standing, string> = {
+  absent: 'no such handoff',
+  waiting: '`pending`, waits for a person',
+  delayed: '`pending`, its delay isn’t over',
+  pending: '`pending`',
+  caught: '`caught`',
+  done: '`done`',
+  failed: '`failed`',
+  declined: '`declined`',
+  cancelled: '`cancelled`',
+  expired: '`expired`, never caught',
+  lapsed: '`expired` after its catch',
+  rejected: '`rejected`',
 }
 
 /** The state machine as a table, made of the one in src/model.ts. */
 function table (): string {
-  const names: Record<Standing, string> = {
-    absent: 'no such handoff', waiting: '`pending`, waits for a person', pending: '`pending`', caught: '`caught`', done: '`done`', expired: '`expired`', rejected: '`rejected`',
-  }
-  const columns = ['catch', 'done', 'approve', 'reject'] as const
-  const rows = (['absent', 'waiting', ...statuses] as const).map(standing => `| ${names[standing]} | ${columns.map(name => cell(name, standing)).join(' | ')} |`)
-  return [`| it is | ${columns.join(' | ')} |`, '|---|---|---|---|---|', ...rows].join('\n')
+  const columns = ['catch', 'done', 'cancel', 'reissue', 'approve', 'reject'] as const
+  const rows = standings.map(standing => `| ${names[standing]} | ${columns.map(name => cell(name, standing)).join(' | ')} |`)
+  return [`| it is | ${columns.map(name => name === 'done' ? 'done (heartbeat, fail, decline)' : name).join(' | ')} |`, '|---|---|---|---|---|---|---|', ...rows].join('\n')
 }
 
-t.test('docs/api.md has the table of states', async t => {
-  const [, shown] = /<!-- states -->\n(.*?)\n<!-- \/states -->/s.exec(page) ?? []
-  t.equal(shown, table(), 'take the actual one')
+/** As a diagram: statuses alone. */
+function diagram (): string {
+  const statusOf = (standing: Standing) => standing === 'absent' ? '[*]' : standing === 'waiting' || standing === 'delayed' ? 'pending' : standing
+  const arrows = new Map<string, string[]>()
+  const arrow = (from: Standing, to: string, name: string) => {
+    const key = `${statusOf(from)} --> ${to}`
+    if (!arrows.get(key)?.includes(name)) arrows.set(key, [...arrows.get(key) ?? [], name])
+  }
+  for (const [name, { from, to }] of Object.entries(operations)) {
+    // Of what has ended the status stays: the successor is another handoff.
+    for (const standing of from) if (name !== 'reissue' || live.has(standing)) arrow(standing, to, name)
+  }
+  for (const standing of byItself.from) arrow(standing, byItself.to, 'its time is over')
+  return ['```mermaid', 'stateDiagram-v2', ...[...arrows].map(([key, labels]) => `    ${key}: ${labels.join(', ')}`), '```'].join('\n')
+}
+
+t.test('docs/api.md has the table of states, and the diagram', async t => {
+  const shown = (mark: string) => new RegExp(`<!-- ${mark} -->\\n(.*?)\\n?<!-- /${mark} -->`, 's').exec(page)?.[1]
+  t.equal(shown('states'), table(), 'take the actual one')
+  t.equal(shown('diagram'), diagram(), 'take the actual one')
+  for (const name of ['heartbeat', 'fail', 'decline'] as const) t.strictSame(operations[name].refusals, operations.done.refusals, `${name} is refused as done is`)
 })

@@ -18,8 +18,8 @@ type Meddler = (request: IncomingMessage, response: ServerResponse) => boolean |
 
 interface Round { counts: Counts, history: History, violations: Violation[] }
 
-/** Load on a service until so many handoffs were begun, then the audit, and what the checker says of it. @param brief the share of those that expire */
-async function round (t: Test, handoffs: number, brief: number, meddle?: Meddler, sweeps = true): Promise<Round> {
+/** Load on a service until so many handoffs were begun, then the audit, and what the checker says of it. @param shares of those that expire, and of those with a longer life */
+async function round (t: Test, handoffs: number, { brief = 0, tried = 0 }, meddle?: Meddler, sweeps = true): Promise<Round> {
   const { app, store, redis, prefix } = await testApp(t, loadSettings, { workTtl: 86_400_000, retention: 600_000 })
   if (sweeps) store.sweeper.start()
   const urls = [`http://127.0.0.1:${await listen(app)}`]
@@ -29,7 +29,7 @@ async function round (t: Test, handoffs: number, brief: number, meddle?: Meddler
   })
   const history = new History()
   let begun = 0
-  const counts = await runAgents({ urls, agents: 16, seed: 7, history, patience: 5000, brief, until: () => ++begun > handoffs })
+  const counts = await runAgents({ urls, agents: 16, seed: 7, history, patience: 5000, brief, tried, until: () => ++begun > handoffs })
   await audit(urls, history)
   // The sweep may still be on its way to what expired of late.
   const settled = async () => (await dumpRedis([redis], prefix)).due.every(({ score }) => score > clock())
@@ -52,25 +52,32 @@ function answer (response: ServerResponse, status: number, body: object): true {
 const all = (history: History) => [...history.tracks.values()].flatMap(({ operations }) => operations)
 
 t.test('a sound service under load', async t => {
-  const { counts, history, violations } = await round(t, 1500, 0.05)
+  const { counts, history, violations } = await round(t, 1800, { brief: 0.03, tried: 0.4 })
   t.strictSame(violations.map(describe), [])
-  t.equal(counts.handoffs, 1500)
-  t.equal(history.tracks.size, 1500)
+  t.equal(counts.handoffs, 1800)
+  const tracks = [...history.tracks.values()]
+  t.equal(tracks.filter(({ descent }) => descent === null).length, 1800)
+  t.ok(tracks.some(({ descent }) => descent?.attempt === 4), 'some are tried again and again')
   t.match(counts, { unanswered: 0, unavailable: 0, givenUp: 0 })
 
   const seen = new Map<string, number>()
   const count = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1)
   for (const { kind, status, code, replayed } of all(history)) count(`${kind} ${code ?? status}${replayed ? ' replayed' : ''}`)
+  for (const { final } of tracks) if (final?.answer?.reissuedAs != null) count(`${final.answer.status} reissued`)
   const expected = ['pass 201', 'pass 201 replayed', 'catch 200', 'catch 200 replayed', 'catch already_caught', 'catch already_done', 'catch approval_required',
     'catch rejected', 'catch expired', 'done 200', 'done 200 replayed', 'done not_caught', 'done not_the_catcher', 'done already_done', 'status 200',
-    'approve 200', 'approve already_decided', 'reject 200', 'reject already_decided']
+    'approve 200', 'approve already_decided', 'reject 200', 'reject already_decided',
+    'catch not_yet', 'catch cancelled', 'heartbeat 200', 'heartbeat not_the_catcher', 'heartbeat cancelled', 'done cancelled', 'done already_failed', 'fail 200',
+    'fail 200 replayed', 'fail already_done', 'fail cancelled', 'decline 200', 'decline 200 replayed', 'decline cancelled', 'cancel 200', 'cancel 202', 'cancel already_done',
+    'cancel already_failed', 'reissue 201', 'reissue 201 replayed', 'reissue not_caught', 'reissue cancelled', 'reissue already_done',
+    'failed reissued', 'declined reissued', 'cancelled reissued', 'expired reissued']
   t.strictSame(expected.filter(what => !seen.has(what)), [], 'it comes to all of these')
-  t.ok([...history.tracks.values()].every(({ final }) => final?.status === 200), 'the end of each is known')
+  t.ok(tracks.every(({ final }) => final?.status === 200), 'the end of each is known')
 })
 
 t.test('a service that drops some connections, before or after it did what it was asked', async t => {
   let requests = 0
-  const { counts, history, violations } = await round(t, 200, 0.05, (request, response) => {
+  const { counts, history, violations } = await round(t, 200, { brief: 0.05, tried: 0.3 }, (request, response) => {
     const number = ++requests
     if (number % 20 === 0) {
       request.socket.destroy()
@@ -87,8 +94,8 @@ t.test('a service that drops some connections, before or after it did what it wa
 })
 
 t.test('a service that is out of order for a while', async t => {
-  const began = clock()
-  const { counts, violations } = await round(t, 100, 0, (request, response) => clock() - began < 500
+  let began: number | undefined
+  const { counts, violations } = await round(t, 100, { tried: 0.3 }, (request, response) => clock() - (began ??= clock()) < 500
     ? answer(response, 503, { code: 'unavailable', status: 503 })
     : undefined)
   t.strictSame(violations.map(describe), [])
@@ -141,14 +148,14 @@ const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
 ]
 
 t.test('a service that does not sweep is found', async t => {
-  const { violations } = await round(t, 100, 0.05, undefined, false)
+  const { violations } = await round(t, 100, { brief: 0.05 }, undefined, false)
   t.ok(violations.length > 0)
   t.strictSame(violations.filter(({ invariant }) => invariant !== 'I7').map(describe), [])
 })
 
 t.test('one wrong answer among hundreds is found', async t => {
   for (const [what, invariant, lie] of lies) {
-    const { violations } = await round(t, 60, 0, lie())
+    const { violations } = await round(t, 60, {}, lie())
     t.ok(violations.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { violations: violations.map(describe) })
     t.equal(new Set(violations.map(({ handoff }) => handoff)).size, 1, 'of one handoff')
   }

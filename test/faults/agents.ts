@@ -1,15 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Asking } from './asking.ts'
-import type { AskingOptions, Counts } from './asking.ts'
-import { clock } from './history.ts'
+import type { AskingOptions, Counts, Wish } from './asking.ts'
+import { clock, passOf } from './history.ts'
 import type { History, Track } from './history.ts'
 import { Job } from './jobs.ts'
 import type { JobKind } from './jobs.ts'
 import { approverKeys, within } from './load-keys.ts'
 import { Random } from './random.ts'
+import { TriedJob } from './tried-jobs.ts'
 
 export type { Counts } from './asking.ts'
 export { loadSettings } from './load-keys.ts'
+
+/** The usual share of handoffs with a longer life, where there are any. */
+export const triedShare = 0.3
 
 export interface LoadOptions extends AskingOptions {
   /** How many handoffs are under way at once, those that wait for their expiry apart. */
@@ -21,6 +25,8 @@ export interface LoadOptions extends AskingOptions {
   /** Shares of handoffs that a person decides on, and that expire while they are asked for. */
   human?: number
   brief?: number
+  /** The share of those with a longer life: they have windows, heartbeats, attempts and successors. */
+  tried?: number
   /** Seconds until others expire; a day when left out. */
   lifetime?: number
   /** Handoffs begun a second at the most; as many as are answered when left out. */
@@ -29,7 +35,7 @@ export interface LoadOptions extends AskingOptions {
 
 /** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
 export async function runAgents (options: LoadOptions): Promise<Counts> {
-  const { agents, seed, until, human = 0.1, brief = 0.03, perSecond = Infinity } = options
+  const { agents, seed, until, human = 0.1, brief = 0.03, tried = 0, perSecond = Infinity } = options
   const began = clock()
   const isOver = typeof until === 'function' ? until : () => until.aborted
   const asking = new Asking(options)
@@ -50,8 +56,17 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
       if (early > 1) await sleep(early)
       const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
       const draw = random.next()
+      const name = `${run}-${number}`
+      if (draw >= 1 - tried) {
+        // Those that stall, or wait for their time, are in nobody's way.
+        const isSlow = random.chance(0.2) && waiting.size < 4 * agents
+        const done = new TriedJob(asking, random, name, isSlow, options.lifetime).run()
+        if (isSlow) put(done)
+        else await done
+        continue
+      }
       const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'
-      const done = new Job(asking, random, `${run}-${number}`, kind, options.lifetime).run()
+      const done = new Job(asking, random, name, kind, options.lifetime).run()
       if (kind !== 'brief') await done
       else put(done)
     }
@@ -65,29 +80,40 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   return asking.counts
 }
 
+/** How often who audits waits for the sweep, which is to make a successor, up to two seconds each time. */
+const waitsForSweep = 8
+
 /**
- * Reads every handoff's status once all is over, through services that are well again. A track's `final` is what was read.
+ * Reads every handoff's status once all is over, through services that are well again, their successors' too. A track's `final` is what was
+ * read.
  * @returns how many were read
  */
 export async function audit (urls: readonly string[], history: History, options: Omit<AskingOptions, 'urls' | 'history'> = {}): Promise<number> {
   const asking = new Asking({ ...options, urls, history })
-  const left = [...history.tracks.values()].filter(({ id, final }) => id !== null && final === null)
-  const count = left.length
+  let count = 0
 
-  async function read (): Promise<void> {
+  async function read (left: Track[]): Promise<void> {
     for (let track = left.pop(); track !== undefined; track = left.pop()) {
       const [who] = within(approverKeys, tenantOf(track))
-      track.final = await asking.ask({ kind: 'status', handoff: track.name, who: who!, token: null, id: track.id as string })
+      const wish: Wish = { kind: 'status', handoff: track.name, who: who!, token: null, id: track.id as string }
+      let final = await asking.ask(wish)
+      for (let wait = 0; final.answer?.reissuedAs === null && wait < waitsForSweep; wait++) final = await asking.ask({ ...wish, wait: 2 })
+      track.final = final
+      count++
     }
   }
   try {
-    await Promise.all(Array.from({ length: 32 }, read))
+    // Whose successor nobody knew of tells it now.
+    for (;;) {
+      const left = [...history.tracks.values()].filter(({ id, final }) => id !== null && final === null)
+      if (left.length === 0) return count
+      await Promise.all(Array.from({ length: 32 }, () => read(left)))
+    }
   } finally {
     asking.close()
   }
-  return count
 }
 
-function tenantOf ({ operations }: Track): string {
-  return operations[0]!.agent.split('/', 1)[0] as string
+function tenantOf (track: Track): string {
+  return passOf(track)!.agent.split('/', 1)[0] as string
 }

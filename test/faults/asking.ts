@@ -1,13 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { overloaded } from '../../src/http/shed.ts'
-import { clock, markOf } from './history.ts'
-import type { Answer, Answered, Asked, History, Kind, Operation } from './history.ts'
+import { clock, isUnknown, markOf } from './history.ts'
+import type { Asked, History, Kind, Operation } from './history.ts'
 import { HttpClient } from './http-client.ts'
-import type { Reply } from './http-client.ts'
-import { isUnknown } from './linear.ts'
 import type { Key } from './load-keys.ts'
-import { resultOf } from './payloads.ts'
+import { faultOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
+import { read } from './reading.ts'
 
 /** What an agent wants of one handoff; asked as often as it takes. */
 export interface Wish {
@@ -20,7 +18,11 @@ export interface Wish {
   asked?: Asked
   /** Who wishes it asks once, and never again. */
   fickle?: boolean
-  /** A pass's whole body. */
+  /** A cancel by force, or a fail that isn't to be tried again. */
+  firm?: boolean
+  /** Seconds that a status waits until it has ended. */
+  wait?: number
+  /** The whole body; as its kind has it when left out. */
   body?: string
   /** What a catch must give back: JSON members as passed. */
   payload?: string
@@ -87,9 +89,9 @@ export class Asking {
 
   /** Asks once, at the next address. */
   async once (wish: Wish): Promise<Operation> {
-    const { kind, handoff, who, token, asked = null } = wish
+    const { kind, handoff, who, token, asked = null, firm = false } = wish
     const url = this.#urls[this.#next++ % this.#urls.length] as string
-    const operation = this.#history.sent(kind, handoff, who.agent, token, asked)
+    const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
     const reply = await this.#client.ask(url, requestOf(wish, markOf(operation)))
     this.counts.requests++
     if (reply === null) {
@@ -111,52 +113,24 @@ export class Asking {
   }
 }
 
-function requestOf ({ kind, id, who, token, body }: Wish, mark: string): string {
+function requestOf ({ kind, id, who, token, body, firm = false, wait }: Wish, mark: string): string {
   const isRead = kind === 'catch' || kind === 'status'
   const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-  const head = `${isRead ? 'GET' : 'POST'} /api/${kind}${kind === 'pass' ? '' : `/${id}`} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+  const path = `/api/${kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
+  const head = `${isRead ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
   if (isRead) return `${head}\r\n`
-  const text = body ?? bodyOf(kind, mark)
+  const text = body ?? bodyOf(kind, mark, firm)
   return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
-function bodyOf (kind: Kind, mark: string): string {
-  return kind === 'done' ? `{"output":${resultOf(mark)}}` : '{"note":"by the load"}'
-}
-
-function read ({ status, body, replayed }: Reply, { payload }: Wish): Answered {
-  // The payload is compared as text; what remains is read as JSON.
-  const at = payload === undefined || status !== 200 ? -1 : body.indexOf(payload)
-  const members = parse(at === -1 ? body : `${body.slice(0, at)}"payload":0${body.slice(at + payload!.length)}`)
-  const same = payload !== undefined && status === 200 ? at !== -1 && members !== null && !('task' in members || 'output' in members) : null
-  const code = typeof members?.code === 'string' ? members.code : null
-  return { status, code, answer: members === null ? null : answerOf(members, body), same, replayed }
-}
-
-function parse (body: string): Record<string, any> | null {
-  try {
-    const value = JSON.parse(body) as unknown
-    return typeof value === 'object' ? value as Record<string, any> : null
-  } catch {
-    return null // a proxy's page
+function bodyOf (kind: Kind, mark: string, firm: boolean): string {
+  switch (kind) {
+    case 'done': return `{"output":${resultOf(mark)}}`
+    case 'fail': return `{"error":${faultOf(mark)}${firm ? ',"retry":false' : ''}}`
+    case 'decline': return `{"reason":${reasonOf(mark)}}`
+    case 'cancel': return `{"force":${firm}}`
+    case 'approve':
+    case 'reject': return '{"note":"by the load"}'
+    default: return '{}'
   }
-}
-
-function answerOf (members: Record<string, any>, body: string): Answer {
-  const { handoff_id: id, status, created_at: created, expires_at: expires, caught_at: caught, caught_by: caughtBy, completed_at: completed, approval, result } = members
-  const answer: Answer = {}
-  if (id !== undefined) answer.id = id
-  if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
-  if (typeof status === 'string') answer.status = status
-  if (created !== undefined) answer.createdAt = Date.parse(created)
-  if (expires !== undefined) answer.expiresAt = Date.parse(expires)
-  if (caught !== undefined) answer.caughtAt = caught === null ? null : Date.parse(caught)
-  if (caughtBy !== undefined) answer.caughtBy = caughtBy
-  if (completed !== undefined) answer.completedAt = completed === null ? null : Date.parse(completed)
-  if (approval !== undefined) {
-    answer.approval = approval?.state ?? null
-    answer.decidedAt = approval?.decided_at ? Date.parse(approval.decided_at) : null
-  }
-  if (result !== undefined) answer.result = result === null ? null : body.includes(`"result":${resultOf(result.by)}`) ? result.by : 'other'
-  return answer
 }

@@ -2,6 +2,7 @@ import t from 'tap'
 import { check, describe, usual } from './checker.ts'
 import type { CheckOptions, Invariant } from './checker.ts'
 import type { Track } from './history.ts'
+import { broken, lawful } from './made-attempts.ts'
 import { Tale, caught, finished, start } from './made-history.ts'
 import type { RedisState } from './redis-state.ts'
 
@@ -23,7 +24,7 @@ const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]>
   ['a pass whose answer was lost', tale().lost('pass', 0, 5, { agent: 'north/alice', token: 'p' }).pass(10, 20, { replayed: false }).track()],
   ['an expiry', tale().pass(0, 5, { expiresIn: 1000 }).refused('catch', 1000, 1010, 410, 'expired').status(1020, 1030, 'expired').audited()],
   ['a catch in the last moment', tale().pass(0, 5, { expiresIn: 1000 }).catch(995, 1030).status(1040, 1050, 'caught', caught(1000)).audited()],
-  ['work that took too long', tale().pass(0, 5).catch(10, 20).refused('done', 600, 610, 410, 'expired').status(620, 630, 'expired', caught(15)).audited(), { workTtl: 500 }],
+  ['work that took too long', tale().pass(0, 5).catch(10, 20).refused('done', 600, 610, 410, 'expired').status(620, 630, 'expired', { ...caught(15), endedAt: start + 515 }).audited(), { workTtl: 500 }],
   ['a person who approves', tale().pass(0, 5, { human: true }).refused('catch', 10, 20, 409, 'approval_required').decide('approve', 15, 40)
     .catch(30, 50).status(60, 70, 'caught', { ...caught(45), approval: 'approved' }).audited()],
   ['people who disagree', tale().pass(0, 5, { human: true }).decide('reject', 10, 30)
@@ -42,7 +43,7 @@ const bad: Array<[Invariant, what: string, track: Track, options?: Partial<Check
   ['I1', 'a pass with two ids', tale().pass(0, 5).catch(10, 15, 'bob', { answer: { id: 'other', createdAt: start + 1, status: 'caught' } }).track()],
   ['I1', 'a catch that is undone', tale().pass(0, 5).catch(10, 15).status(100, 105, 'pending').audited()],
   ['I1', 'a catch that is another agent’s', tale().pass(0, 5).catch(10, 15).status(100, 105, 'caught', caught(12, 'carol')).audited()],
-  ['I1', 'a catch that expired before its time', tale().pass(0, 5).catch(10, 15).status(100, 105, 'expired', caught(12)).audited(), { workTtl: 5000 }],
+  ['I1', 'a catch that expired before its time', tale().pass(0, 5).catch(10, 15).status(100, 105, 'expired', { ...caught(12), endedAt: start + 90 }).audited(), { workTtl: 5000 }],
   ['I1', 'a done that is undone', tale().pass(0, 5).catch(10, 15).done(20, 25, 22).status(100, 105, 'caught', caught(12)).audited()],
   ['I1', 'a done at two times', tale().pass(0, 5).catch(10, 15).done(20, 25, 22).status(100, 105, 'done', { ...caught(12), ...finished(23, '#2') }).audited()],
   ['I1', 'an approval that is undone', tale().pass(0, 5, { human: true }).decide('approve', 10, 15).status(100, 105, 'pending', { approval: 'waiting' }).audited()],
@@ -115,6 +116,17 @@ t.test('says when it would be well, had something happened late', async t => {
   t.match(late?.sentence, /0, 1 it is caught|they would if one that was given up had happened later/)
 })
 
+t.test('attempts and their successors that a sound service leaves behind are held to be sound', async t => {
+  for (const [what, tracks, options] of lawful) t.strictSame(check(tracks, { ...usual, ...options }).map(describe), [], what)
+})
+
+t.test('each way to break an invariant of theirs is found, by its number', async t => {
+  for (const [invariant, what, tracks, options] of broken) {
+    const found = check(tracks, { ...usual, ...options })
+    t.ok(found.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { found: found.map(describe) })
+  }
+})
+
 // --- I7
 
 const pending = `pending none ${start} ${start + 60_000} alice -`
@@ -128,7 +140,7 @@ function lying (record: string | null, scores: number[], at = 1000): RedisState 
     from: start + at,
     to: start + at + 5,
     due: scores.map(score => ({ tag: 'AAA', member: 'north:id', score: start + score })),
-    hashes: record === null ? [] : [{ tag: 'AAA', member: 'north:id', record }],
+    hashes: record === null ? [] : [{ tag: 'AAA', member: 'north:id', record, extra: '', payload: 9 }],
   }
 }
 
@@ -153,6 +165,38 @@ t.test('I7', async t => {
   const twice = lying(pending, [60_000])
   t.match(faults({ ...twice, hashes: [...twice.hashes, ...twice.hashes] })[0], /^I7 its hash is there 2 times/)
   t.match(faults({ ...twice, due: [{ tag: 'BBB', member: 'north:id', score: start + 60_000 }] })[0], /^I7 its hash is in \{AAA\}, but it is due in \{BBB\}/)
+})
+
+/** A chain as Redis has it: each with its record, its field x and how much is in its payload. */
+function chain (...hashes: Array<[id: string, status: string, extra: string, payload: number]>): RedisState {
+  return {
+    ...lying(null, []),
+    hashes: hashes.map(([id, status, extra, payload]) => ({ tag: 'AAA', member: `north:${id}`, record: held.replace('caught', `2:${status}`), extra, payload })),
+  }
+}
+
+t.test('I7 of what has a heartbeat’s deadline', async t => {
+  const faults = (extra: string, scores: number[], at?: number) => {
+    const state = lying(held.replace('caught', '2:caught'), scores, at)
+    return check([], usual, { ...state, hashes: state.hashes.map(hash => ({ ...hash, extra })) }).map(({ invariant, sentence }) => `${invariant} ${sentence}`)
+  }
+  t.strictSame(faults(` b5000 h${start + 5010}`, [5010]), [])
+  t.strictSame(faults(` b5000 h${start + 9010}`, [5010]), [], 'left by the heartbeat where it was')
+  t.match(faults(` b5000 h${start + 5010}`, [90_000])[0], /^I7 it is live until \d+, but due at/)
+  t.match(faults(` b5000 h${start + 5010}`, [5010], 9000)[0], /^I7 its deadline was \d+, and/)
+})
+
+t.test('I10: what was passed lies in one of a chain', async t => {
+  const faults = (...hashes: Parameters<typeof chain>) => check([], usual, chain(...hashes)).filter(({ invariant }) => invariant === 'I10').map(({ sentence }) => sentence)
+  t.strictSame(faults(['one', 'failed', ' m2 itwo', 0], ['two', 'failed', ' m2 n2 oone', 9]), [])
+  t.strictSame(faults(['one', 'cancelled', ' itwo', 0], ['two', 'done', ' n2 oone', 0]), [], 'done without a result')
+  t.strictSame(faults(['one', 'cancelled', '', 0]), [], 'freed')
+  t.match(faults(['one', 'failed', ' m2 itwo', 9], ['two', 'caught', ' m2 n2 oone', 9]), ['its successor has what was passed, and so has it'])
+  t.match(faults(['one', 'failed', ' m2 itwo', 0], ['two', 'caught', ' m2 n2 oone', 0]), ['it is caught, and what was passed is gone'])
+  t.match(faults(['one', 'failed', ' m2 itwo', 0]), ["its successor two isn't there"])
+  t.match(faults(['one', 'failed', ' m2 itwo', 0], ['two', 'failed', ' m2 n2 oother', 9]), ["its successor two isn't one of it"])
+  t.match(faults(['one', 'cancelled', '', 9]), ['it is cancelled, and what was passed is still there'])
+  t.match(faults(['one', 'expired', '', 0]), ['it is expired, and what was passed is gone'], 'after its catch')
 })
 
 t.test('I1: what was passed lies in Redis', async t => {

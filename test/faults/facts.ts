@@ -1,27 +1,40 @@
+import { nameOf } from './history.ts'
 import type { Answer, Operation, Track } from './history.ts'
-import { nameOf } from './sequential.ts'
 
 /** When each thing happened to a handoff, by Redis's clock, as answers told. Null where none did. */
 export interface Facts {
   id: string | null
   createdAt: number | null
   expiresAt: number | null
+  availableAt: number | null
   decidedAt: number | null
   caughtAt: number | null
   /** The agent's name without its tenant. */
   caughtBy: string | null
+  cancelRequestedAt: number | null
   completedAt: number | null
+  endedAt: number | null
+  endedBy: string | null
+  /** When it ended, where a deadline ended it. */
+  expiredAt: number | null
+  reissuedAs: string | null
+  /** When its successor was made, as a reissue told. */
+  reissuedAt: number | null
+  reissueOf: string | null
+  attempt: number | null
 }
 export type Fact = keyof Facts
 
 /** Two answers that can't both be true. */
 export interface Contradiction { fact: Fact, first: Operation, second: Operation }
 
-const names = ['id', 'createdAt', 'expiresAt', 'decidedAt', 'caughtAt', 'caughtBy', 'completedAt'] as const satisfies Array<Fact & keyof Answer>
+const names = [
+  'id', 'createdAt', 'expiresAt', 'availableAt', 'decidedAt', 'caughtAt', 'caughtBy', 'cancelRequestedAt', 'completedAt', 'endedAt', 'endedBy', 'reissuedAs', 'reissuedAt', 'reissueOf', 'attempt',
+] as const satisfies Array<Fact & keyof Answer>
 
 /** Each happens once at most, so all answers that tell when tell the same. */
 export function factsOf (track: Track): { facts: Facts, contradictions: Contradiction[] } {
-  const facts: Facts = { id: null, createdAt: null, expiresAt: null, decidedAt: null, caughtAt: null, caughtBy: null, completedAt: null }
+  const facts = Object.fromEntries([...names, 'expiredAt'].map(name => [name, null])) as unknown as Facts
   const tellers: Partial<Record<Fact, Operation>> = {}
   const contradictions: Contradiction[] = []
   const learn = (operation: Operation, fact: Fact, value: string | number | null | undefined) => {
@@ -37,6 +50,7 @@ export function factsOf (track: Track): { facts: Facts, contradictions: Contradi
     const { answer } = operation
     if (answer === null) continue
     for (const fact of names) learn(operation, fact, answer[fact])
+    if (operation.code === 'expired' || answer.status === 'expired') learn(operation, 'expiredAt', answer.endedAt)
     if (operation.kind === 'catch' && operation.status === 200) learn(operation, 'caughtBy', nameOf(operation.agent))
   }
   return { facts, contradictions }

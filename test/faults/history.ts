@@ -1,6 +1,8 @@
 /** What was asked of the service and what it answered, by handoff: what the checker looks at. */
 
-export type Kind = 'pass' | 'catch' | 'done' | 'status' | 'approve' | 'reject'
+import type { OperationName } from '../../src/model.ts'
+
+export type Kind = OperationName | 'status'
 
 /** What an answer said, without the payload. Times are milliseconds since the epoch. */
 export interface Answer {
@@ -16,6 +18,25 @@ export interface Answer {
   decidedAt?: number | null
   /** Whose output `result` is: the mark (see `markOf`) of a done; null for none, 'other' when it is nobody's. */
   result?: string | null
+  /** How it ended where it isn't done: when, and by whom (null: a deadline). */
+  endedAt?: number | null
+  endedBy?: string | null
+  expiredBecause?: string
+  /** Whose error or reason is told of its end: the mark of a fail or decline; 'other' when it is nobody's. */
+  told?: string
+  /** The successor's id; null where one will come. A reissue's answer has that one's, and when it was made. */
+  reissuedAs?: string | null
+  reissuedAt?: number
+  /** Which attempt, from the second on, and of which it is one more. */
+  attempt?: number
+  reissueOf?: string
+  availableAt?: number
+  /** By when it has to be done, and its catcher to be heard of. */
+  workExpiresAt?: number
+  heartbeatExpiresAt?: number | null
+  /** When somebody asked its catcher to stop; and whether, as a heartbeat is told. */
+  cancelRequestedAt?: number
+  cancelRequested?: boolean
   /** Refused since more was asked than the service could do (503): that says something of the machine, and nothing of what lies behind the service. */
   overloaded?: true
 }
@@ -31,8 +52,10 @@ export interface Operation {
   agent: string
   /** Idempotency-Key, or null. The same kind, handoff, agent and token again is a repeat of the same operation. */
   token: string | null
-  /** What a pass asked for (expiresIn in milliseconds); null for anything else. */
+  /** What a pass asked for; null for anything else. */
   asked: Asked | null
+  /** A cancel by force, or a fail that isn't to be tried again. */
+  firm: boolean
   /** Milliseconds of this machine's wall clock with fractions, by `clock`. */
   sent: number
   /** Null: no answer ever came (broken connection, client timeout, still waiting). */
@@ -50,7 +73,19 @@ export interface Operation {
   replayed: boolean
 }
 
-export interface Asked { human: boolean, expiresIn: number }
+/** Durations in milliseconds; what is left out was not passed. */
+export interface Asked {
+  human: boolean
+  expiresIn: number
+  workWithin?: number
+  heartbeatWithin?: number
+  delay?: number
+  maxAttempts?: number
+  retryDelay?: number
+}
+
+/** Of a successor: the track of the attempt before, which attempt it is, and the pass of the first one, which it repeats. */
+export interface Descent { from: string, attempt: number, pass: Operation }
 
 /** All that was asked of one handoff, in the order of sending. */
 export interface Track {
@@ -60,6 +95,8 @@ export interface Track {
   operations: Operation[]
   /** The status read when all was over, of those above; null before. */
   final: Operation | null
+  /** Null for what was passed. */
+  descent: Descent | null
 }
 
 /** An answer's part of an operation. */
@@ -75,6 +112,34 @@ export function markOf ({ token, n }: Pick<Operation, 'token' | 'n'>): string {
   return token ?? `#${n}`
 }
 
+export function attemptOf ({ descent }: Track): number {
+  return descent?.attempt ?? 1
+}
+
+/** The name of the attempt behind this one. */
+export function successorOf (track: Track): string {
+  return nameOfAttempt(track.descent?.pass.handoff ?? track.name, attemptOf(track) + 1)
+}
+
+export function nameOfAttempt (first: string, attempt: number): string {
+  return attempt === 1 ? first : `${first}/${attempt}`
+}
+
+/** Is an answer no word on whether it happened? */
+export function isUnknown ({ answered, status }: Operation): boolean {
+  return answered === null || status === 408 || status >= 500
+}
+
+/** The pass that this attempt, or the first before it, was made by. */
+export function passOf ({ descent, operations }: Track): Operation | undefined {
+  return descent?.pass ?? operations.find(({ asked }) => asked !== null)
+}
+
+/** The agent's name without its tenant, as answers give it. */
+export function nameOf (agent: string): string {
+  return agent.slice(agent.indexOf('/') + 1)
+}
+
 /** Records by handoff. What was checked can be dropped, so that a long run holds no more than what is under way. */
 export class History {
   readonly tracks = new Map<string, Track>()
@@ -82,7 +147,7 @@ export class History {
   count = 0
 
   /** Notes a request at the moment of its sending. */
-  sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null): Operation {
+  sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null, firm = false): Operation {
     const operation: Operation = {
       n: this.count++,
       kind,
@@ -90,6 +155,7 @@ export class History {
       agent,
       token,
       asked,
+      firm,
       sent: clock(),
       answered: null,
       ended: null,
@@ -100,7 +166,7 @@ export class History {
       replayed: false,
     }
     let track = this.tracks.get(handoff)
-    if (track === undefined) this.tracks.set(handoff, track = { name: handoff, id: null, operations: [], final: null })
+    if (track === undefined) this.tracks.set(handoff, track = { name: handoff, id: null, operations: [], final: null, descent: null })
     track.operations.push(operation)
     return operation
   }
@@ -114,7 +180,17 @@ export class History {
     operation.same = same
     operation.replayed = replayed
     const track = this.tracks.get(operation.handoff)
-    if (track !== undefined && operation.kind === 'pass' && answer?.id !== undefined) track.id = answer.id
+    if (track === undefined) return
+    if (operation.kind === 'pass' && answer?.id !== undefined) track.id = answer.id
+    if (typeof answer?.reissuedAs === 'string') this.#succeeded(track, answer.reissuedAs)
+  }
+
+  /** A successor is a handoff of its own from the moment that anybody is told of it. */
+  #succeeded (track: Track, id: string): void {
+    const name = successorOf(track)
+    const pass = track.descent?.pass ?? track.operations.find(({ kind }) => kind === 'pass')
+    if (this.tracks.has(name) || pass === undefined) return
+    this.tracks.set(name, { name, id, operations: [], final: null, descent: { from: track.name, attempt: attemptOf(track) + 1, pass } })
   }
 
   /** Notes that the connection broke or that the client gave up. */

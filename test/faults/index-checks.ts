@@ -22,7 +22,7 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   if (due.length > 1) return `it is due ${due.length} times: ${due.map(({ tag, score }) => `{${tag}} at ${score}`).join(', ')}`
   const [hash] = hashes
   const [entry] = due
-  const deadline = hash === undefined ? null : deadlineOf(hash.record)
+  const deadline = hash === undefined ? null : deadlineOf(hash)
   const earliest = Math.min(deadline ?? Infinity, entry?.score ?? Infinity)
   // Long over: the sweep has been there. Over of late, or while this was read: it may be there now.
   if (earliest + sweepRound + slack < from) {
@@ -30,23 +30,29 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   }
   if (earliest <= to + slack) return null
   if (hash === undefined) return `it is due at ${entry?.score}, but has no hash`
-  if (deadline === null) return entry === undefined ? null : `it is ${hash.record.split(' ', 1)[0]}, but due at ${entry.score}`
+  if (deadline === null) return entry === undefined ? null : `it is ${statusIn(hash)}, but due at ${entry.score}`
   if (entry === undefined) return `it is live until ${deadline}, but not due`
   if (entry.tag !== hash.tag) return `its hash is in {${hash.tag}}, but it is due in {${entry.tag}}`
-  return entry.score === deadline || entry.score === leftByCatch(hash.record) ? null : `it is live until ${deadline}, but due at ${entry.score}`
+  return entry.score === deadline || isLeftBehind(hash, entry.score, deadline) ? null : `it is live until ${deadline}, but due at ${entry.score}`
 }
 
 /** When a live one expires, read off its record (lua/lib/record.lua); null for what has ended. */
-function deadlineOf (record: string): number | null {
-  const words = record.split(' ')
-  if (words[0] === 'pending') return Number(words[3])
-  return words[0] === 'caught' ? Number(words[7]) : null
+function deadlineOf (hash: Hash): number | null {
+  const words = hash.record.split(' ')
+  const status = statusIn(hash)
+  if (status === 'pending') return Number(words[3])
+  return status === 'caught' ? Number(/ h(\d+)/.exec(hash.extra)?.[1] ?? words[7]) : null
 }
 
-/** Where catch leaves it in the index: its expiry, if that is earlier than the work's deadline. */
-function leftByCatch (record: string): number | null {
-  const [status, , , expires, , , , deadline] = record.split(' ')
-  return status === 'caught' && Number(expires) < Number(deadline) ? Number(expires) : null
+/** Catch leaves it in the index at its expiry where that is earlier than the work's deadline, and a heartbeat where it was. */
+function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
+  if (statusIn(hash) !== 'caught' || score > deadline) return false
+  return score === Number(hash.record.split(' ')[3]) || / [hf]\d/.test(hash.extra)
+}
+
+/** What has field x says so in front of its status. */
+export function statusIn ({ record }: Hash): string {
+  return record.slice(record.startsWith('2:') ? 2 : 0).split(' ', 1)[0]!
 }
 
 function grouped<T extends { member: string }> (all: readonly T[]): Map<string, T[]> {

@@ -1,34 +1,14 @@
 import type { Facts } from './facts.ts'
 import type { Operation, Track } from './history.ts'
-import { afterAnswer, effectOf, standingOf, unborn } from './sequential.ts'
-import type { State } from './sequential.ts'
+import { unborn } from './state.ts'
+import type { State } from './state.ts'
+import { stepsOf } from './steps.ts'
+import type { Step, Tolerance } from './steps.ts'
 
 /**
  * Is there an order in which one after another could have got these answers? As Wing and Gong search for it: each operation
  * takes its place at one moment between its sending and its answer, and what is done can't depend on what came later.
  */
-
-/** How far times may lie apart, in milliseconds. */
-export interface Tolerance {
-  /** Redis's clock against this machine's. */
-  slack: number
-  /** How long the service goes on with a request whose client is gone. */
-  budget: number
-  /** How long a catcher has until done; null where it is longer than the run. */
-  workTtl: number | null
-}
-
-/** Something that has a place in the order: an operation, or (null) a deadline that passes. */
-export interface Step {
-  operation: Operation | null
-  from: number
-  to: number
-  /** When it was, if it is the one that moved the handoff; null where nobody told. */
-  at: number | null
-  /** It has its place in every order; what has none may never have happened. */
-  known: boolean
-  next (state: State): State | null
-}
 
 /** Why there is none: where the longest one ends, and what fits there no more. */
 export interface Stuck { after: Operation[], state: State, left: Operation[] }
@@ -39,51 +19,6 @@ export interface Stuck { after: Operation[], state: State, left: Operation[] }
  */
 export function findStuck (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Stuck | null {
   return new Search(stepsOf(track, facts, tolerance, endless), tolerance.slack).run()
-}
-
-/** Is an answer no word on whether it happened? */
-export function isUnknown ({ answered, status }: Operation): boolean {
-  return answered === null || status === 408 || status >= 500
-}
-
-/** Until when an operation may have happened. The service's own 503 says: not after this. */
-function endOf (operation: Operation, { slack, budget }: Tolerance): number {
-  const { sent, ended, answered, code } = operation
-  if (ended === null) return Infinity
-  if (!isUnknown(operation)) return ended
-  return (answered !== null && code === 'unavailable' ? answered : Math.max(ended, sent + budget)) + slack
-}
-
-const whens = { pass: 'createdAt', catch: 'caughtAt', done: 'completedAt', approve: 'decidedAt', reject: 'decidedAt' } as const
-
-export function stepsOf ({ operations }: Track, facts: Facts, tolerance: Tolerance, endless = false): Step[] {
-  const human = operations.some(({ asked }) => asked?.human === true)
-  const steps: Step[] = []
-  let last = -Infinity
-  for (const operation of operations) {
-    const known = !isUnknown(operation)
-    // Nothing comes of a question that was never answered.
-    if (!known && operation.kind === 'status') continue
-    steps.push({
-      operation,
-      from: operation.sent,
-      to: endless && !known ? Infinity : endOf(operation, tolerance),
-      at: operation.kind === 'status' ? null : facts[whens[operation.kind]],
-      known,
-      next: known ? state => afterAnswer(state, operation, human) : state => effectOf(state, operation, human),
-    })
-    if (known) last = Math.max(last, operation.ended as number)
-  }
-  const { slack, workTtl } = tolerance
-  const deadline = (at: number, next: Step['next']) => {
-    // One that nobody saw passing needs no place.
-    if (at - slack <= last) steps.push({ operation: null, from: at - slack, to: at + slack, at: null, known: true, next })
-  }
-  if (facts.expiresAt !== null) deadline(facts.expiresAt, state => state.pass === null ? null : standingOf(state) === 'pending' ? { ...state, expired: true } : state)
-  if (facts.caughtAt !== null && workTtl !== null) {
-    deadline(facts.caughtAt + workTtl, state => state.caught === null ? null : standingOf(state) === 'caught' ? { ...state, expired: true } : state)
-  }
-  return steps.sort((a, b) => a.from - b.from)
 }
 
 class Search {
@@ -165,8 +100,8 @@ class Search {
   }
 
   #keyOf (state: State): string {
-    const { pass, decided, caught, done, expired } = state
-    return `${this.#taken.join('')} ${pass?.n} ${decided?.n} ${caught?.n} ${done?.n} ${expired}`
+    const { pass, decided, caught, ended, expired, open, requested, succeeded } = state
+    return `${this.#taken.join('')} ${pass?.n} ${decided?.n} ${caught?.n} ${ended?.n} ${expired} ${open} ${requested} ${succeeded}`
   }
 }
 

@@ -16,12 +16,14 @@ export interface Told {
   answer?: Answer
   same?: boolean
   replayed?: boolean
+  firm?: boolean
+  asked?: Partial<Asked>
 }
 
 /** @param ended null: still under way */
 export function operation (n: number, kind: Kind, sent: number, ended: number | null, told: Told = {}): Operation {
-  const status = told.status ?? (kind === 'pass' ? 201 : 200)
-  const asked: Asked | null = kind === 'pass' ? { human: told.human ?? false, expiresIn: told.expiresIn ?? 60_000 } : null
+  const status = told.status ?? (kind === 'pass' || kind === 'reissue' ? 201 : 200)
+  const asked: Asked | null = kind === 'pass' ? { human: told.human ?? false, expiresIn: told.expiresIn ?? 60_000, ...told.asked } : null
   const answer = status >= 300 || status === 0 ? told.answer ?? null : { id: 'id', ...told.answer }
   return {
     n,
@@ -30,6 +32,7 @@ export function operation (n: number, kind: Kind, sent: number, ended: number | 
     agent: told.agent ?? 'north/alice',
     token: told.token ?? null,
     asked,
+    firm: told.firm ?? false,
     sent: start + sent,
     answered: status === 0 || ended === null ? null : start + ended,
     ended: ended === null ? null : start + ended,
@@ -42,14 +45,25 @@ export function operation (n: number, kind: Kind, sent: number, ended: number | 
 }
 
 export function trackOf (operations: Operation[], final: Operation | null = null): Track {
-  return { name: 'h', id: 'id', operations, final }
+  return { name: 'h', id: 'id', operations, final, descent: null }
 }
+
+/** A day: until when a successor can be caught whose making nobody tells of. */
+const day = 86_400_000
 
 /** Tells a history in the order of its calls. */
 export class Tale {
   readonly operations: Operation[] = []
+  readonly #before: Track | null
   #created = 0
   #expires = 0
+
+  /** @param before of a successor: the attempt before it @param created when that made it */
+  constructor (before: Track | null = null, created = 0) {
+    this.#before = before
+    this.#created = created
+    this.#expires = created + day
+  }
 
   pass (sent: number, ended: number | null, { expiresIn = 60_000, ...told }: Told = {}): this {
     this.#created = sent + 1
@@ -67,13 +81,35 @@ export class Tale {
   }
 
   status (sent: number, ended: number | null, status: string, seen: Answer = {}): this {
-    const answer = { status, ...this.#times(), caughtAt: null, caughtBy: null, completedAt: null, approval: null, result: null, ...seen }
+    const missed = status !== 'expired' ? {} : { endedAt: start + this.#expires, endedBy: null, expiredBecause: seen.caughtAt == null ? 'not_caught' : 'not_done' }
+    const answer = { status, ...this.#times(), caughtAt: null, caughtBy: null, completedAt: null, approval: null, result: null, ...missed, ...seen }
     return this.add('status', sent, ended, { answer })
   }
 
   decide (kind: 'approve' | 'reject', sent: number, ended: number | null, told: Told = {}): this {
     const answer = kind === 'approve' ? { status: 'pending', approval: 'approved' } : { status: 'rejected', approval: 'rejected' }
     return this.add(kind, sent, ended, { agent: 'north/person', answer, ...told })
+  }
+
+  beat (sent: number, ended: number | null, work: number, heard: number | null = null, told: Told = {}): this {
+    const answer = { status: 'caught', workExpiresAt: start + work, heartbeatExpiresAt: heard === null ? null : start + heard, cancelRequested: false, ...told.answer }
+    return this.add('heartbeat', sent, ended, { agent: 'north/bob', ...told, answer })
+  }
+
+  /** @param successor its id, where it is tried again */
+  fail (kind: 'fail' | 'decline', sent: number, ended: number | null, at: number, successor?: string, told: Told = {}): this {
+    const answer = { status: kind === 'fail' ? 'failed' : 'declined', endedAt: start + at, ...successor !== undefined && { reissuedAs: successor } }
+    return this.add(kind, sent, ended, { agent: 'north/bob', ...told, answer })
+  }
+
+  /** @param at when it was cancelled, or its catcher first asked to stop @param told status 202 for the latter */
+  cancel (sent: number, ended: number | null, at: number, told: Told = {}): this {
+    const answer = told.status === 202 ? { status: 'caught', cancelRequestedAt: start + at } : { status: 'cancelled', endedAt: start + at }
+    return this.add('cancel', sent, ended, { ...told, answer: { id: 'id', ...answer } })
+  }
+
+  reissue (sent: number, ended: number | null, at: number, successor: string, told: Told = {}): this {
+    return this.add('reissue', sent, ended, { answer: { status: 'pending', reissuedAs: successor, reissuedAt: start + at }, ...told })
   }
 
   /** One that was told no. */
@@ -93,12 +129,15 @@ export class Tale {
 
   /** The last of it was read when all was over. */
   audited (): Track {
-    return trackOf(this.operations, this.operations.at(-1) ?? null)
+    return { ...this.track(), final: this.operations.at(-1) ?? null }
   }
 
   /** Nobody has read yet what it came to. */
   track (): Track {
-    return trackOf(this.operations)
+    if (this.#before === null) return trackOf(this.operations)
+    const { name, operations, descent } = this.#before
+    const attempt = (descent?.attempt ?? 1) + 1
+    return { ...trackOf(this.operations), name: `h/${attempt}`, id: `id${attempt}`, descent: { from: name, attempt, pass: descent?.pass ?? operations[0]! } }
   }
 
   #times () {
@@ -113,4 +152,9 @@ export function caught (at: number, by = 'bob'): Answer {
 
 export function finished (at: number, result: string | null): Answer {
   return { completedAt: start + at, result }
+}
+
+/** When, by whom and by which operation it was ended, as a status has it. */
+export function ended (at: number, by: string | null, told?: string): Answer {
+  return { endedAt: start + at, endedBy: by, ...told !== undefined && { told } }
 }

@@ -11,7 +11,7 @@ export interface Mutation { file: string, from: string, to: string }
 export const noToken: Mutation[] = [
   { file: 'lua/pass.lua', from: 'if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then', to: 'if true then' },
   { file: 'lua/catch.lua', from: 'if by ~= caught_by or made_by ~= token then', to: 'if true then' },
-  { file: 'lua/done.lua', from: 'made_by == token and', to: 'false and' },
+  { file: 'lua/lib/holder.lua', from: 'if made_by == token then', to: 'if false then' },
 ]
 
 /** Without the WAIT what no replica has is acknowledged. */
@@ -21,13 +21,13 @@ export const noWait: Mutation[] = [{ file: 'dist/redis/group.js', from: 'count >
 export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return now > tonumber(deadline)', to: 'return false' }]
 
 /** Without the check what has expired is caught until the sweep comes by. */
-export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'if now >= tonumber(expires) then return { \'expired\' } end', to: '' }]
+export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'status == \'pending\' and now >= tonumber(expires)', to: 'false' }]
 
 /** A copy of the built service with these changes. @returns its folder, gone when the stage ends @throws when a change finds nothing to change */
 export async function mutated (t: Stage, mutations: readonly Mutation[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handoff-mutated-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  for (const part of ['package.json', 'dist', 'lua', 'src/web']) await cp(join(projectRoot, part), join(folder, part), { recursive: true })
+  for (const part of ['package.json', 'dist', 'lua', 'src/web', 'src/result-schema']) await cp(join(projectRoot, part), join(folder, part), { recursive: true })
   await symlink(join(projectRoot, 'node_modules'), join(folder, 'node_modules'))
   for (const { file, from, to } of mutations) {
     const text = await readFile(join(folder, file), 'utf8')

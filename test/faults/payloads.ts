@@ -20,3 +20,12 @@ export function makePayload (random: Random, handoff: string): string {
 export function resultOf (mark: string): string {
   return `{"by":"${mark}","numbers":[1.0,1e400,9007199254740993],"none":[]}`
 }
+
+/** The error that a fail gives, and the reason that a decline does, by their marks. */
+export function faultOf (mark: string): string {
+  return `{"message":"by the load","code":"E1","data":{"by":"${mark}","numbers":[1.0,1e400],"none":[]}}`
+}
+
+export function reasonOf (mark: string): string {
+  return JSON.stringify(mark)
+}

@@ -3,8 +3,8 @@ import { clock } from './history.ts'
 
 /** A handoff's place in a due index. */
 export interface Due { tag: string, member: string, score: number }
-/** A handoff's hash: the record in its field `s`. */
-export interface Hash { tag: string, member: string, record: string }
+/** A handoff's hash: the record in its field `s`, the words of field `x` where it has that, and how much is in field `p` (bytes). */
+export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
 
 /** What Redis holds of all handoffs, on all masters; `from` and `to` are when it was read (this machine's clock). */
 export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[] }
@@ -37,18 +37,23 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState): Promi
   const pipeline = redis.pipeline()
   for (const key of keys) {
     if (isDue(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
-    else pipeline.hget(key, 's')
+    else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p')
   }
-  const replies = await pipeline.exec() ?? []
-  for (const [index, [error, reply]] of replies.entries()) {
+  const replies = (await pipeline.exec() ?? []).map(([error, reply]) => {
     if (error !== null) throw error
-    const key = keys[index] as string
+    return reply
+  }).values()
+  for (const key of keys) {
+    const reply = replies.next().value
     const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
     if (isDue(key)) {
       const members = reply as string[]
       for (let at = 0; at < members.length; at += 2) state.due.push({ tag, member: members[at] as string, score: Number(members[at + 1]) })
-    } else if (reply !== null) { // gone since the scan
-      state.hashes.push({ tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record: reply as string })
+    } else {
+      const payload = replies.next().value as number
+      const [record, extra] = reply as Array<string | null>
+      // Gone since the scan, or going: all of it lies in one field or another.
+      if (record != null) state.hashes.push({ tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', payload })
     }
   }
 }

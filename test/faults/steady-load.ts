@@ -9,6 +9,8 @@ export interface SteadyOptions {
   agents: number
   /** Requests; Infinity for as many as are answered. */
   perSecond: number
+  /** The share of handoffs with a longer life: heartbeats, a first attempt that fails and a second, cancellations; none when left out. */
+  tried?: number
   /** @param requests so far */
   isOver: (requests: number) => boolean
 }
@@ -34,6 +36,10 @@ const passBody = JSON.stringify({
   output: { source: 'quarterly-report.csv', rows: Array.from({ length: 6 }, (_, quarter) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter })) },
   context: { ticket: 'OPS-1423', attempts: 1 },
 })
+/** The same with a longer life. */
+const triedBody = `${passBody.slice(0, -1)},"max_attempts":2,"retry_delay":0,"work_within":600,"heartbeat_within":60}`
+const beatBody = '{"progress":{"percent":50}}'
+const failBody = '{"error":{"message":"The source is away."}}'
 const doneBody = JSON.stringify({ output: { summary: 'Revenue rose in every quarter.' } })
 
 function requestOf (line: string, secret: string | undefined, body?: string): string {
@@ -44,11 +50,13 @@ function requestOf (line: string, secret: string | undefined, body?: string): st
 }
 
 /** Puts load on the service at `url` until it is over, and brings what is under way to an end. */
-export async function steadyLoad (url: string, { agents, perSecond, isOver }: SteadyOptions): Promise<Tally> {
+export async function steadyLoad (url: string, { agents, perSecond, tried = 0, isOver }: SteadyOptions): Promise<Tally> {
   const client = new HttpClient(patience)
   const tally: Tally = { requests: 0, rate: 0, broken: 0, serverErrors: 0, wrong: {}, times: [] }
   const began = performance.now()
   let handoffs = 0
+  /** Requests that are made by the time of the next handoff. */
+  let due = 0
 
   /** @returns the answer's body where it is the expected one; it is counted in any case */
   async function ask (what: string, expected: number, request: string): Promise<string | null> {
@@ -63,13 +71,35 @@ export async function steadyLoad (url: string, { agents, perSecond, isOver }: St
     return null
   }
 
+  const named = (member: string, answer: string | null) => answer === null ? undefined : new RegExp(`"${member}":"([^"]+)"`).exec(answer)?.[1]
+
+  /** One that fails, is tried again and is done then; or that is taken back. */
+  async function tryTwice (isCancelled: boolean): Promise<void> {
+    const id = named('handoff_id', await ask('pass', 201, requestOf('POST /api/pass', passer, triedBody)))
+    if (id === undefined || await ask('catch', 200, requestOf(`GET /api/catch/${id}`, catcher)) === null) return
+    await ask('heartbeat', 200, requestOf(`POST /api/heartbeat/${id}`, catcher, beatBody))
+    if (isCancelled) {
+      await ask('cancel', 200, requestOf(`POST /api/cancel/${id}`, passer, '{"force":true}'))
+      return
+    }
+    const successor = named('reissued_as', await ask('fail', 200, requestOf(`POST /api/fail/${id}`, catcher, failBody)))
+    if (successor === undefined || await ask('catch', 200, requestOf(`GET /api/catch/${successor}`, catcher)) === null) return
+    await ask('done', 200, requestOf(`POST /api/done/${successor}`, catcher, doneBody))
+  }
+
   async function work (): Promise<void> {
     while (!isOver(tally.requests)) {
-      // Each handoff has its time, three requests after the one before; who is late for it doesn't wait.
-      const early = began + handoffs++ * 3000 / perSecond - performance.now()
+      // Each handoff has its time, so many requests after the one before; who is late for it doesn't wait.
+      const early = began + due * 1000 / perSecond - performance.now()
+      const isTried = ++handoffs * tried % 1 >= 1 - tried
+      const isCancelled = handoffs % 4 === 0
+      due += !isTried ? 3 : isCancelled ? 4 : 6
       if (early > 1) await sleep(early)
-      const passed = await ask('pass', 201, requestOf('POST /api/pass', passer, passBody))
-      const id = passed === null ? undefined : /"handoff_id":"([^"]+)"/.exec(passed)?.[1]
+      if (isTried) {
+        await tryTwice(isCancelled)
+        continue
+      }
+      const id = named('handoff_id', await ask('pass', 201, requestOf('POST /api/pass', passer, passBody)))
       if (id === undefined || await ask('catch', 200, requestOf(`GET /api/catch/${id}`, catcher)) === null) continue
       await ask('done', 200, requestOf(`POST /api/done/${id}`, catcher, doneBody))
     }

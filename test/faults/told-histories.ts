@@ -44,7 +44,7 @@ export function tell ({ human, seconds, steps }: { human: boolean, seconds: numb
 
 class Teller {
   readonly operations: Operation[] = []
-  readonly #model = new Model(start, workTtl)
+  readonly #model = new Model(start, { usual: workTtl, most: workTtl })
   readonly #human: boolean
   readonly #seconds: number
   #times: { createdAt: number, expiresAt: number } | undefined
@@ -78,36 +78,39 @@ class Teller {
     const key = token ?? undefined
     switch (kind) {
       case 'pass': {
-        const expected = model.pass(agent, 'p', this.#human, 'body')
-        if (expected.replayed === false) {
-          model.made(agent, 'id', this.#human, this.#seconds * 1000)
-          this.#times = { createdAt: model.now, expiresAt: model.now + this.#seconds * 1000 }
-        }
+        const expected = model.pass(agent, 'p', JSON.stringify({ task: 't', require_human: this.#human, expires_in: this.#seconds }), 'id')
+        if (expected.replayed !== true) this.#times = { createdAt: model.now, expiresAt: model.now + this.#seconds * 1000 }
         return expected
       }
       case 'catch': {
         const expected = model.catch(agent, 'id', key)
-        if (expected.status === 200 && expected.replayed === false) this.#caughtAt = model.now
+        if (expected.status === 200 && expected.replayed !== true) this.#caughtAt = model.now
         return expected
       }
-      case 'done': return model.done(agent, 'id', key, 'body')
+      case 'done': return model.finish(agent, 'id', key, { name: 'done', body: 'body', told: null, mayRetry: false })
       case 'status': return model.status(agent, 'id')
-      default: return model.decide(agent, 'id', kind, 'note')
+      case 'approve':
+      case 'reject': return model.decide(agent, 'id', kind, 'note')
+      default: throw new Error(`the model knows no ${kind}`)
     }
   }
 
+  #end (status: string): Answer {
+    return status === 'expired' ? { endedAt: this.#caughtAt === null ? this.#times!.expiresAt : this.#caughtAt + workTtl } : {}
+  }
+
   #answer (kind: Kind, { status, code, replayed = false, members = {} }: Expected) {
-    const { completed_at: completed, caught_by: caughtBy, approval } = members as Record<string, any>
+    const { status: itsStatus, completed_at: completed, caught_by: caughtBy, approval } = members as Record<string, any>
     const decision = approval === undefined ? {} : { approval: approval?.state ?? null, decidedAt: parsed(approval?.decided_at) }
-    const answers: Record<Kind, Answer> = {
+    const answers: Partial<Record<Kind, Answer>> = {
       pass: { status: 'pending', ...this.#times },
       catch: { status: 'caught', createdAt: this.#times?.createdAt ?? 0, ...(approval == null ? {} : decision) },
       done: { status: 'done', completedAt: parsed(completed) },
-      status: { status: String(members.status), ...this.#times, caughtAt: this.#caughtAt, caughtBy: caughtBy ?? null, completedAt: parsed(completed), ...decision },
-      approve: { status: String(members.status), ...decision },
-      reject: { status: String(members.status), ...decision },
+      status: { status: String(itsStatus), ...this.#times, caughtAt: this.#caughtAt, caughtBy: caughtBy ?? null, completedAt: parsed(completed), ...this.#end(String(itsStatus)), ...decision },
+      approve: { status: String(itsStatus), ...decision },
+      reject: { status: String(itsStatus), ...decision },
     }
-    if (code === undefined) return { status, answer: answers[kind], replayed }
+    if (code === undefined) return { status, answer: answers[kind]!, replayed }
     return { status, code, replayed, answer: { ...(completed === undefined ? {} : { completedAt: parsed(completed) }), ...decision } }
   }
 }

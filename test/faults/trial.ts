@@ -24,6 +24,8 @@ export interface Trial {
   prefix?: string
   /** The share of handoffs that expire while they are asked for; as the load has it otherwise. */
   brief?: number
+  /** The share of those with windows, heartbeats, attempts and successors; none as it is. */
+  tried?: number
   /** Seconds until the other handoffs expire. */
   lifetime?: number
   /** Handoffs begun a second at the most. */

@@ -22,7 +22,8 @@ export async function asked ({ call }: TestApp, task = 'x'): Promise<string> {
 }
 
 /** What the handoff's page puts into its form by itself, as whoever reads that page sends it. */
-export async function shown ({ app }: TestApp, id: string, cookie: string): Promise<{ created_at: string }> {
+export async function shown ({ app }: TestApp, id: string, cookie: string): Promise<{ created_at: string, digest: string }> {
   const { body } = await app.inject({ url: `/approvals/${id}`, headers: { cookie } })
-  return { created_at: /name="created_at" value="([^"]+)"/.exec(body)![1]! }
+  const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')
+  return { created_at: field('created_at'), digest: field('digest') }
 }

@@ -16,11 +16,11 @@ export function placeIn (tag: string): Place {
 }
 
 export function pass (handoffs: Handoffs, place = newPlace(), expiresIn = 60_000) {
-  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, listedLength: 2, expiresIn, payload })
+  return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options: '', expiresIn, payload })
 }
 
 export function done (handoffs: Handoffs, place: Place, token = randomToken()) {
-  return handoffs.done(place, token, 'bob', Buffer.alloc(0))
+  return handoffs.done(place, token, 'bob', Buffer.alloc(0), '')
 }
 
 /** Waits until the partition's master answers. */

@@ -20,30 +20,33 @@ export interface LuaCode {
   comparesDeadline: boolean
 }
 
-/** What the functions of a library (lua/lib/) return to be replied: the tags, by the function's name. */
-export type Refusals = ReadonlyMap<string, string[]>
+/** What the functions of a library (lua/lib/) do, by their names: the tags that they return to be replied, and the Redis commands that they run. */
+export type Library = ReadonlyMap<string, { tags: string[], commands: string[] }>
 
 /** @throws what is no Lua, with its line */
-export function readRefusals (library: string): Refusals {
+export function readLibrary (library: string): Library {
   const functions = nodes(luaparse.parse(library, { ranges: true, comments: false }).body).filter(({ type }) => type === 'FunctionDeclaration')
   return new Map(functions.map(declared => {
-    const body = nodes(declared.body)
-    const tagsOf = returnedTags(body, new Map())
+    const tagsOf = returnedTags(nodes(declared.body), new Map())
     const tags: string[] = []
-    visit(declared, node => { if (node.type === 'ReturnStatement') tags.push(...tagsOf(node)) })
-    return [String((declared.identifier as LuaNode).name), tags]
+    const commands: string[] = []
+    visit(declared, node => {
+      if (node.type === 'ReturnStatement') tags.push(...tagsOf(node))
+      if (node.type.endsWith('CallExpression') && nameOf(node.base as LuaNode) === 'redis.call') commands.push(commandOf(node))
+    })
+    return [String((declared.identifier as LuaNode).name), { tags, commands }]
   }))
 }
 
-/** @param refusals of the library that it has @throws what is no Lua, with its line */
-export function readCode (source: string, refusals: Refusals = new Map()): LuaCode {
+/** @param library that it has @throws what is no Lua, with its line */
+export function readCode (source: string, library: Library = new Map()): LuaCode {
   const chunk = luaparse.parse(source, { ranges: true, comments: false })
   const code: LuaCode = { keys: [], args: [], otherUses: [], commands: [], calls: [], returns: [], loops: [], comparesDeadline: false }
   const body = nodes(chunk.body)
-  const tagsOf = returnedTags(body, refusals)
+  const tagsOf = returnedTags(body, library)
   visit(chunk, (node, parent) => {
     if (node.type === 'Identifier' && (node.name === 'KEYS' || node.name === 'ARGV')) noteUse(code, node, parent)
-    if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node)
+    if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node, library)
     if (/^(For|While|Repeat)/.test(node.type)) code.loops.push(node.range)
     if (node.type === 'IfClause' && isDeadlineCheck(node, body)) code.comparesDeadline = true
     if (node.type === 'ReturnStatement') {
@@ -71,12 +74,18 @@ function noteUse (code: LuaCode, node: LuaNode, parent: LuaNode | undefined): vo
   else code.otherUses.push(String(node.name))
 }
 
-function noteCall (code: LuaCode, call: LuaNode): void {
+function noteCall (code: LuaCode, call: LuaNode, library: Library): void {
   if (call.type === 'CallStatement') return
   const name = nameOf(call.base as LuaNode)
-  const first = nodes(call.arguments)?.[0]
+  const commands = name === 'redis.call' ? [commandOf(call)] : library.get(name)?.commands
   if (name !== 'redis.call') code.calls.push(name)
-  else code.commands.push({ name: first?.type === 'StringLiteral' ? textOf(first) : '(made up)', at: call.range[0] })
+  code.commands.push(...(commands ?? []).map(name => ({ name, at: call.range[0] })))
+}
+
+/** Of a call of redis.call. */
+function commandOf (call: LuaNode): string {
+  const first = nodes(call.arguments)?.[0]
+  return first?.type === 'StringLiteral' ? textOf(first) : '(made up)'
 }
 
 function nameOf (node: LuaNode): string {
@@ -111,12 +120,12 @@ function isFirstArgument (node: LuaNode | undefined): boolean {
 }
 
 /** Says of a return which tags its reply can have. `?` stands for what can't be told. */
-function returnedTags (body: LuaNode[], refusals: Refusals): (node: LuaNode) => string[] {
+function returnedTags (body: LuaNode[], library: Library): (node: LuaNode) => string[] {
   const possible = statusesAt(body)
   return node => {
     const [given, ...more] = nodes(node.arguments)
     const reply = tableOf(body, given)
-    if (reply?.type === 'CallExpression') return refusals.get(nameOf(reply.base as LuaNode)) ?? ['?']
+    if (reply?.type === 'CallExpression') return library.get(nameOf(reply.base as LuaNode))?.tags ?? ['?']
     const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
     if (more.length > 0 || first?.type !== 'TableValue') return ['?']
     return tagsOf(first.value as LuaNode, possible.get(node) ?? ['?'])

@@ -1,18 +1,18 @@
 import { operations } from '../../src/model.ts'
-import type { OperationName } from '../../src/model.ts'
+import type { OperationName, Standing } from '../../src/model.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
-import { readCode, readRefusals } from './lua-code.ts'
-import type { LuaCode } from './lua-code.ts'
+import { readCode, readLibrary } from './lua-code.ts'
+import type { Library, LuaCode } from './lua-code.ts'
 
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
 const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'RENAME', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
-const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'rankBehind', 'redis.acl_check_cmd',
-  'select', 'string.gmatch', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'undecidable', 'unpack'])
+const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
+  'redis.sha1hex', 'select', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** What only a script that writes nothing may call besides: there is no half that it could stop at. */
 const functionsOfReaders = new Set(['pcall'])
 
@@ -29,19 +29,24 @@ export function scriptFaults (name: string, text: string, library = ''): string[
   if (!/^#!lua( flags=[a-z-]+(,[a-z-]+)*)?$/.test(lines[0]!)) return ['the first line must be #!lua, with or without flags']
   const header = readHeader(lines)
   if (typeof header === 'string') return [header]
-  const code = readCode(text, readRefusals(library))
+  const shared = readLibrary(library)
+  const code = readCode(text, shared)
   return [
-    ...(lines.length < 60 ? [] : [`${lines.length} lines: must be under 60`]),
+    ...(lengthOf(lines) < 60 ? [] : [`${lengthOf(lines)} lines beside comments: must be under 60`]),
     ...whatFaults(name, header),
     ...numberFaults('KEYS', header.keys, code.keys),
     ...numberFaults('ARGV', header.args, code.args),
     ...code.otherUses.map(table => `${table} is used otherwise than by a number`),
     ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/key-names.ts`),
     ...replyFaults(header, code),
-    ...commandFaults(header, code),
+    ...commandFaults(header, code, shared),
     ...refusalFaults(code),
     ...deadlineFaults(header, code),
   ]
+}
+
+function lengthOf (lines: string[]): number {
+  return lines.filter(line => !line.startsWith('--')).length
 }
 
 function readHeader (lines: string[]): Header | string {
@@ -67,11 +72,15 @@ function numbered (text: string, beginning: RegExp): Map<number, string> {
     .map(([, number, rest]) => [Number(number), beginning.exec(rest!)?.[0] ?? '']))
 }
 
+/** How a header calls where a handoff can be moved from. */
+const asHeader: Partial<Record<Standing, string>> = { absent: '(none)', waiting: 'pending', delayed: 'pending', pending: 'pending', caught: 'caught' }
+
 function whatFaults (name: string, { what }: Header): string[] {
   if (!(name in operations)) return []
-  const { from, to } = operations[name as OperationName]
-  const arrow = `${from === 'absent' ? '(none)' : from === 'waiting' ? 'pending' : from} -> ${to}`
-  return what.includes(arrow) ? [] : [`the header must say ${arrow}`]
+  const { from, to } = operations[name as OperationName] as { from: readonly Standing[], to: string }
+  // What has ended and has a successor made stays what it is.
+  const arrows = from.flatMap(standing => standing in asHeader ? [`${asHeader[standing]} -> ${to}`] : [])
+  return [...new Set(arrows)].filter(arrow => !what.includes(arrow)).map(arrow => `the header must say ${arrow}`)
 }
 
 function numberFaults (table: string, documented: Map<number, string>, used: number[]): string[] {
@@ -93,11 +102,11 @@ function replyFaults ({ replies }: Header, { returns }: LuaCode): string[] {
   ]
 }
 
-function commandFaults ({ flags }: Header, { commands, calls }: LuaCode): string[] {
+function commandFaults ({ flags }: Header, { commands, calls }: LuaCode, library: Library): string[] {
   const written = commands.filter(({ name }) => writes.has(name))
   return [
     ...commands.filter(({ name }) => !reads.has(name) && !writes.has(name)).map(({ name }) => `${name} is no command that is known here`),
-    ...calls.filter(name => !functions.has(name) && !(flags.includes('no-writes') && functionsOfReaders.has(name))).map(name => `${name} is no function that is known here`),
+    ...calls.filter(name => !functions.has(name) && !library.has(name) && !(flags.includes('no-writes') && functionsOfReaders.has(name))).map(name => `${name} is no function that is known here`),
     ...(flags.includes('no-writes') ? written.map(({ name }) => `no-writes, yet there is ${name}`) : []),
     ...(written.length > 0 || flags.includes('no-writes') ? [] : ['writes nothing: must be flagged no-writes']),
   ]

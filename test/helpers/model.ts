@@ -1,152 +1,208 @@
-import { operations, refusalOf, standingOf } from '../../src/model.ts'
-import type { Approval, OperationName, Status } from '../../src/model.ts'
+import { operations, refusalOf } from '../../src/model.ts'
+import type { OperationName } from '../../src/model.ts'
+import { Modelled, digestOf, iso } from './modelled.ts'
+import type { Passed } from './modelled.ts'
 
 /** Who asks in the model: an agent's name in a tenant. Two keys of one name are one agent. */
 export interface Agent { tenant: string, name: string }
 
-/** What the model says of an answer: its HTTP status, the error's code, and the members that must be there. */
-export interface Expected { status: number, code?: string, replayed?: boolean, members?: Record<string, unknown> }
+/**
+ * What the model says of an answer: its HTTP status, the error's code, and its members: of a refusal what it says of the handoff, of any
+ * other all, but for links. A member that is undefined must not be there.
+ */
+export interface Expected { status: number, code?: string, replayed?: boolean, retryAfter?: number, members?: object }
 
-/** As an answer's `approval` has it. */
-interface Decision { state: string, decided_at: string | null, decided_by: string | null, note: string | null }
+/** What ends a handoff by its catcher's word: what it says, and whether it allows another attempt. */
+interface Ending { name: 'done' | 'fail' | 'decline', body: string, told: unknown, mayRetry: boolean }
 
-interface Modelled {
-  tenant: string
-  requireHuman: boolean
-  passedBy: string
-  expiresAt: number
-  status: Status
-  decision?: Decision
-  caught?: { by: string, key: string | undefined, deadline: number }
-  done?: { key: string | undefined, body: string, at: number }
-}
+/** The deadlines of work in milliseconds: the usual one, and the most that heartbeats can make of one. */
+export interface WorkTimes { usual: number, most: number }
 
 /**
- * The rules of docs/api.md's four operations and of people's decisions, as briefly as they can be said: what each operation answers, and where it leaves the
- * handoff. It knows nothing of Redis, scripts or HTTP.
+ * The rules of docs/api.md for one handoff and its further attempts, as briefly as they can be said: what each operation answers, and where
+ * it leaves the handoff. It knows nothing of Redis, scripts or HTTP. Of what may be asked where, the table of states is all it has.
  */
 export class Model {
   readonly #handoffs = new Map<string, Modelled>()
-  /** Passes that named themselves: who, with or without a person, and their key → the body. */
-  readonly #keyed = new Map<string, string>()
-  readonly #workTtl: number
+  /** Passes that named themselves: who, with or without a person, and their key → the body, and what it made. */
+  readonly #keyed = new Map<string, { body: string, id: string }>()
+  readonly #work: WorkTimes
   now: number
 
-  constructor (now: number, workTtl: number) {
+  constructor (now: number, work: WorkTimes) {
     this.now = now
-    this.#workTtl = workTtl
+    this.#work = work
   }
 
-  pass (who: Agent, key: string | undefined, requireHuman: boolean, body: string): Expected {
-    if (key === undefined) return { status: 201, replayed: false }
-    const scope = `${who.tenant} ${who.name} ${requireHuman} ${key}`
-    const before = this.#keyed.get(scope)
-    if (before === undefined) this.#keyed.set(scope, body)
-    else if (before !== body) return { status: 422, code: 'idempotency_key_reused' }
-    return { status: 201, replayed: before !== undefined }
+  /** All there are, as they stand now, in the order in which they came to be. */
+  all (): Modelled[] {
+    for (const handoff of this.#handoffs.values()) handoff.settle(this.now)
+    return [...this.#handoffs.values()]
   }
 
-  /** Notes what a first pass made. */
-  made (who: Agent, id: string, requireHuman: boolean, expiresIn: number): void {
-    this.#handoffs.set(id, { tenant: who.tenant, passedBy: who.name, requireHuman, expiresAt: this.now + expiresIn, status: operations.pass.to })
+  get (id: string): Modelled | undefined {
+    return this.#handoffs.get(id)
+  }
+
+  /** @param id the one that was answered, which a new handoff has from now on */
+  pass (who: Agent, key: string | undefined, body: string, id: string): Expected {
+    const passed = JSON.parse(body) as Passed
+    const scope = `${who.tenant} ${who.name} ${passed.require_human} ${key}`
+    const before = key === undefined ? undefined : this.#keyed.get(scope)
+    if (before !== undefined && before.body !== body) return { status: 422, code: 'idempotency_key_reused' }
+    if (before !== undefined) return { status: 201, replayed: true, members: this.#handoffs.get(before.id)!.passAnswer() }
+    const { expires_in: expiresIn, delay } = passed
+    const times = { createdAt: this.now, expiresAt: this.now + expiresIn * 1000, availableAt: delay && this.now + delay * 1000 }
+    const handoff = this.#add(new Modelled(who.tenant, who.name, passed, { id, ...times, attempt: 1 }))
+    this.#keyed.set(scope, { body, id })
+    return { status: 201, members: handoff.passAnswer() }
   }
 
   catch (who: Agent, id: string, key: string | undefined): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
-    if (handoff.status === 'caught' && key !== undefined && handoff.caught?.key === key && handoff.caught.by === who.name) {
-      return { status: 200, replayed: true, members: caughtMembers(handoff) }
+    const { status, caught, passed } = handoff
+    if (status === 'caught' && key !== undefined && caught!.key === key && caught!.by === who.name) {
+      return { status: 200, replayed: true, members: handoff.catchAnswer() }
     }
-    const refused = refusal('catch', handoff)
+    const refused = this.#refusal('catch', handoff, who)
+    if (refused?.code === 'not_yet') return { ...refused, retryAfter: Math.ceil((handoff.first.availableAt! - this.now) / 1000) }
     if (refused !== null) return refused
+    const deadline = this.now + (passed.work_within === undefined ? this.#work.usual : passed.work_within * 1000)
     handoff.status = operations.catch.to
-    handoff.caught = { by: who.name, key, deadline: this.now + this.#workTtl }
-    return { status: 200, replayed: false, members: caughtMembers(handoff) }
+    handoff.caught = { by: who.name, key, at: this.now, deadline, heartbeat: this.#heardUntil(passed, deadline), isExtended: false }
+    return { status: 200, members: handoff.catchAnswer() }
   }
 
-  decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null): Expected {
+  decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null, digest?: string): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
-    const refused = refusal(verdict, handoff)
-    if (refused?.code === 'already_decided') return { ...refused, members: { approval: handoff.decision, handoff_status: handoff.status } }
+    const refused = this.#refusal(verdict, handoff, who)
+    if (refused?.code === 'already_decided') return { ...refused, members: { ...refused.members, approval: handoff.decision } }
     if (refused !== null) return refused
-    if (handoff.passedBy === who.name) return { status: 403, code: 'self_approval' }
-    handoff.status = operations[verdict].to
-    handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note }
-    return { status: 200, members: { status: handoff.status, approval: handoff.decision } }
+    if (digest !== undefined && digest !== digestOf(handoff.passed.task)) return refusal(409, 'content_changed', handoff)
+    handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note, ...digest !== undefined && { digest } }
+    if (verdict === 'approve') handoff.status = operations.approve.to
+    else handoff.end(operations.reject.to, this.now, who.name)
+    return { status: 200, members: { handoff_id: id, status: handoff.status, approval: handoff.decision } }
   }
 
   /** What waits for a person, by id; oldest first is the list's own test's. */
   waiting (who: Agent): string[] {
-    return [...this.#handoffs.keys()].filter(id => {
-      const handoff = this.#find(who, id)
-      return handoff?.requireHuman === true && handoff.status === 'pending' && handoff.decision === undefined
-    }).sort()
+    return this.all().filter(({ tenant, status, approval }) => tenant === who.tenant && status === 'pending' && approval === 'waiting').map(({ first }) => first.id).sort()
   }
 
-  done (who: Agent, id: string, key: string | undefined, body: string): Expected {
+  inspect (who: Agent, id: string): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
-    const refused = refusal('done', handoff)
-    if (refused !== null && handoff.done === undefined) return refused
-    if (handoff.caught?.by !== who.name) return { status: 403, code: 'not_the_catcher' }
-    if (handoff.done === undefined) {
-      handoff.status = operations.done.to
-      handoff.done = { key, body, at: this.now }
-      return { status: 200, replayed: false, members: { completed_at: iso(this.now) } }
+    return handoff.approval === 'none' ? refusal(409, 'no_approval_required', handoff) : { status: 200, members: handoff.inspection() }
+  }
+
+  heartbeat (who: Agent, id: string, said: { extend_by?: number, progress?: object }): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return notFound
+    const refused = this.#refusal('heartbeat', handoff, who)
+    if (refused !== null) return refused
+    const caught = handoff.caught!
+    const asked = said.extend_by === undefined ? 0 : Math.min(this.now + said.extend_by * 1000, caught.at + this.#work.most)
+    if (asked > caught.deadline) Object.assign(caught, { deadline: asked, isExtended: true })
+    caught.heartbeat = this.#heardUntil(handoff.passed, caught.deadline)
+    if (said.progress !== undefined) handoff.progress = { ...said.progress, at: iso(this.now) }
+    const { cancelRequestedAt, cancelReason = null } = handoff
+    const deadlines = { work_expires_at: iso(caught.deadline), heartbeat_expires_at: iso(caught.heartbeat) ?? null }
+    return { status: 200, members: { handoff_id: id, status: 'caught', ...deadlines, cancel_requested: cancelRequestedAt !== undefined, cancel_reason: cancelReason } }
+  }
+
+  /** What its catcher ends it by. */
+  finish (who: Agent, id: string, key: string | undefined, { name, body, told, mayRetry }: Ending): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return notFound
+    const { finished, caught } = handoff
+    if (key !== undefined && finished?.key === key && finished.name === name && finished.body === body && caught!.by === who.name) {
+      return { status: 200, replayed: true, members: finished.members }
     }
-    const members = { completed_at: iso(handoff.done.at) }
-    if (key !== undefined && handoff.done.key === key && handoff.done.body === body) return { status: 200, replayed: true, members }
-    return { ...refused!, members }
+    const refused = this.#refusal(name, handoff, who)
+    if (refused !== null) return refused
+    const isTriedAgain = mayRetry && handoff.hasNext
+    handoff.end(operations[name].to, this.now, who.name, told)
+    if (isTriedAgain) this.#add(handoff.next(this.now))
+    const when = { [name === 'done' ? 'completed_at' : 'ended_at']: iso(this.now) }
+    const members = { handoff_id: id, status: handoff.status, ...when, reissued_as: handoff.reissuedAs }
+    handoff.finished = { name, key, body, members }
+    return { status: 200, members }
+  }
+
+  cancel (who: Agent, id: string, { reason, force }: { reason?: string, force?: boolean }): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return notFound
+    const refused = this.#refusal('cancel', handoff, who)
+    if (refused !== null) return refused
+    if (handoff.status !== 'cancelled') {
+      if (handoff.status === 'caught') handoff.cancelRequestedAt ??= this.now
+      handoff.cancelReason = reason ?? handoff.cancelReason
+      if (handoff.status === 'caught' && force !== true) {
+        return { status: 202, members: { handoff_id: id, status: 'caught', cancel_requested_at: iso(handoff.cancelRequestedAt) } }
+      }
+      handoff.end(operations.cancel.to, this.now, who.name)
+    }
+    return { status: 200, members: { handoff_id: id, status: 'cancelled', ended_at: iso(handoff.ended!.at) } }
+  }
+
+  reissue (who: Agent, id: string): Expected {
+    const handoff = this.#find(who, id)
+    if (handoff === undefined) return notFound
+    const refused = this.#refusal('reissue', handoff, who)
+    if (refused?.code !== 'not_the_passer' && handoff.reissuedAs != null) return { status: 201, replayed: true, members: this.#handoffs.get(handoff.reissuedAs)!.passAnswer() }
+    if (refused !== null) return refused
+    if (handoff.status === 'caught') handoff.end(operations.reissue.to, this.now, who.name)
+    return { status: 201, members: this.#add(handoff.next(this.now, true)).passAnswer() }
   }
 
   status (who: Agent, id: string): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return notFound
-    const members = {
-      status: handoff.status,
-      expires_at: iso(handoff.expiresAt),
-      caught_by: handoff.caught?.by ?? null,
-      completed_at: handoff.done ? iso(handoff.done.at) : null,
-      require_human: handoff.requireHuman,
-      approval: handoff.requireHuman ? handoff.decision ?? undecided : null,
-    }
-    return { status: 200, members }
+    return handoff === undefined ? notFound : { status: 200, members: handoff.statusAnswer() }
   }
 
-  /** The next deadline of a handoff; 0 where it has none. */
-  deadlineOf (id: string): number {
-    const handoff = this.#handoffs.get(id)
-    if (handoff?.status === 'pending') return handoff.expiresAt
-    return handoff?.status === 'caught' ? handoff.caught!.deadline : 0
+  /** The sweep comes by where these are: what is over leaves the index, and the attempts that are to come are made. */
+  sweep (isThere: (id: string) => boolean): void {
+    for (const handoff of this.all().filter(({ status, first }) => status === 'expired' && isThere(first.id))) {
+      handoff.isLive = false
+      if (handoff.reissuedAs === null) this.#add(handoff.next(this.now))
+      else if (handoff.caught === undefined) handoff.hasPayload = false
+    }
+  }
+
+  #add (handoff: Modelled): Modelled {
+    this.#handoffs.set(handoff.first.id, handoff)
+    return handoff
   }
 
   /** A handoff of the asker's tenant, as it stands now. */
   #find (who: Agent, id: string): Modelled | undefined {
     const handoff = this.#handoffs.get(id)
     if (handoff === undefined || handoff.tenant !== who.tenant) return undefined
-    if (handoff.status === 'pending' && this.now >= handoff.expiresAt) handoff.status = 'expired'
-    if (handoff.status === 'caught' && this.now >= handoff.caught!.deadline) handoff.status = 'expired'
+    handoff.settle(this.now)
     return handoff
+  }
+
+  /** As the table of states has it, and who may ask; null where the operation is carried out. */
+  #refusal (name: OperationName, handoff: Modelled, who: Agent): Expected | null {
+    const { by } = operations[name]
+    if (by === 'passer' && handoff.passedBy !== who.name) return refusal(403, 'not_the_passer', handoff)
+    const code = refusalOf(name, handoff.standing(this.now), handoff.approval)
+    if (by === 'catcher' && (code === null || code.startsWith('already_')) && handoff.caught!.by !== who.name) return refusal(403, 'not_the_catcher', handoff)
+    if (code !== null) return refusal(code === 'expired' ? 410 : 409, code, handoff)
+    return by === 'another' && handoff.passedBy === who.name ? refusal(403, 'self_approval', handoff) : null
+  }
+
+  /** By when a catcher must be heard of that is heard of now. */
+  #heardUntil ({ heartbeat_within: within }: Passed, deadline: number): number | undefined {
+    return within === undefined ? undefined : Math.min(this.now + within * 1000, deadline)
   }
 }
 
-const notFound: Expected = { status: 404, code: 'not_found' }
+const notFound: Expected = { status: 404, code: 'not_found', members: {} }
 
-/** As the table of states has it; null where the operation is carried out. */
-function refusal (name: OperationName, { status, requireHuman, decision }: Modelled): Expected | null {
-  const approval = !requireHuman ? 'none' : (decision?.state ?? 'waiting') as Approval
-  const code = refusalOf(name, standingOf(status, approval), approval)
-  return code === null ? null : { status: code === 'expired' ? 410 : 409, code }
-}
-
-const undecided: Decision = { state: 'waiting', decided_at: null, decided_by: null, note: null }
-
-/** The decision goes with the payload to whoever catches it. */
-function caughtMembers ({ decision }: Modelled): Record<string, unknown> {
-  return { approval: decision }
-}
-
-function iso (milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
+function refusal (status: number, code: string, handoff: Modelled): Expected {
+  return { status, code, members: handoff.refusalMembers() }
 }

@@ -5,26 +5,33 @@ import { form } from './forms.ts'
 import { secrets } from './app.ts'
 
 /** Handoffs for all that can be done to one, and an expired one for the sweep. */
-export interface Prepared { toCatch: string, toDo: string, toAwait: string, toApprove: string, toReject: string }
+export type Prepared = Record<'toCatch' | 'toDo' | 'toHear' | 'toFail' | 'toDecline' | 'toReissue' | 'toCancel' | 'toAwait' | 'toApprove' | 'toReject', string>
 
 export async function prepared ({ call }: TestApp): Promise<Prepared> {
   const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
-  const [toCatch, toDo, toAwait, toApprove, toReject] = await Promise.all([
-    pass(), pass(), pass(), pass({ require_human: true }), pass({ require_human: true }), pass({ require_human: true, expires_in: 1 }),
+  const [toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject] = await Promise.all([
+    pass(), pass(), pass({ heartbeat_within: 60 }), pass({ max_attempts: 2 }), pass(), pass(), pass(), pass(),
+    pass({ require_human: true }), pass({ require_human: true }), pass({ require_human: true, expires_in: 1 }),
   ])
-  await call('bob', 'GET', `/api/catch/${toDo}`)
-  return { toCatch, toDo, toAwait, toApprove, toReject } as Prepared
+  for (const id of [toDo, toHear, toFail, toDecline, toReissue]) await call('bob', 'GET', `/api/catch/${id}`)
+  return { toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject }
 }
 
 export interface Done { path: string, /** The one that goes well. */ status: number, answer: LightMyRequestResponse }
 
 /** Everything that can be asked of the service, at once. */
-export async function allOperations ({ app, call }: TestApp, { toCatch, toDo, toAwait, toApprove, toReject }: Prepared): Promise<Done[]> {
+export async function allOperations ({ app, call }: TestApp, ids: Prepared): Promise<Done[]> {
+  const { toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject } = ids
   const asked: Array<[status: number, who: Who, method: 'GET' | 'POST', path: string, body?: object]> = [
     [201, 'alice', 'POST', '/api/pass', { task: 't' }],
     [201, 'alice', 'POST', '/api/pass', { task: 't', require_human: true }],
     [200, 'bob', 'GET', `/api/catch/${toCatch}`],
     [200, 'bob', 'POST', `/api/done/${toDo}`, { output: { a: 1 } }],
+    [200, 'bob', 'POST', `/api/heartbeat/${toHear}`, { progress: { percent: 1 } }],
+    [200, 'bob', 'POST', `/api/fail/${toFail}`, { error: { message: 'm' } }],
+    [200, 'bob', 'POST', `/api/decline/${toDecline}`, { reason: 'r' }],
+    [201, 'alice', 'POST', `/api/reissue/${toReissue}`],
+    [200, 'alice', 'POST', `/api/cancel/${toCancel}`],
     [200, 'alice', 'GET', `/api/status/${toCatch}`],
     [200, 'alice', 'GET', `/api/status/${toAwait}?wait=1&until=caught`],
     [200, 'approver', 'GET', '/api/approvals'],

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { restore } from './states.ts'
+import { digest, id, nextId, nextOf, restore } from './states.ts'
 import type { State } from './states.ts'
 
 /** What runs the scripts raw, past lane and store: arguments as they are given, replies as Redis gives them. */
@@ -12,6 +12,8 @@ export interface Raw {
   keys: KeyNames
   /** The scripts' texts, where they aren't those of lua/. */
   sourceAt?: typeof sourceAt
+  /** Which handoff it is about, where it isn't `member`. */
+  member?: string
 }
 
 export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
@@ -31,41 +33,69 @@ export async function run (on: Raw, name: ScriptName, now: number, keys: string[
 /** The one handoff that the tables are about, and its partition. */
 export const tag = 'T_g'
 export const tenant = 'acme'
-export const member = `${tenant}:T_gAAAAAAAAAAAAAAAAAAAAAA`
+export const member = `${tenant}:${id}`
+export const nextMember = `${tenant}:${nextId}`
 
-export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000 } as const
+export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, mostWork: 10_000 } as const
 
 export interface Asking { agent: string, token: string, deadline: number }
 
-/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole */
-export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"') {
-  const keys = [on.keys.handoff(tag, member), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, member, payload.length - 8, payload])
+const itself = (on: Raw) => on.member ?? member
+
+/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options beside those of a person's */
+export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"', options = '') {
+  const keys = [on.keys.handoff(tag, itself(on)), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
+  const itsOptions = requireHuman && options !== ' ?' ? `${options} l${payload.length - 8} h${digest}` : options
+  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, itself(on), itsOptions, payload])
 }
 
 export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
-  return run(on, 'catch', now, [on.keys.handoff(tag, member), on.keys.due(tag)], [deadline, token, agent, workTtl, lifetimes.retention, member])
+  return run(on, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, workTtl, lifetimes.retention, itself(on)])
 }
 
 /** @param result JSON text; empty for none */
-export function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}') {
-  return run(on, 'done', now, [on.keys.handoff(tag, member), on.keys.due(tag)],
-    [deadline, token, agent, lifetimes.retention, member, result])
+export function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}', satisfied = '') {
+  return run(on, 'done', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)],
+    [deadline, token, agent, lifetimes.retention, itself(on), satisfied, result])
+}
+
+/** @param fault JSON text */
+export function fail (on: Raw, now: number, { agent, token, deadline }: Asking, fault = '{"message":"new"}', mayRetry = 1) {
+  return run(on, 'fail', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), mayRetry, fault])
+}
+
+/** @param reason JSON text */
+export function decline (on: Raw, now: number, { agent, token, deadline }: Asking, reason = '"new"') {
+  return run(on, 'decline', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, lifetimes.retention, itself(on), reason])
+}
+
+/** @param extendBy milliseconds @param progress JSON text; empty for none */
+export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, extendBy: number | '' = '', progress = '') {
+  return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.mostWork, progress])
+}
+
+/** @param reason JSON text; empty for none */
+export function cancel (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, force = 0, reason = '') {
+  return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), force, reason])
+}
+
+export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>) {
+  return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on)])
 }
 
 /** @param note JSON text */
-export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '') {
-  return run(on, 'approve', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant)], [deadline, token, agent, member, seen, note])
+export function approve (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = 'null', seen: number | '' = '', itsDigest = '') {
+  return run(on, 'approve', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant)], [deadline, token, agent, itself(on), seen, itsDigest, note])
 }
 
 /** @param note JSON text */
-export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '') {
-  return run(on, 'reject', now, [on.keys.handoff(tag, member), on.keys.waiting(tag, tenant), on.keys.due(tag)],
-    [deadline, token, agent, lifetimes.retention, member, seen, note])
+export function reject (on: Raw, now: number, { agent, token, deadline }: Asking, note: string | Buffer = '"no"', seen: number | '' = '', itsDigest = '') {
+  return run(on, 'reject', now, [on.keys.handoff(tag, itself(on)), on.keys.waiting(tag, tenant), on.keys.due(tag)],
+    [deadline, token, agent, lifetimes.retention, itself(on), seen, itsDigest, note])
 }
 
 export function inspect (on: Raw, now: number) {
-  return run(on, 'inspect', now, [on.keys.handoff(tag, member)], [])
+  return run(on, 'inspect', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
 /** @param after the last one seen: when it was passed, and its member */
@@ -74,11 +104,15 @@ export function waiting (on: Raw, now: number, limit: number, after: [created: n
 }
 
 export function status (on: Raw, now: number) {
-  return run(on, 'status', now, [on.keys.handoff(tag, member)], [])
+  return run(on, 'status', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
   return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention])
+}
+
+export function lineage (on: Raw, now: number) {
+  return run(on, 'lineage', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
 export function lease (on: Raw, now: number, holder: string, duration: number, deadline = now) {
@@ -90,19 +124,34 @@ export function rate (on: Raw, now: number, limit: number, needed: number, spare
   return run(on, 'rate', now, [on.keys.rate(tag, tenant, 'alice')], [deadline, limit, 60_000, needed, spare])
 }
 
-/** Puts the one handoff into a state, whatever was there before. */
+/** How every script says why it changed nothing in a state: what it was judged by, and the decision where that is why. */
+export function refused (code: string, { now, hash }: State): unknown[] {
+  if (hash === undefined) return [code]
+  const judged = [code, now, hash.s, hash.x ?? null]
+  const isRejected = code === 'not_the_passer' && hash.s.includes('rejected rejected')
+  return code === 'rejected' || code === 'already_decided' || isRejected ? [...judged, hash.d ?? null] : judged
+}
+
+/** Puts the one handoff into a state, whatever was there before, also behind it. */
 export async function put (on: Raw, state: State): Promise<void> {
   const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag), on.keys.waiting(tag, tenant)]
-  await on.redis.del(handoff, due, waiting)
+  const [, behind] = / i(\S+)/.exec(await on.redis.hget(handoff, 'x') ?? '') ?? []
+  await on.redis.del(handoff, due, waiting, ...behind === undefined ? [] : [on.keys.handoff(tag, `${tenant}:${behind}`)])
   await restore(on.redis, state, { handoff, due, waiting, member })
 }
 
-/** How a state looks in a dump (test/helpers/redis.ts). */
-export function dumped (state: State): Record<string, unknown> {
+/** How a state looks in a dump (test/helpers/redis.ts). @param name whose, where it isn't the one handoff */
+export function dumped (state: State, name = member): Record<string, unknown> {
   const all: Record<string, unknown> = {}
-  const zset = (score: number) => ({ type: 'zset', content: [member, String(score)], expires: -1 })
-  if (state.hash) all[`{${tag}}:h:${member}`] = { type: 'hash', content: state.hash, expires: state.expires }
+  const zset = (score: number, whose = name) => ({ type: 'zset', content: [whose, String(score)], expires: -1 })
+  const hash = (content: unknown, expires: number | undefined) => ({ type: 'hash', content, expires })
+  if (state.hash) all[`{${tag}}:h:${name}`] = hash(state.hash, state.expires)
   if (state.due !== undefined) all[`{${tag}}:due`] = zset(state.due)
   if (state.waiting !== undefined) all[`{${tag}}:w:${tenant}`] = zset(state.waiting)
+  if (state.next) {
+    const behind = `${tenant}:${nextOf(state)}`
+    all[`{${tag}}:h:${behind}`] = hash(state.next.hash, state.next.expires)
+    all[`{${tag}}:due`] = zset(state.next.due, behind)
+  }
   return all
 }

@@ -1,49 +1,11 @@
 import type { Redis } from 'ioredis'
 import { refusalOf, standingOf } from '../../src/model.ts'
+import { furtherStates } from './further-states.ts'
+import { at, caught, decision, digest, done, nextId, passed, payload, result, T, task } from './moments.ts'
+import type { State } from './moments.ts'
 import type { Approval, OperationName, Standing, Status } from '../../src/model.ts'
 
-/**
- * Every state that a handoff can be found in, as it lies in Redis: written out by hand, so that a script's mistake can't hide
- * in what another script made. lifecycle.test.ts shows that the scripts' own path leads through just these.
- */
-export interface State {
-  /** When it is looked at. */
-  now: number
-  /** `p` is the result once it is done, and empty once it has expired. */
-  hash?: { s: string, p?: string, t?: string, d?: string }
-  /** The hash's PEXPIRETIME. */
-  expires?: number
-  /** Its score among the live. */
-  due?: number
-  /** Its score among those that wait for a person. */
-  waiting?: number
-}
-
-/** Far ahead: Redis's own key expiry, which goes by the true clock, must not come between. */
-export const T = Date.UTC(2100, 0, 1)
-
-/** When each thing happened or is due; test/helpers/scripts.ts, `lifetimes`, has what they follow from. */
-export const at = {
-  passed: T,
-  decided: T + 50,
-  caught: T + 100,
-  done: T + 300,
-  expires: T + 1000,
-  workDeadline: T + 2100,
-} as const
-
-export const payload = '"task":"t"'
-/** As the payload has it. */
-export const task = '"t"'
-export const result = '{"a":1}'
-
-/** What the approver said by dectok, in JSON. */
-export const note = '"as it was said"'
-export const decision = `${at.decided} approver dectok ${note}`
-
-const passed = `${at.passed} ${at.expires} passer ptok`
-const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
-const done = `${caught} ${at.done} dtok`
+export * from './moments.ts'
 
 const pending = (approval: string): State => ({
   now: T + 500,
@@ -51,6 +13,7 @@ const pending = (approval: string): State => ({
     s: `pending ${approval} ${passed}`,
     p: payload,
     ...(approval === 'waiting' ? { t: task } : {}),
+    ...(approval === 'none' ? {} : { h: digest }),
     ...(approval === 'approved' ? { d: decision } : {}),
   },
   expires: at.expires + 5000,
@@ -63,8 +26,12 @@ const taken: State = {
   now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.expires,
 }
 
-const ended = (s: string, expires: number, more: { p?: string, d?: string } = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
+const ended = (s: string, expires: number, more: Omit<NonNullable<State['hash']>, 's'> = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
 
+/**
+ * Every state that a handoff can be found in: written out by hand, so that a script's mistake can't hide in what another script made.
+ * lifecycle.test.ts shows that the scripts' own path leads through just these.
+ */
 export const states = {
   absent: { now: T + 500 },
   pending: pending('none'),
@@ -77,17 +44,18 @@ export const states = {
   'pending, approved, overdue': { ...pending('approved'), now: at.expires },
   caught: taken,
   'caught, its last millisecond': { ...taken, now: at.workDeadline - 1 },
-  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload, d: decision } },
+  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload, d: decision, h: digest } },
   'caught, overdue': { ...taken, now: at.workDeadline },
   done: ended(`done none ${done}`, at.done + 5000, { p: result }),
   'done without a result': ended(`done none ${done}`, at.done + 5000, { p: '' }),
-  'done after approval': ended(`done approved ${done}`, at.done + 5000, { p: result, d: decision }),
+  'done after approval': ended(`done approved ${done}`, at.done + 5000, { p: result, d: decision, h: digest }),
   expired: ended(`expired none ${passed}`, at.expires + 5000, { p: '' }),
-  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000, { p: '' }),
-  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { p: '', d: decision }),
-  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000, { p: '' }),
-  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { p: '', d: decision }),
-  rejected: ended(`rejected rejected ${passed}`, at.decided + 5000, { p: payload, d: decision }),
+  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000, { p: '', h: digest }),
+  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { p: '', d: decision, h: digest }),
+  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000, { p: payload }),
+  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { p: payload, d: decision, h: digest }),
+  rejected: ended(`rejected rejected ${passed}`, at.decided + 5000, { p: payload, d: decision, h: digest }),
+  ...furtherStates,
 } as const satisfies Record<string, State>
 
 export type StateName = keyof typeof states
@@ -96,10 +64,25 @@ export const stateNames = Object.keys(states) as StateName[]
 /** The code with which the table of states refuses an operation in this state; null where it is carried out, by who may. */
 export function refusalIn (operation: OperationName, name: StateName): string | null {
   const { now, hash, due }: State = states[name]
-  const [status, approval] = (hash?.s.split(' ') ?? ['absent', 'none']) as [Status, Approval]
-  const deadline = status === 'caught' ? at.workDeadline : at.expires
-  const standing: Standing = hash === undefined ? 'absent' : due !== undefined && now >= deadline ? 'expired' : standingOf(status, approval)
-  return refusalOf(operation, standing, approval)
+  const [mark = 'absent', approval = 'none', , expires, , , caught, workDeadline] = hash?.s.split(' ') ?? []
+  const word = (letter: string) => new RegExp(` ${letter}(\\S+)`).exec(hash?.x ?? '')?.[1]
+  const status = mark.replace('2:', '') as Status
+  const deadline = Number(status === 'caught' ? word('h') ?? workDeadline : expires)
+  const isOver = due !== undefined && now >= deadline
+  const standing: Standing = hash === undefined
+    ? 'absent'
+    : standingOf(isOver ? 'expired' : status, approval as Approval, now < Number(word('a') ?? 0), caught !== undefined)
+  return refusalOf(operation, standing, approval as Approval)
+}
+
+/** Does it matter who asks what has become of its work? It has a catcher, and neither its time nor anybody's word has ended it. */
+export function heldBy (name: StateName): boolean {
+  return [null, 'already_done', 'already_failed', 'already_declined'].includes(refusalIn('done', name))
+}
+
+/** The id of the attempt behind it. */
+export function nextOf ({ hash }: State): string {
+  return / i(\S+)/.exec(hash!.x!)![1]!
 }
 
 /** Writes a state under the given keys, where nothing is yet. */
@@ -108,5 +91,9 @@ export async function restore (redis: Redis, state: State, keys: { handoff: stri
   if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)
   if (state.due !== undefined) all.zadd(keys.due, state.due, keys.member)
   if (state.waiting !== undefined) all.zadd(keys.waiting, state.waiting, keys.member)
+  if (state.next) {
+    const behind = (name: string) => name.slice(0, -nextId.length) + nextOf(state)
+    all.hset(behind(keys.handoff), state.next.hash).pexpireat(behind(keys.handoff), state.next.expires).zadd(keys.due, state.next.due, behind(keys.member))
+  }
   await all.exec()
 }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { randomHomeId } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
@@ -225,22 +226,24 @@ t.test('one to look at: the whole of it, as passed, and looking changes nothing'
   const look = (who: Who = 'approver') => service.call(who, 'GET', `/api/approvals/${id}`)
   const times = `"created_at":"${new Date(start).toISOString()}","expires_at":"${new Date(start + 60_000).toISOString()}"`
   const inside = `"task":"\\u0041","output":${output},"context":{"b":1,"a":2},"constraints":"c",${times},"passed_by":"alice"`
+  const content = `{"task":"\\u0041","output":${output},"context":{"b":1,"a":2},"constraints":"c"}`
+  const digest = `,"digest":"sha-256=:${createHash('sha256').update(content).digest('base64')}:"`
   const before = await service.dump()
   const answer = await look()
   t.equal(answer.statusCode, 200)
   t.equal(answer.headers['content-type'], 'application/json; charset=utf-8')
-  t.equal(answer.body, `{"handoff_id":"${id}","status":"pending",${inside},"approval":{"state":"waiting","decided_at":null,"decided_by":null,"note":null}}`)
+  t.equal(answer.body, `{"handoff_id":"${id}","status":"pending",${inside},"approval":{"state":"waiting","decided_at":null,"decided_by":null,"note":null}${digest}}`)
   t.strictSame(await service.dump(), before)
 
   await service.setClock(start + 1000)
   await service.call('approver', 'POST', `/api/approve/${id}`, '{"note":"\\u0041 ä"}')
   const decided = `"approval":{"state":"approved","decided_at":"${new Date(start + 1000).toISOString()}","decided_by":"carol","note":"\\u0041 ä"}`
-  t.equal((await look()).body, `{"handoff_id":"${id}","status":"pending",${inside},${decided}}`)
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"pending",${inside},${decided}${digest}}`)
   await service.call('bob', 'GET', `/api/catch/${id}`)
-  t.equal((await look()).body, `{"handoff_id":"${id}","status":"caught",${inside},${decided}}`)
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"caught",${inside},${decided}${digest}}`)
   await service.call('bob', 'POST', `/api/done/${id}`)
   const freed = `"task":null,"output":null,"context":null,"constraints":null,${times},"passed_by":"alice"`
-  t.equal((await look()).body, `{"handoff_id":"${id}","status":"done",${freed},${decided}}`, 'freed, and the decision stays')
+  t.equal((await look()).body, `{"handoff_id":"${id}","status":"done",${freed},${decided}${digest}}`, 'freed, and the decision stays')
 
   for (const who of ['foreignApprover'] as const) isProblem(t, await look(who), 404, 'not_found')
   for (const unknown of [randomHomeId('default'), 'x', `${id}x`, '..%2f', '%00']) {

@@ -89,7 +89,7 @@ t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async
   await listen(service.app)
   const all = await examples(service)
   for (const [about, command] of all) {
-    const { handoff_id: id } = (await service.call('bob', 'POST', '/api/pass', { task: 't', require_human: true })).json()
+    const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json()
     const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), whose(about), id)
     t.match(said, /\n(2\d\d|409)$/, `${command}\n${said}`)
   }

@@ -14,6 +14,8 @@ import { ask, listen } from '../helpers/wire.ts'
 const families: Record<string, string> = {
   http_request_duration_seconds: 'histogram',
   handoff_transitions_total: 'counter',
+  handoff_reissued_total: 'counter',
+  handoff_stalled_total: 'counter',
   handoff_conflicts_total: 'counter',
   handoff_waiters: 'gauge',
   handoff_key_lookups_total: 'counter',
@@ -82,6 +84,65 @@ t.test('each operation is counted once, as what it was', async t => {
   ] as const).map(([method, route, status, count]) => [`http_request_duration_seconds_count{method="${method}",route="${route}",status_code="${status}"}`, count])))
   t.equal(grown(before, after, /call_duration_seconds_count\{script="pass"\}/)['handoff_redis_call_duration_seconds_count{script="pass"}'], 6)
   t.ok(sum(after, /^handoff_redis_call_duration_seconds_sum\{script="pass"\}/) > 0)
+})
+
+t.test('ends, cancels and successors are counted once, and why there is one', async t => {
+  const service = await testApp(t)
+  const { app, call, store, setClock } = service
+  const start = Date.now()
+  await setClock(start)
+  const caught = async (options: object = {}) => {
+    const id = (await call('alice', 'POST', '/api/pass', { task: 't', ...options })).json().handoff_id as string
+    await call('bob', 'GET', `/api/catch/${id}`)
+    return id
+  }
+  const post = async (who: 'alice' | 'bob', operation: string, id: string, body: object = {}, status = 200) =>
+    t.equal((await call(who, 'POST', `/api/${operation}/${id}`, body, { 'idempotency-key': 'k' })).statusCode, status, operation)
+  const error = { message: 'm' }
+  const again = { max_attempts: 2 }
+  const ids = {
+    retried: await caught(again), last: await caught(again), failed: await caught(), declined: await caught(), declinedAgain: await caught(again), soft: await caught(again), forced: await caught(), taken: await caught(),
+  }
+  const expiring = [await caught({ heartbeat_within: 5 }), await caught({ heartbeat_within: 5, ...again }), await caught({ work_within: 5, ...again }), await caught({ work_within: 5 })]
+  const before = await scrape(app)
+  const moves = async (act: () => Promise<unknown>) => {
+    const before = await scrape(app)
+    await act()
+    return Object.fromEntries(Object.entries(grown(before, await scrape(app), /^handoff_(transitions|reissued|stalled)/)).map(([sample, count]) => [sample.replace(/^handoff_(\w+)_total(\{\w+="(\w+)"\})?$/, '$1 $3'), count]))
+  }
+  const pending = 'transitions pending'
+  for (let i = 0; i < 2; i++) {
+    t.strictSame(await moves(() => post('bob', 'fail', ids.retried, { error })), i === 0 ? { 'transitions failed': 1, [pending]: 1, 'reissued failed': 1 } : {}, 'fail, then its replay')
+    t.strictSame(await moves(() => post('bob', 'decline', ids.declinedAgain, { reason: 'r' })), i === 0 ? { 'transitions declined': 1, [pending]: 1, 'reissued declined': 1 } : {}, 'decline likewise')
+    t.strictSame(await moves(() => post('alice', 'cancel', ids.soft, {}, 202)), {}, 'a request to stop moves nothing')
+    t.strictSame(await moves(() => post('alice', 'cancel', ids.forced, { force: true })), i === 0 ? { 'transitions cancelled': 1 } : {}, 'by force, then again')
+    t.strictSame(await moves(() => post('alice', 'reissue', ids.taken, {}, 201)), i === 0 ? { 'transitions cancelled': 1, [pending]: 1, 'reissued requested': 1 } : {}, 'taken from its catcher, then again')
+  }
+  t.strictSame(await moves(() => post('bob', 'fail', ids.last, { error, retry: false })), { 'transitions failed': 1 })
+  t.strictSame(await moves(() => post('bob', 'fail', ids.failed, { error })), { 'transitions failed': 1 })
+  t.strictSame(await moves(() => post('bob', 'decline', ids.declined, { reason: 'r' })), { 'transitions declined': 1 })
+  t.strictSame(await moves(() => post('alice', 'reissue', ids.failed, {}, 201)), { [pending]: 1, 'reissued requested': 1 })
+  t.strictSame(await moves(() => post('bob', 'fail', ids.soft, { error })), { 'transitions failed': 1 }, 'which isn’t tried again')
+  t.strictSame(await moves(() => post('bob', 'done', ids.forced, {}, 409)), {}, 'a refusal moves nothing')
+  await setClock(start + 5000)
+  store.sweeper.start()
+  const expired = await until(async () => {
+    const told = await scrape(app)
+    return told.get('handoff_transitions_total{to="expired"}') === expiring.length ? told : null
+  }, 10_000)
+  t.strictSame(grown(before, expired, /^handoff_(transitions|reissued|stalled)/), {
+    'handoff_transitions_total{to="pending"}': 6,
+    'handoff_transitions_total{to="failed"}': 4,
+    'handoff_transitions_total{to="declined"}': 2,
+    'handoff_transitions_total{to="cancelled"}': 2,
+    'handoff_transitions_total{to="expired"}': 4,
+    'handoff_reissued_total{because="failed"}': 1,
+    'handoff_reissued_total{because="declined"}': 1,
+    'handoff_reissued_total{because="requested"}': 2,
+    'handoff_reissued_total{because="stalled"}': 1,
+    'handoff_reissued_total{because="not_done"}': 1,
+    handoff_stalled_total: 2,
+  })
 })
 
 t.test('what a person does on the page counts like what programs do', async t => {

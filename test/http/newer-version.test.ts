@@ -7,7 +7,7 @@ t.test('a handoff that a newer version wrote is 503 on this one, and stays as it
   const { call, redis, prefix, dump } = await testApp(t)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
   const key = `${prefix}:{${tagOf(id)}}:h:default:${id}`
-  await redis.hset(key, 's', `2:${await redis.hget(key, 's')}`)
+  await redis.hset(key, 's', `3:${await redis.hget(key, 's')}`)
   const before = await dump()
   for (const [who, method, path, body] of [
     ['bob', 'GET', `/api/catch/${id}`, undefined], ['bob', 'GET', `/api/status/${id}`, undefined], ['bob', 'POST', `/api/done/${id}`, {}],

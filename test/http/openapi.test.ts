@@ -33,11 +33,15 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
   const shown = routes.filter(({ method, schema }) => method !== 'HEAD' && schema?.hide !== true)
   t.strictSame(shown.map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`).sort(), described)
   t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/status/{id}', 'GET /healthz',
-    'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/done/{id}', 'POST /api/pass', 'POST /api/reject/{id}'])
+    'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/cancel/{id}', 'POST /api/decline/{id}', 'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}',
+    'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
 })
 
 /** What the operations take in their query: each one's name, is it required, from what number to what. */
-const fields: Json = { pass: ['idempotency-key', 'traceparent'], catch: ['idempotency-key'], done: ['idempotency-key'] }
+const fields: Json = {
+  pass: ['idempotency-key', 'traceparent'],
+  ...Object.fromEntries(['catch', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),
+}
 const queries: Json = {
   catch: [['wait', false, 0, 60]],
   status: [['wait', false, 0, 60], ['until', false, null, null]],
@@ -77,15 +81,22 @@ t.test('it is OpenAPI 3.1 from top to bottom', async t => {
 t.test('each operation lists every error that it can answer', async t => {
   const { document } = await documented(t)
   const everywhere = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_found', 'request_timeout', 'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
+  const withBody = ['payload_too_large', 'unsupported_media_type']
+  const held = [...everywhere, ...withBody, 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed', 'already_declined']
   const expected: Record<string, string[]> = {
-    pass: [...everywhere.filter(code => code !== 'not_found'), 'payload_too_large', 'unsupported_media_type', 'idempotency_key_reused'],
-    catch: [...everywhere, 'already_caught', 'already_done', 'rejected', 'approval_required', 'expired'],
-    done: [...everywhere, 'payload_too_large', 'unsupported_media_type', 'expired', 'rejected', 'not_caught', 'not_the_catcher', 'already_done'],
+    pass: [...everywhere.filter(code => code !== 'not_found'), 'payload_too_large', 'unsupported_media_type', 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow'],
+    catch: [...everywhere, 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet'],
+    done: [...held, 'result_invalid', 'result_schema_too_slow'],
+    heartbeat: held,
+    fail: held,
+    decline: held,
+    cancel: [...everywhere, ...withBody, 'not_the_passer', 'expired', 'rejected', 'already_done', 'already_failed', 'already_declined'],
+    reissue: [...everywhere, ...withBody, 'not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected', 'cancelled'],
     status: everywhere,
     listApprovals: everywhere.filter(code => code !== 'not_found'),
     inspectApproval: [...everywhere, 'no_approval_required'],
-    approve: [...everywhere, 'payload_too_large', 'unsupported_media_type', 'no_approval_required', 'already_decided', 'expired', 'self_approval'],
-    reject: [...everywhere, 'payload_too_large', 'unsupported_media_type', 'no_approval_required', 'already_decided', 'expired', 'self_approval'],
+    approve: [...everywhere, 'payload_too_large', 'unsupported_media_type', 'no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'],
+    reject: [...everywhere, 'payload_too_large', 'unsupported_media_type', 'no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'],
   }
   const { paths } = document
   const operations: Json = Object.fromEntries(operationsOf(document).map(([, , operation]) => [operation.operationId, operation]))

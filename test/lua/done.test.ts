@@ -1,20 +1,20 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
-import { done, dumped, lifetimes, put, raw } from '../helpers/scripts.ts'
-import { at, refusalIn, stateNames, states } from '../helpers/states.ts'
+import { done, dumped, lifetimes, put, raw, refused } from '../helpers/scripts.ts'
+import { schema } from '../helpers/further-states.ts'
+import { heldBy, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { State, StateName } from '../helpers/states.ts'
 
 /** In a caught handoff it is A that caught it; in a done one A did it by dtok. */
 const callers = [{ agent: 'A', token: 'dtok' }, { agent: 'A', token: 'other' }, { agent: 'B', token: 'dtok' }, { agent: 'B', token: 'other' }]
 
-const everyone = (reply: unknown[]) => [reply, reply, reply, reply]
-const notB = (same: unknown[], other: unknown[]) => [same, other, ['not_the_catcher'], ['not_the_catcher']]
-
 /** What each of the callers is told, in their order: where the table of states refuses it that, and what goes with it. */
 function repliesIn (name: StateName): unknown[][] {
+  const state: State = states[name]
   const code = refusalIn('done', name)
-  if (code === null) return notB(['done', states[name].now], ['done', states[name].now])
-  return code === 'already_done' ? notB(['replayed', at.done], [code, at.done]) : everyone([code])
+  const reply = code !== null ? refused(code, state) : ['done', state.now]
+  const notTheirs = heldBy(name) ? refused('not_the_catcher', state) : reply
+  return [code === 'already_done' ? refused('replayed', state) : reply, reply, notTheirs, notTheirs]
 }
 
 /** A caught one after its done: the result in the payload's place, a decision stays, and it is live no more. */
@@ -28,6 +28,8 @@ for (const name of stateNames) {
     const test = await testStore(t)
     const on = raw(test)
     const state: State = states[name]
+    // What it is to satisfy is asked last.
+    const satisfied = state.hash?.r === undefined ? '' : 'itsschema'
     for (const [index, caller] of callers.entries()) {
       for (const result of ['', '{"new":1}']) {
         const label = `${caller.agent}, ${caller.token}, ${result || 'no result'}`
@@ -38,10 +40,26 @@ for (const name of stateNames) {
         t.strictSame(await test.dump(), dumped(state), `${label}, late: nothing changed`)
 
         // At its very deadline the call still runs.
-        t.strictSame(await done(on, state.now, { ...caller, deadline: state.now }, result), reply, label)
+        t.strictSame(await done(on, state.now, { ...caller, deadline: state.now }, result, satisfied), reply, label)
         const after = reply[0] === 'done' ? afterDone(state, caller.token, result) : state
         t.strictSame(await test.dump(), dumped(after), `${label}: ${reply[0] === 'done' ? 'done' : 'nothing changed'}`)
       }
     }
   })
 }
+
+t.test('a result is to be held to the schema first, and to that one: nothing happens before', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const state: State = states['caught with schema']
+  const asking = { agent: 'A', token: 'dtok', deadline: state.now }
+  await put(on, state)
+  for (const satisfied of ['', 'another', 'itsschema2']) {
+    t.strictSame(await done(on, state.now, asking, '', satisfied), ['unchecked', 'itsschema', schema], satisfied)
+    t.strictSame(await test.dump(), dumped(state), 'nothing changed')
+  }
+  t.strictSame(await done(on, state.now, { ...asking, agent: 'B' }), refused('not_the_catcher', state), 'who may not ask is told that')
+  // One that it doesn't want is no hindrance: none was passed.
+  await put(on, states.caught)
+  t.strictSame(await done(on, states.caught.now, { ...asking, deadline: states.caught.now }, '', 'itsschema'), ['done', states.caught.now])
+})

@@ -11,9 +11,9 @@ for (const name of stateNames) {
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)
-    const { s, p = null, d = null } = state.hash ?? { s: null }
-    const payload = /^(done|expired)/.test(s ?? '') ? null : p
-    t.strictSame(await inspect(on, state.now), s === null ? ['not_found'] : ['found', state.now, s, payload, d])
+    const { s, p = null, d = null, h = null, x = null, r = null } = state.hash ?? { s: null }
+    const payload = /^(2:)?done /.test(s ?? '') || p === '' ? null : p
+    t.strictSame(await inspect(on, state.now), s === null ? ['not_found'] : ['found', state.now, s, payload, d, h, x, r])
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
   })
 }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
-import { approve, catchIt, done, lifetimes, member, pass, put, raw, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
 import { at, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
 import { until } from '../helpers/until.ts'
@@ -37,6 +37,23 @@ t.test('each transition tells once, those who wait for the handoff and those who
   t.strictSame(await from('pending, waiting, overdue', now => sweep(on, now)), ['list: expired'])
   t.strictSame(await from('caught, overdue', now => sweep(on, now)), [])
 
+  const passer = { ...asking, agent: 'passer' }
+  t.strictSame(await from('caught', now => fail(on, now, asking)), ['handoff: failed'])
+  t.strictSame(await from('caught', now => decline(on, now, asking)), ['handoff: declined'])
+  t.strictSame(await from('caught with attempts', now => fail(on, now, asking)), ['handoff: failed'])
+  t.strictSame(await from('pending', now => cancel(on, now, passer)), ['handoff: cancelled'])
+  t.strictSame(await from('pending, waiting', now => cancel(on, now, passer)), ['list: cancelled', 'handoff: cancelled'])
+  t.strictSame(await from('caught', now => cancel(on, now, passer, 1)), ['handoff: cancelled'])
+  t.strictSame(await from('caught', now => cancel(on, now, passer)), [], 'its catcher is told by its heartbeats, and nobody else waits for that')
+  t.strictSame(await from('caught', now => heartbeat(on, now, asking, 5000, '{"percent":1}')), [])
+  t.strictSame(await from('caught', now => reissue(on, now, passer)), ['handoff: cancelled'])
+  t.strictSame(await from('failed', now => reissue(on, now, passer)), ['handoff: failed'], 'who waits for its successor’s name')
+  t.strictSame(await from('caught, overdue', now => reissue(on, now, passer)), ['handoff: expired'])
+  t.strictSame(await from('caught with attempts, overdue', now => sweep(on, now)), ['handoff: expired'], 'who waits for its successor’s name')
+
+  t.strictSame(await from('failed, tried again', now => reissue(on, now, passer)), [])
+  t.strictSame(await from('cancelled', now => cancel(on, now, passer)), [])
+  t.strictSame(await from('pending', now => fail(on, now, asking)), [])
   t.strictSame(await from('pending', now => pass(on, now, asking)), [])
   t.strictSame(await from('pending, waiting', now => catchIt(on, now, asking)), [])
   t.strictSame(await from('pending, approved', now => approve(on, now, asking)), [])

@@ -1,7 +1,9 @@
 import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { dumped, lifetimes, member, pass, put, raw, sourceAt, tag } from '../helpers/scripts.ts'
-import { T, at, stateNames, states } from '../helpers/states.ts'
+import { line, schema } from '../helpers/further-states.ts'
+import { T, at, digest, payload, stateNames, states } from '../helpers/states.ts'
+import type { State, StateName } from '../helpers/states.ts'
 
 const passer = { agent: 'passer', token: 'ptok' }
 const callers = [passer, { agent: 'passer', token: 'other' }, { agent: 'B', token: 'ptok' }, { agent: 'B', token: 'other' }]
@@ -16,7 +18,9 @@ t.test('a handoff that is there already stays as it is, in whatever state', asyn
         const label = `${name}; ${agent}, ${token}${requireHuman ? ', with a person' : ''}`
         await put(on, state)
         // The agent is not compared: it is in what the id and the token are derived from.
-        const expected = token === 'ptok' ? ['replayed', at.passed, at.expires] : ['reused']
+        const available = name.startsWith('delayed') ? [at.available] : []
+        // Nobody passed a second attempt, so it is nobody's answer.
+        const expected = token === 'ptok' && !name.startsWith('second') ? ['replayed', at.passed, at.expires, ...available] : ['reused']
         t.strictSame(await pass(on, state.now, { agent, token, deadline: state.now }, requireHuman), expected, label)
         t.strictSame(await test.dump(), dumped(state), `${label}: nothing changed`)
         t.strictSame(await pass(on, state.now, { agent, token, deadline: state.now - 1 }, requireHuman), ['late'], `${label}, late`)
@@ -29,9 +33,9 @@ t.test('a handoff that is there already stays as it is, in whatever state', asyn
 t.test('one that is not there is made', async t => {
   const test = await testStore(t)
   const on = raw(test)
-  const made = (approval: string, p: string, t?: string) => ({
+  const made = (approval: string, p: string, more: { t?: string, h?: string } = {}) => ({
     now: T,
-    hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p, ...(t === undefined ? {} : { t }) },
+    hash: { s: `pending ${approval} ${T} ${T + lifetimes.expiresIn} passer ptok`, p, ...more },
     expires: T + lifetimes.expiresIn + lifetimes.retention,
     due: T + lifetimes.expiresIn,
   })
@@ -46,10 +50,34 @@ t.test('one that is not there is made', async t => {
 
   await put(on, states.absent)
   t.strictSame(await pass(on, T, asking, true), ['passed', T, T + 1000])
-  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', '"new"'), waiting: T }))
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', { t: '"new"', h: digest }), waiting: T }))
 
   t.strictSame(await pass(on, T + 10, { ...asking, deadline: T + 10 }, true, '"task":"another"'), ['replayed', T, T + 1000])
-  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', '"new"'), waiting: T }), 'the same again changes nothing, whatever it brings')
+  t.strictSame(await test.dump(), dumped({ ...made('waiting', '"task":"new"', { t: '"new"', h: digest }), waiting: T }), 'the same again changes nothing, whatever it brings')
+})
+
+t.test('what isn’t plain is made with what it is passed with, and says so in front', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const asking = { ...passer, deadline: T }
+  const made: Array<[name: StateName, options: string, requireHuman?: boolean]> = [
+    ['delayed', ' a80'], ['delayed, waiting', ' a80', true], ['pending with windows', ' w1500 b300'], ['pending with attempts', ' m3 d200'],
+    ['pending with attempts, waiting', ' m3 d200', true], ['pending with schema', ` sitsschema z${schema.length}`], ['pending in a line', line],
+  ]
+  for (const [name, options, requireHuman = false] of made) {
+    const state: State = states[name]
+    const bytes = payload + (state.hash!.r ?? '')
+    const reply = [T, at.expires, ...name.startsWith('delayed') ? [at.available] : []]
+    await put(on, states.absent)
+    t.strictSame(await pass(on, T, asking, requireHuman, bytes, ' ?'), ['fresh'], `${name}: only asked`)
+    t.strictSame(await test.dump(), {}, 'makes nothing')
+    t.strictSame(await pass(on, T, { ...asking, deadline: T - 1 }, requireHuman, bytes, options), ['late'])
+    t.strictSame(await test.dump(), {}, 'too late makes nothing')
+    t.strictSame(await pass(on, T, asking, requireHuman, bytes, options), ['passed', ...reply], name)
+    t.strictSame(await test.dump(), dumped(state), name)
+    for (const again of [options, '', ' ?']) t.strictSame(await pass(on, T + 10, { ...asking, deadline: T + 10 }, requireHuman, bytes, again), ['replayed', ...reply])
+    t.strictSame(await test.dump(), dumped(state), 'and stays as it was made')
+  }
 })
 
 t.test('the payload is bytes, kept and given back as they are', async t => {

@@ -12,9 +12,10 @@ for (const name of stateNames) {
     const state: State = states[name]
     await put(on, state)
     // The record as it is: what is overdue at `now` is for the reader to see.
-    const { s, p, d = null } = state.hash ?? { s: null }
-    const expected = s === null ? ['not_found'] : ['found', state.now, s, s.startsWith('done') && p ? p : null, d]
-    t.strictSame(await status(on, state.now), expected)
+    const { s, p, d = null, x, e = null, c = null, g = null } = state.hash ?? { s: null }
+    const plain = ['found', state.now, s, /^(2:)?done /.test(s ?? '') && p ? p : null, d]
+    const expected = x === undefined ? plain : [...plain, x, e, c, g]
+    t.strictSame(await status(on, state.now), s === null ? ['not_found'] : expected)
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
   })
 }

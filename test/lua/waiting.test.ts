@@ -2,7 +2,7 @@ import t from 'tap'
 import { testStore } from '../helpers/redis.ts'
 import { dumped, member, put, raw, tag, tenant, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
-import { T, at, stateNames, states, task } from '../helpers/states.ts'
+import { T, at, refusalIn, stateNames, states, task } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
 
 type Place = [created: number, member: string]
@@ -26,10 +26,10 @@ interface Page { names: string[], more: boolean, last: Place }
 
 async function page (on: Raw, limit: number, after?: Place, now: number = T + 500): Promise<Page> {
   const [outcome, since, behind, ...parts] = await waiting(on, now, limit, after) as [string, string | null, string | null, ...string[]]
-  if (outcome !== 'listed' || parts.length % 3 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
+  if (outcome !== 'listed' || parts.length % 4 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
   const names: string[] = []
-  for (let i = 0; i < parts.length; i += 3) {
-    const [member, , task] = parts.slice(i, i + 3) as [string, string, string]
+  for (let i = 0; i < parts.length; i += 4) {
+    const [member, , task] = parts.slice(i, i + 4) as [string, string, string]
     names.push(JSON.parse(task))
     if (member !== `${tenant}:${names.at(-1)}`) throw new Error(`${member} with the task ${task}`)
   }
@@ -55,12 +55,14 @@ for (const name of stateNames) {
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)
-    const listed = name === 'pending, waiting' || name === 'pending, waiting, its last millisecond'
-    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', null, null, member, state.hash!.s, task] : ['listed', null, null])
+    const listed = refusalIn('approve', name) === null
+      ? ['listed', null, null, member, state.hash!.s, task, state.hash!.x ?? null]
+      : ['listed', null, null]
+    t.strictSame(await waiting(on, state.now, 10), listed)
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
     // Left behind in the list by whatever way: it shows what waits and nothing else.
     await put(on, { ...state, waiting: at.passed })
-    t.strictSame(await waiting(on, state.now, 10), listed ? ['listed', null, null, member, state.hash!.s, task] : ['listed', null, null], 'left behind')
+    t.strictSame(await waiting(on, state.now, 10), listed, 'left behind')
   })
 }
 
@@ -147,7 +149,7 @@ t.test('a task that was kept whole: as much as the list may need, and one a call
   let after: Place | undefined
   for (const name of ['a', 'b', 'c']) {
     const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
-    t.strictSame([parts.length, parts[0], parts[2]], [3, `${tenant}:${name}`, `"${'x'.repeat(12_287)}`])
+    t.strictSame([parts.length, parts[0], parts[2]], [4, `${tenant}:${name}`, `"${'x'.repeat(12_287)}`])
     if (name === 'c') t.equal(behind, null)
     else after = [Number(since), behind!]
   }
@@ -162,7 +164,7 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
   const sizes: number[] = []
   for (let after: Place | undefined, more = true; more;) {
     const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
-    sizes.push(parts.length / 3)
+    sizes.push(parts.length / 4)
     t.ok(parts.join('').length < 550_000)
     more = behind !== null
     after = [Number(since), behind!]

@@ -30,9 +30,9 @@ t.test('three masters, each with a replica', async t => {
     t.equal(await store.sessions.find(secrets[0]!), null)
     for (const tag of apart) {
       const place = placeIn(tag)
-      await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
+      await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload: Buffer.from('"task":"t"') })
       t.match(await store.approvals.list('default', tag, null, 10), { items: [{ id: place.id }], next: null })
-      t.match(await store.approvals.decide('approved', place, randomToken(), 'carol', undefined, Buffer.from('null')), { outcome: 'decided' })
+      t.match(await store.approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null')), { outcome: 'decided' })
       t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
     }
   })

@@ -100,7 +100,7 @@ t.test('a server all of whose slots are on the move acknowledges what it still h
   await untilServing(handoffs)
   const [here, waiting] = [placeIn(firstTag), placeIn(firstTag)]
   await pass(handoffs, here)
-  await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
+  await handoffs.pass({ ...waiting, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
   const session = await sessions.open('digest')
   await newKey(keyRecords)
   const { last } = await keyRecords.changes('')

@@ -126,7 +126,7 @@ t.test('three masters', async t => {
   await t.test('nor where the index of what is due goes over before the handoffs', async t => {
     const place = freshPlace()
     const { slot, to, begin, migrate } = await move(cluster, place)
-    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 200, payload })
+    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 200, payload })
     const waiting = `handoff:{${place.tag}}:w:default`
     await begin()
     await migrate(dueKey(place))

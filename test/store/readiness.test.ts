@@ -142,7 +142,7 @@ t.test('a right that can’t be asked about isn’t lacking', async t => {
 })
 
 function passForPerson ({ handoffs }: Store) {
-  return handoffs.pass({ ...newPlace(), token: '-', passedBy: 'alice', requireHuman: true, listedLength: 2, expiresIn: 60_000, payload })
+  return handoffs.pass({ ...newPlace(), token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
 }
 
 t.test('a command that the server doesn’t have', async t => {

@@ -14,6 +14,16 @@ const long = {
   context: { lines: Array.from({ length: 150 }, (_, n) => `line ${n}`) },
 }
 
+/** As long as a schema may be, and all that is agreed on beside. */
+const terms = {
+  task: 'short',
+  work_within: 60,
+  heartbeat_within: 30,
+  delay: 60,
+  max_attempts: 3,
+  result_schema: { properties: Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`member${n}`, {}])) },
+}
+
 /** What of the form can't be seen and pressed where the page stands now: a point in the middle of each must be its own. */
 const hidden = async (page: Page) => await page.evaluate(`[...document.querySelectorAll('#note, .decision button')].filter(one => {
   const { left, top, right, bottom } = one.getBoundingClientRect()
@@ -31,7 +41,7 @@ const covered = `(() => {
 
 t.test('note and buttons are there without scrolling', { skip }, async t => {
   const { ask, approver } = await webApp(t)
-  const ids = { short: await ask({ task: 'short' }), long: await ask(long) }
+  const ids = { short: await ask({ task: 'short' }), long: await ask(long), terms: await ask(terms) }
   for (const [device, options] of Object.entries({ ...devices, ...zoomed })) {
     const page = await approver(options)
     for (const [name, id] of Object.entries(ids)) {

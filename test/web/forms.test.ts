@@ -94,6 +94,34 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
   t.match(again.body, /approved this/, 'what was decided comes before')
 })
 
+t.test('nor when it comes back within the same millisecond: the content is another', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  await service.setClock(Date.now() - 3600_000)
+  // The home partition's id, derived from the key; the content is no part of it.
+  const passed = async (more: object) => (await service.call('alice', 'POST', '/api/pass', { task: 'Delete the old ones.', require_human: true, ...more }, { 'idempotency-key': 'daily' })).json().handoff_id as string
+  const id = await passed({ output: { before: 2019 } })
+  const before = await shown(service, id, cookie)
+  await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
+  t.equal(await passed({ output: { before: 2029 } }), id)
+  const now = await shown(service, id, cookie)
+  t.equal(now.created_at, before.created_at)
+  t.not(now.digest, before.digest)
+  const dumped = await service.dump()
+  for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'no'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
+    for (const digest of [before.digest, 'x']) {
+      const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, created_at: now.created_at, digest }, { ...own, cookie }))
+      t.equal(statusCode, 409, `${verb} ${note.slice(0, 10)}`)
+      t.match(body, /This is another handoff than the one that was shown to you[^]*2029/)
+      t.ok(body.includes('name="digest"'), 'to be decided on as it is now')
+    }
+  }
+  t.strictSame(await service.dump(), dumped, 'none of these decided')
+  t.equal((await service.app.inject(form(`/approvals/${id}/approve`, now, { ...own, cookie }))).statusCode, 303)
+  const { approval } = (await service.call('alice', 'GET', `/api/status/${id}`)).json()
+  t.match(approval, { state: 'approved', digest: `sha-256=:${now.digest}:` }, 'what was seen is kept with the decision')
+})
+
 t.test('reading changes nothing, whoever reads', async t => {
   const service = await testApp(t)
   const id = await asked(service)

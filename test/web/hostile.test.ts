@@ -49,6 +49,48 @@ t.test('40 attacks as task, output, names and note are text', { skip }, async t 
   t.equal((await call('alice', 'GET', `/api/status/${ids[0]}`)).json().approval.note, attacks[0])
 })
 
+/** Of what stands in a page nothing is hidden. */
+const unseen = /[\u202a-\u202e\u2066-\u2069\u200b\u{e0041}]/u
+
+t.test('the same as what agents say of its end, and within a schema', { skip }, async t => {
+  const { ask, approver, call } = await webApp(t)
+  const page = await approver()
+  const faults = faultsOf(page)
+  const caught = async () => {
+    const id = await ask({ task: 't' })
+    await call('approver', 'POST', `/api/approve/${id}`)
+    t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+    return id
+  }
+  const hidden = 'Pay \u202e000,1\u202c\u200b\u{e0041}\u0007'
+  const shown = 'Pay ⟦U+202E⟧000,1⟦U+202C⟧⟦U+200B⟧⟦U+E0041⟧⟦U+0007⟧'
+  for (const [text, seen] of [[attacks.join('\n'), attacks.join('\n')], [hidden, shown]] as const) {
+    const [declined, failed, cancelled] = [await caught(), await caught(), await caught()]
+    t.equal((await call('bob', 'POST', `/api/decline/${declined}`, { reason: text })).statusCode, 200)
+    t.equal((await call('bob', 'POST', `/api/fail/${failed}`, { error: { message: text, data: { [text]: text } } })).statusCode, 200)
+    t.equal((await call('alice', 'POST', `/api/cancel/${cancelled}`, { reason: text, force: true })).statusCode, 200)
+    for (const [operation, id] of Object.entries({ declined, failed, cancelled })) {
+      await page.goto(`/approvals/${id}`)
+      t.equal(await page.locator('blockquote').innerText(), seen, operation)
+      t.equal(await page.locator('.notice *:not(p, strong, time, blockquote, .invisible-char)').count(), 0, 'no element of its own')
+      t.notMatch(await page.evaluate('document.body.innerText') as string, unseen)
+    }
+  }
+  const texts = [...attacks, hidden]
+  // What is a control JSON itself writes out.
+  const inJson = [...attacks.map(attack => JSON.stringify(attack)), JSON.stringify(shown.replace('⟦U+0007⟧', '\u0007'))]
+  const schema = { properties: Object.fromEntries(texts.map(text => [text, { enum: [text] }])) }
+  await page.goto(`/approvals/${await ask({ task: 't', result_schema: schema })}`)
+  const region = page.getByRole('region', { name: 'Result schema' })
+  for (const folded = region.locator('details:not([open]) > summary'); await folded.count() > 0;) await folded.first().click()
+  t.strictSame(await region.locator('.string').allInnerTexts(), inJson)
+  t.strictSame((await region.locator('.name').allInnerTexts()).filter(name => name !== '"enum"'), ['"properties"', ...inJson])
+  t.equal(await region.locator('*:not(h2, p, div, details, summary, small, span)').count(), 0, 'no element of its own')
+  t.notMatch(await page.evaluate('document.body.innerText') as string, unseen)
+  t.equal(await page.evaluate('typeof window.__xss'), 'undefined')
+  t.strictSame(faults, [])
+})
+
 t.test('what can’t be seen is shown', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const id = await ask({ task: 'Pay \u202e000,1\u202c to Bob\u200b\u{e0041}', output: { 'na\u2066me': 'va\ufefflue', escaped: 'x' }, constraints: 'זהירות' })
@@ -67,6 +109,7 @@ t.test('a payload of 1 MB stays a page', { skip }, async t => {
     numbers: await ask({ task: 'numbers', output: { all: Array.from({ length: 300_000 }, (_, n) => n % 10) } }),
     invisible: await ask({ task: '\u200b'.repeat(300_000) }),
     deep: await ask({ task: 'deep', output: JSON.parse(`{"a":${'['.repeat(98)}"${'x'.repeat(900_000)}"${']'.repeat(98)}}`) }),
+    schema: await ask({ task: 'word '.repeat(200_000), result_schema: { title: '\u200b'.repeat(5000), properties: { '\u202e': { enum: ['x'] } } } }),
     text: await ask({ task: 'word '.repeat(200_000) }),
   }
   const page = await approver()
@@ -75,7 +118,7 @@ t.test('a payload of 1 MB stays a page', { skip }, async t => {
     await page.goto(`/approvals/${id}`)
     await page.getByRole('button', { name: 'Approve' }).waitFor()
     t.ok(performance.now() - start < 3000, `${name}: ${Math.round(performance.now() - start)} ms`)
-    t.match(await page.locator('.left-out').innerText(), /only the beginning: \d+ KB more/)
+    t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/)
     t.ok((await page.content()).length < 3_000_000)
   }
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Get the whole' }).click()])

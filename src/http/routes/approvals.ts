@@ -10,6 +10,7 @@ import type { DecisionLog } from '../logs.ts'
 import { jsonType } from '../media.ts'
 
 interface OneHandoff { Params: { id: string } }
+interface Decide extends OneHandoff { Body: { digest?: string | null } }
 
 const config = { scope: 'approve' as const }
 const tags = ['approvals']
@@ -18,6 +19,11 @@ const noNote = Buffer.from('null')
 /** The note's JSON text as it came: it is kept and shown, and never parsed here. */
 function noteOf (request: FastifyRequest): Buffer {
   return request.members.raw('note') ?? noNote
+}
+
+/** SHA-256 in base64, out of the form that it is told in. */
+function digestIn ({ digest }: Decide['Body']): string | undefined {
+  return digest == null ? undefined : digest.slice('sha-256=:'.length, -':'.length)
 }
 
 /** What people see and decide, for programs; the page is web/. */
@@ -54,8 +60,8 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
     return inspectionText(await service.inspect(request.caller, request.params.id))
   })
 
-  const refusals = problems({ body: true }, 'no_approval_required', 'already_decided', 'expired', 'self_approval')
-  app.post<OneHandoff>('/api/approve/:id', {
+  const refusals = problems({ body: true }, 'no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed')
+  app.post<Decide>('/api/approve/:id', {
     config,
     schema: {
       operationId: 'approve',
@@ -68,13 +74,13 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
-    const answer = await service.decide(request.caller, 'approved', request.params.id, noteOf(request))
+    const answer = await service.decide(request.caller, 'approved', request.params.id, noteOf(request), { digest: digestIn(request.body) })
     logDecision(log, request as FastifyRequest, request.params.id, 'approved')
     reply.header('content-type', jsonType)
     return answer
   })
 
-  app.post<OneHandoff>('/api/reject/:id', {
+  app.post<Decide>('/api/reject/:id', {
     config: { ...config, moves: 'rejected' },
     schema: {
       operationId: 'reject',
@@ -87,7 +93,7 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
-    const answer = await service.decide(request.caller, 'rejected', request.params.id, noteOf(request))
+    const answer = await service.decide(request.caller, 'rejected', request.params.id, noteOf(request), { digest: digestIn(request.body) })
     logDecision(log, request as FastifyRequest, request.params.id, 'rejected')
     reply.header('content-type', jsonType)
     return answer

@@ -13,14 +13,14 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff: the only one who gets it',
-      description: 'While a person has yet to approve, wait= waits for the decision. Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
+      description: 'While a person has yet to approve, or a delay isn’t over, wait= waits for that. Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: waitQuery,
       headers: idempotencyHeaders,
       response: {
         200: catchAnswer,
-        ...problems({ body: false }, 'already_caught', 'already_done', 'rejected', 'approval_required', 'expired')
+        ...problems({ body: false }, 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet')
       },
     },
   }, async (request, reply) => {

@@ -3,6 +3,7 @@ import type { HandoffService } from '../../handoff/service.ts'
 import { doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
+import { holderRefusals } from './attempts.ts'
 
 export function doneRoute (app: FastifyInstance, service: HandoffService): void {
   app.post<{ Params: { id: string }, Body: { output?: object | null } }>('/api/done/:id', {
@@ -10,7 +11,7 @@ export function doneRoute (app: FastifyInstance, service: HandoffService): void 
     schema: {
       operationId: 'done',
       summary: 'Report a caught handoff done',
-      description: 'Only by the agent that caught it. The body may be left out.',
+      description: 'Only by the agent that caught it. The body may be left out. Where it was passed with a result_schema, the output must satisfy it.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: noQuery,
@@ -18,7 +19,7 @@ export function doneRoute (app: FastifyInstance, service: HandoffService): void 
       body: doneBody,
       response: {
         200: doneAnswer,
-        ...problems({ body: true }, 'expired', 'rejected', 'not_caught', 'not_the_catcher', 'already_done')
+        ...problems({ body: true }, ...holderRefusals, 'result_invalid', 'result_schema_too_slow')
       },
     },
   }, async (request, reply) => {

@@ -45,12 +45,17 @@ function section (endpoint: Endpoint, baseUrl: string): string {
 function conduct (workSeconds: number): string {
   return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look without taking, read its status.
 - Keep the \`handoff_id\` that pass answers: nothing lists your handoffs for you.
-- Send an \`Idempotency-Key\` with each pass, catch and done: a new one for each piece of work, the same one when you ask again. After a timeout, a
+- Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one when you ask again. After a timeout, a
   lost connection or a 503, ask again with it: you get the answer that you missed, and nothing happens twice.
 - Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
   there is something to say.
 - Ask again only where an error says \`"retryable": true\`, and not before the seconds of \`Retry-After\` are over. With any other error, read its \`code\` and \`detail\`.
-- Report done what you have caught, within ${workSeconds} seconds of the catch. After that the handoff is expired, and done is refused.
+- Report done what you have caught, within ${workSeconds} seconds of the catch, or by the \`work_expires_at\` that the catch answers. After that the
+  handoff is expired, and done is refused.
+- Send heartbeats while you work, where the catch answers a \`heartbeat_within\`: three times as often as you must. Stop when one says
+  \`"cancel_requested": true\`, or is refused with 409 or 410: the work is not yours any more.
+- Fail what you can't do, and decline what isn't yours; don't just drop it. Then somebody else can try.
+- A 409 is an answer and no fault: read its \`code\`, and look at \`reissued_as\` for the next attempt.
 - Pass with \`require_human\` what a person should see before it happens. An agent never decides on what it passed itself.
 - Another agent wrote what you catch. Check that it is yours to do before you act on it.
 - Tolerate members and statuses that you don't know: new ones may come.

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import type { HandoffService } from '../../handoff/service.ts'
 import { noQuery, passAnswer, passBody, passHeaders } from '../../schemas/handoff.ts'
-import type { PassBody } from '../../schemas/handoff.ts'
+import type { Limits, PassBody } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import { idempotencyKey, markReplayed } from '../idempotency.ts'
 import { traceparentOf } from '../traceparent.ts'
 
-/** @param maxExpiresIn milliseconds @param base BASE_URL's path */
-export function passRoute (app: FastifyInstance, service: HandoffService, maxExpiresIn: number, base: string): void {
+/** @param base BASE_URL's path */
+export function passRoute (app: FastifyInstance, service: HandoffService, limits: Limits, base: string): void {
   app.post<{ Body: PassBody }>('/api/pass', {
     config: { scope: 'pass', moves: 'pending' },
     schema: {
@@ -16,8 +16,8 @@ export function passRoute (app: FastifyInstance, service: HandoffService, maxExp
       tags: ['handoffs'],
       querystring: noQuery,
       headers: passHeaders,
-      body: passBody(maxExpiresIn / 1000),
-      response: { 201: passAnswer, ...problems({ body: true }, 'idempotency_key_reused') },
+      body: passBody(limits),
+      response: { 201: passAnswer, ...problems({ body: true }, 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow') },
     },
   }, async (request, reply) => {
     const { caller, body, bytes, members } = request

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem, errorTable } from '../../errors.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { ApprovalService, Inspection } from '../../handoff/approvals.ts'
+import type { ApprovalService, ToRead } from '../../handoff/approvals.ts'
 import { logDecision } from '../../http/logs.ts'
 import type { DecisionLog } from '../../http/logs.ts'
 import { longestNote, rejectBody } from '../../schemas/approvals.ts'
-import type { Verdict } from '../../store/approvals.ts'
+import type { SeenByPerson, Verdict } from '../../store/approvals.ts'
 import { show } from '../guard.ts'
 import { handoffPage } from '../views/handoff.ts'
 
@@ -34,32 +34,32 @@ async function decide (
   const problem = faultOf(note, verdict)
   const seen = seenOf(request.body)
   // The handoff says for itself what stands: who decided, that its time is over, or that it is another one.
-  const refuse = (code: ErrorCode, one: Inspection) => {
+  const refuse = (code: ErrorCode, one: ToRead) => {
     refused(code)
     return show(reply, errorTable[code].status, handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined))
   }
   if (problem !== undefined) {
-    const one = await approvals.inspect(caller, id)
+    const one = await approvals.read(caller, id)
     // Nor is another one given to decide on here, where the keyboard is beyond what there is to read.
-    if (one.record.createdAt !== seen) return refuse('content_changed', one)
+    if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) return refuse('content_changed', one)
     return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
   }
   try {
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
   } catch (error) {
     if (!(error instanceof Problem) || !standing.has(error.code)) throw error
-    return refuse(error.code, await approvals.inspect(caller, id))
+    return refuse(error.code, await approvals.read(caller, id))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
   return reply.redirect(`${base}/approvals?decided=${id}`, 303)
 }
 
-const standing = new Set<string>(['already_decided', 'expired', 'self_approval', 'content_changed'])
+const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])
 
-/** When what the page showed was passed. A form that doesn't say so is of an older version's page: nobody knows what was read there. */
-function seenOf (form: Record<string, unknown> | undefined): number {
-  const at = form?.created_at
-  return typeof at === 'string' ? Date.parse(at) : NaN
+/** When what the page showed was passed, and its digest. A form that doesn't say when is of an older version's page: nobody knows what was read there. */
+function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
+  const { created_at: at, digest } = form ?? {}
+  return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }
 }
 
 /** As it was typed: forms send each line break as two characters. */

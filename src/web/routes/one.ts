@@ -11,7 +11,7 @@ interface OneHandoff { Params: { id: string } }
 /** One handoff to read: this is its approval_url. Reading it decides nothing, whoever opens it. */
 export function handoffRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
   app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
-    return show(reply, 200, handoffPage(base, request.caller, await approvals.inspect(request.caller, request.params.id)))
+    return show(reply, 200, handoffPage(base, request.caller, await approvals.read(request.caller, request.params.id)))
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {

@@ -1,7 +1,6 @@
 import { html } from 'ghtml'
-import type { Inspection } from '../../handoff/approvals.ts'
-import { statusAt } from '../../model.ts'
-import type { Caller, Decision } from '../../model.ts'
+import type { ToRead } from '../../handoff/approvals.ts'
+import type { Caller } from '../../model.ts'
 import { cutMembers } from '../../handoff/json.ts'
 import { jsonView } from '../json-view.ts'
 import { beginningOf, visible } from '../text.ts'
@@ -9,6 +8,8 @@ import { expiresIn, moment, size, waitingFor } from '../words.ts'
 import { decisionForm } from './decision-form.ts'
 import type { Draft } from './decision-form.ts'
 import { layout, notice } from './layout.ts'
+import { standing } from './standing.ts'
+import { terms } from './terms.ts'
 
 /** How much of a part stands in the page, in characters; the rest is to be had as a file. */
 const textShown = 20_000
@@ -21,60 +22,56 @@ const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
 const another = '<p>This is another handoff than the one that was shown to you, which is gone. Nothing was decided: read this one, and decide on it.</p>'
 
 /** @param base BASE_URL's path @param draft what was typed and not taken, and why */
-export function handoffPage (base: string, caller: Caller, one: Inspection, draft?: Draft): string {
+export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: Draft): string {
   const { record, now } = one
-  const waits = stateOf(caller, one) === 'to decide'
+  const why = standing(caller, one)
+  const waits = why === null
   const address = `${base}/approvals/${one.id}`
   return layout({
     base,
     title: 'One handoff',
     caller,
-    main: html`!${waits ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '') : notice('bad', standing(caller, one)) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
+    main: html`!${waits ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '') : notice('bad', why) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
-!${one.payload === null ? '<p>What was passed is not kept any longer.</p>' : contents(address, one.payload)}
-!${waits ? decisionForm(address, record.createdAt, draft) : ''}`,
+!${contents(base, address, one)}
+!${waits ? decisionForm(address, record.createdAt, one.digest, draft) : ''}`,
   })
 }
 
-type State = 'to decide' | 'own' | 'decided' | 'expired'
-
-/** In the order in which the service tells it. */
-function stateOf (caller: Caller, { record, now, decision }: Inspection): State {
-  if (decision !== null) return 'decided'
-  if (statusAt(record, now) === 'expired') return 'expired'
-  return record.passedBy === caller.agent ? 'own' : 'to decide'
+/** All there is to read of it, but for what was freed. */
+function contents (base: string, address: string, one: ToRead): string {
+  const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
+  const agreed = terms(base, one)
+  return [task, constraints, agreed === null ? '' : part('Terms', agreed), output, context, schemaOf(address, one.schema)].filter(text => text !== '').join('\n')
 }
 
-/** Why there is nothing to decide. */
-function standing (caller: Caller, one: Inspection): string {
-  const { record, decision } = one
-  if (decision !== null) return verdictLine(caller, record.approval, decision)
-  if (stateOf(caller, one) === 'own') return '<p>You passed this yourself. Somebody else has to decide on it.</p>'
-  return html`<p>This expired !${moment(record.expiresAt)}. Nobody decided in time, and it can’t be decided any more; whoever needs it has to pass it anew.</p>`
+type Parts = Record<'task' | 'constraints' | 'output' | 'context', string>
+
+function freed ({ record: { extra } }: ToRead): Parts {
+  const task = extra.reissuedAs === undefined ? '<p>What was passed is not kept any longer.</p>' : '<p>What was passed is with the next attempt.</p>'
+  return { task, constraints: '', output: '', context: '' }
 }
 
-/** Who decided what and when, and their note. */
-export function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
-  const said = JSON.parse(note) as string | null
-  const what = approval === 'rejected' ? 'rejected' : 'approved'
-  return html`<p><strong>${by === caller.agent ? 'You' : by} ${what} this</strong> !${moment(at)}. A decision is final.</p>
-!${said === null ? '' : html`<p>Note:</p><blockquote class="text" dir="auto">!${visible(said)}</blockquote>`}`
-}
-
-function contents (address: string, payload: Buffer): string {
+function passed (address: string, payload: Buffer): Parts {
   const members = cutMembers(Buffer.concat([Buffer.from('{'), payload, Buffer.from('}')]))
   const { task, constraints } = members.values as { task: string, constraints: string | null }
   const raw = (name: string) => members.raw(name)?.toString() ?? '{}'
-  return html`!${part('Task', textView(address, task))}
-!${part('Constraints', constraints === null ? none : textView(address, constraints))}
-!${part('Output', objectView(address, raw('output')))}
-!${part('Context', objectView(address, raw('context')))}`
+  return {
+    task: part('Task', textView(address, task)),
+    constraints: part('Constraints', constraints === null ? none : textView(address, constraints)),
+    output: part('Output', objectView(address, raw('output'))),
+    context: part('Context', objectView(address, raw('context'))),
+  }
+}
+
+function schemaOf (address: string, schema: Buffer | null): string {
+  return schema === null ? '' : part('Result schema', '<p class="quiet">The result has to match this JSON Schema.</p>' + jsonPart(address, schema.toString()))
 }
 
 const none = '<p class="quiet">None.</p>'
 
 function part (title: string, inside: string): string {
-  const id = title.toLowerCase()
+  const id = title.toLowerCase().replaceAll(' ', '-')
   return html`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>!${inside}</section>`
 }
 
@@ -84,7 +81,10 @@ function textView (address: string, text: string): string {
 }
 
 function objectView (address: string, json: string): string {
-  if (/^\{\s*\}$/.test(json)) return none
+  return /^\{\s*\}$/.test(json) ? none : jsonPart(address, json)
+}
+
+function jsonPart (address: string, json: string): string {
   const shown = beginningOf(json, jsonShown)
   const isWhole = shown.length === json.length
   return html`<div class="json">!${jsonView(isWhole ? json : `${shown}…`)}</div>!${leftOut(address, json.length - shown.length)}`

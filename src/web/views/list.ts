@@ -3,7 +3,7 @@ import { html } from 'ghtml'
 import type { Listed, ListPart } from '../../handoff/approvals.ts'
 import type { Caller } from '../../model.ts'
 import { beginningOf, visible } from '../text.ts'
-import { expiresIn, waitingFor } from '../words.ts'
+import { availableIn, expiresIn, waitingFor } from '../words.ts'
 import { layout } from './layout.ts'
 
 /** How much of a task stands in the list, in characters. */
@@ -60,8 +60,9 @@ function items (base: string, { items, next }: ListPart, focus: boolean): string
 function row (base: string, { id, record, task }: Listed, now: number, focus: boolean): string {
   const all = JSON.parse(task) as string
   const shown = beginningOf(all, taskShown)
+  const { availableAt = 0 } = record.extra
   return html`<li><a id="h-${id}" href="${base}/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
-<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(record.createdAt, now)}</span> <span>!${expiresIn(record.expiresAt, now)}</span></span>
+<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(record.createdAt, now)}</span> <span>!${expiresIn(record.expiresAt, now)}</span>!${availableAt > now ? html` <span>!${availableIn(availableAt, now)}</span>` : ''}</span>
 </a></li>`
 }

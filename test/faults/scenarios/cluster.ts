@@ -1,5 +1,5 @@
 import { median } from '../../../bench/report.ts'
-import { loadSettings } from '../agents.ts'
+import { loadSettings, triedShare } from '../agents.ts'
 import { info } from '../fleet/ask.ts'
 import { startCluster } from '../fleet/cluster.ts'
 import type { RedisServer } from '../fleet/redis.ts'
@@ -52,6 +52,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       urls: (fault === resettledLightly ? [light] : services).map(({ url }) => url),
       agents,
       seed: 200 + round,
+      tried: triedShare,
       async faults (history) {
         await operationsMore(history, between)
         befell.push(await fault({ fleet, history, random, between, share, ending: server => refused.read(server) }))

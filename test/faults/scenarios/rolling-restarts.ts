@@ -9,6 +9,8 @@ import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { lasting, steadyLoad } from '../steady-load.ts'
 
 const agents = 48
+/** The share of handoffs with a longer life. */
+const tried = 0.3
 const drainTimeout = 15_000
 
 /** Three replicas behind HAProxy, each in turn told to stop and started anew, while agents go on as if nothing were. */
@@ -26,13 +28,13 @@ export const rollingRestarts: Scenario = {
     const proxy = await startHaproxy(t, ports.map(port => `127.0.0.1:${port}`))
 
     // Warm first: a cold service's saturation is no measure.
-    await steadyLoad(proxy.url, { agents, perSecond: Infinity, isOver: lasting(500 + 4500 * scale) })
-    const { rate: saturation } = await steadyLoad(proxy.url, { agents, perSecond: Infinity, isOver: lasting(1000 + 9000 * scale) })
+    await steadyLoad(proxy.url, { agents, perSecond: Infinity, tried, isOver: lasting(500 + 4500 * scale) })
+    const { rate: saturation } = await steadyLoad(proxy.url, { agents, perSecond: Infinity, tried, isOver: lasting(1000 + 9000 * scale) })
     const wanted = 1e6 * scale
     const rounds = Math.max(1, Math.round(20 * scale))
     let restarted = false
     const perSecond = 0.7 * saturation
-    const load = steadyLoad(proxy.url, { agents, perSecond, isOver: requests => restarted && requests >= wanted })
+    const load = steadyLoad(proxy.url, { agents, perSecond, tried, isOver: requests => restarted && requests >= wanted })
     const stops: Stop[] = []
     for (let round = 1; round <= rounds; round++) {
       for (const [index, port] of ports.entries()) {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../../bench/report.ts'
-import { loadSettings } from '../agents.ts'
+import { loadSettings, triedShare } from '../agents.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
 import type { SentinelFleet } from '../fleet/sentinel.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -82,6 +82,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       urls: services.map(({ url }) => url),
       agents: 96,
       seed: 100 + round,
+      tried: triedShare,
       async faults (history) {
         await operationsMore(history, around)
         await faults[name](fleet, history, around)

@@ -1,10 +1,9 @@
 import type { Approvals } from '../../../src/store/approvals.ts'
 import type { Handoffs, Place } from '../../../src/store/handoffs.ts'
 import { Unavailable } from '../../../src/redis/lanes.ts'
-import { statusAt } from '../../../src/model.ts'
+import { expiryOf, statusAt } from '../../../src/model.ts'
 import type { Answered, Operation } from '../history.ts'
-import { markOf } from '../history.ts'
-import { nameOf } from '../sequential.ts'
+import { markOf, nameOf } from '../history.ts'
 
 /** A service as far as the store: what it would answer, in a history's words. */
 
@@ -33,8 +32,8 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
       const { human, expiresIn } = operation.asked as { human: boolean, expiresIn: number }
       // Who asks again is another step of its trace, and the same operation.
       const traceparent = token === null ? undefined : `t${n}`
-      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, listedLength: 2 })
-      if (reply.outcome === 'reused') return refused('idempotency_key_reused', 422)
+      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, options: human ? ' l2 hdigest' : '' })
+      if (!('createdAt' in reply)) return refused('idempotency_key_reused', 422)
       const { createdAt, expiresAt, outcome } = reply
       return { status: 201, code: null, answer: { id, status: 'pending', createdAt, expiresAt }, replayed: isReplayed(outcome, token) }
     }
@@ -51,21 +50,27 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
       }
     }
     case 'done': {
-      const reply = await handoffs.done(place, itsToken, name, Buffer.from(`"${markOf(operation)}"`))
-      if (!('completedAt' in reply)) return refused(reply.outcome)
+      const reply = await handoffs.done(place, itsToken, name, Buffer.from(`"${markOf(operation)}"`), '')
+      if (!('completedAt' in reply)) {
+        const completedAt = 'seen' in reply ? reply.seen?.record.completedAt : undefined
+        return reply.outcome === 'already_done' ? { ...refused(reply.outcome), answer: { completedAt: completedAt! } } : refused(reply.outcome)
+      }
       const { completedAt, outcome } = reply
-      if (outcome === 'already_done') return { ...refused(outcome), answer: { completedAt } }
       return { status: 200, code: null, answer: { id, status: 'done', completedAt }, replayed: isReplayed(outcome, token) }
     }
     case 'status': return readStatus(id, await handoffs.status(place))
     case 'approve':
     case 'reject': {
       const verdict = kind === 'approve' ? 'approved' : 'rejected'
-      const reply = await approvals.decide(verdict, place, itsToken, name, undefined, note)
-      if (reply.outcome === 'already_decided') return { ...refused(reply.outcome), answer: { approval: reply.record.approval, decidedAt: reply.decision.at } }
+      const reply = await approvals.decide(verdict, place, itsToken, name, {}, note)
+      if (reply.outcome === 'already_decided') {
+        const { record, decision } = reply.seen!
+        return { ...refused(reply.outcome), answer: { approval: record.approval, decidedAt: decision!.at } }
+      }
       if (reply.outcome !== 'decided') return refused(reply.outcome)
       return { status: 200, code: null, answer: { id, status: kind === 'approve' ? 'pending' : 'rejected', approval: verdict, decidedAt: reply.at } }
     }
+    default: throw new Error(`${kind} is nothing that the simulator's clients ask for`)
   }
 }
 
@@ -80,14 +85,16 @@ function refused (code: string, status = statusOf[code] ?? 409): Answered {
 function readStatus (id: string, reply: Awaited<ReturnType<Handoffs['status']>>): Answered {
   if (reply.outcome === 'not_found') return refused(reply.outcome)
   const { record, now, decision, result } = reply
+  const status = statusAt(record, now)
   const answer = {
     id,
-    status: statusAt(record, now),
+    status,
     createdAt: record.createdAt,
     expiresAt: record.expiresAt,
     caughtAt: record.caught && record.caught.at,
     caughtBy: record.caught && record.caught.by,
     completedAt: record.completedAt,
+    ...status === 'expired' && { endedAt: expiryOf(record).at },
     approval: record.approval === 'none' ? null : record.approval,
     decidedAt: decision && decision.at,
     result: result === null ? null : JSON.parse(result.toString()) as string,

@@ -51,19 +51,22 @@ function choose ({ keys, tag }: Real, db: Database, now: number, random: Random)
   const agent = random.pick(['alice', 'bob', 'bob'])
   // What was seen: this one, another, or nothing is said of it.
   const seen = () => random.pick(['', db.hash(handoff)?.s.split(' ')[2] ?? '2', '1'])
+  const digest = () => random.pick(['', '', 'd1', 'd2'])
   const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
   switch (name) {
     case 'pass': {
       const task = random.between(0, 9)
       const payload = Buffer.concat([Buffer.from('"task":'), text(task + random.between(0, 5))])
-      const args = [deadline, token + random.pick(['', '', '/t1', '/t2']), agent, random.pick(['1', '5000', '5000']), retention, member, String(task), payload]
-      return { name, keys: random.chance(0.5) ? [handoff, due, waiting] : [handoff, due], args }
+      const human = random.chance(0.5)
+      const options = human ? ` l${task} h${random.pick(['d1', 'd2'])}` : ''
+      const args = [deadline, token + random.pick(['', '', '/t1', '/t2']), agent, random.pick(['1', '5000', '5000']), retention, member, options, payload]
+      return { name, keys: human ? [handoff, due, waiting] : [handoff, due], args }
     }
     case 'catch': return { name, keys: [handoff, due], args: [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member] }
-    case 'done': return { name, keys: [handoff, due], args: [deadline, token, agent, retention, member, text(random.pick([0, 4]))] }
+    case 'done': return { name, keys: [handoff, due], args: [deadline, token, agent, retention, member, '', text(random.pick([0, 4]))] }
     case 'status': return { name, keys: [handoff], args: [] }
-    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, seen(), random.pick(['null', '"so  be it"'])] }
-    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, seen(), random.pick(['null', '"no"'])] }
+    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, seen(), digest(), random.pick(['null', '"so  be it"'])] }
+    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, seen(), digest(), random.pick(['null', '"no"'])] }
     case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1']), retention] }
   }
 }

@@ -1,6 +1,6 @@
 import type { Place } from '../../../src/store/handoffs.ts'
+import { isUnknown } from '../history.ts'
 import type { Asked, History, Kind, Operation } from '../history.ts'
-import { isUnknown } from '../linear.ts'
 import type { Service } from './services.ts'
 import type { World } from './world.ts'
 

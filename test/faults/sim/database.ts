@@ -1,6 +1,6 @@
 /** What a Redis holds: values that never change, so that a copy or a replica's is the same one. */
 
-export interface Hash { readonly s: string, readonly p?: Buffer, readonly t?: Buffer, readonly d?: string, readonly expires: number }
+export interface Hash { readonly s: string, readonly p?: Buffer, readonly t?: Buffer, readonly d?: string, readonly h?: string, readonly expires: number }
 export type SortedSet = ReadonlyMap<string, number>
 export type Value = Hash | SortedSet | string
 export interface Change { key: string, value: Value | undefined }

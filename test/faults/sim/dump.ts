@@ -14,7 +14,7 @@ export function dumpServers ({ time }: World, topology: Topology): RedisState {
       if (key.endsWith('}:due')) {
         for (const [member, score] of value as SortedSet) state.due.push({ tag, member, score })
       } else if (key.includes('}:h:')) {
-        state.hashes.push({ tag, member: key.slice(key.indexOf('}:h:') + 4), record: (value as Hash).s })
+        state.hashes.push({ tag, member: key.slice(key.indexOf('}:h:') + 4), record: (value as Hash).s, extra: '', payload: (value as Hash).p?.length ?? 0 })
       }
     }
   }

@@ -2,7 +2,8 @@ import type { ScriptName } from '../../../src/redis/scripts.ts'
 import type { Database, Hash } from './database.ts'
 
 /**
- * The scripts that move handoffs, as lua/ says what they do, on a Database. test/faults/simulation.test.ts runs both side by
+ * The scripts that move handoffs, as lua/ says what they do, on a Database: for handoffs without field x, which the simulator's clients
+ * pass. test/faults/simulation.test.ts runs both side by
  * side on a real Redis and compares every reply and all that is left.
  */
 
@@ -25,7 +26,7 @@ function tagged (tag: string, ...rest: Array<Buffer | string | number | null>): 
 export const scripts: Readonly<Record<Modelled, Script>> = {
   pass (db, now, keys, args) {
     const [key, due, waiting] = keys as [string, string, string | undefined]
-    const [deadline, token, passedBy, expiresIn, retention, member, listedLength] = args as string[] as [string, string, string, string, string, string, string]
+    const [deadline, token, passedBy, expiresIn, retention, member, options] = args as string[] as [string, string, string, string, string, string, string]
     const payload = args[7] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const before = db.hash(key)
@@ -36,7 +37,8 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const expires = now + Number(expiresIn)
     const s = `pending ${waiting === undefined ? 'none' : 'waiting'} ${now} ${expires} ${passedBy} ${token}`
     const hash: Hash = { s, p: payload, expires: expires + Number(retention) }
-    db.set(key, waiting === undefined ? hash : { ...hash, t: Buffer.concat([payload.subarray(7, 7 + Number(listedLength)), Buffer.from('"')]) })
+    const [, listed, digest] = / l(\d+) h(\S+)/.exec(options) ?? []
+    db.set(key, waiting === undefined ? hash : { ...hash, t: Buffer.concat([payload.subarray(7, 7 + Number(listed)), Buffer.from('"')]), h: digest! })
     db.add(due, expires, member)
     if (waiting !== undefined) db.add(waiting, now, member)
     return tagged('passed', now, expires)
@@ -49,35 +51,38 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const hash = db.hash(key)
     if (hash === undefined) return tagged('not_found')
     const [status, approval, created, expires, passedBy, passToken, , workDeadline, by, madeBy] = hash.s.split(' ') as [string, ...string[]]
+    const refused = (code: string) => refusal(code, now, hash)
     if (status === 'caught') {
-      if (now >= Number(workDeadline)) return tagged('expired')
-      if (by !== agent || madeBy !== token) return tagged('already_caught')
-      return tagged('replayed', Number(created), hash.p ?? null, hash.d ?? null, ...traceOf(passToken))
+      if (now >= Number(workDeadline)) return refused('expired')
+      if (by !== agent || madeBy !== token) return refused('already_caught')
+      return tagged('replayed', Number(created), hash.p ?? null, hash.d ?? null, traceOf(passToken), null, null, null)
     }
-    if (status === 'done') return tagged('already_done')
-    if (status !== 'pending') return tagged(status)
-    if (now >= Number(expires)) return tagged('expired')
-    if (approval === 'waiting') return tagged('approval_required', Number(expires) - now)
+    if (status === 'done') return refused('already_done')
+    if (status !== 'pending') return refused(status)
+    if (now >= Number(expires)) return refused('expired')
+    if (approval === 'waiting') return refused('approval_required')
     const until = now + Number(workTtl)
     const s = `caught ${approval} ${created} ${expires} ${passedBy} ${passToken} ${now} ${until} ${agent} ${token}`
     db.set(key, { ...hash, s, expires: until + Number(retention) })
     if (until < Number(expires)) db.add(due, until, member)
-    return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null, ...traceOf(passToken))
+    return tagged('caught', Number(created), hash.p ?? null, hash.d ?? null, traceOf(passToken), null, null, null)
   },
 
   done (db, now, keys, args) {
     const [key, due] = keys as [string, string]
     const [deadline, token, agent, retention, member] = args as string[] as [string, string, string, string, string]
-    const result = args[5] as Buffer
+    const result = args[6] as Buffer
     if (now > Number(deadline)) return tagged('late')
     const hash = db.hash(key)
     if (hash === undefined) return tagged('not_found')
-    const [status, , , expires, , , , workDeadline, by, , completed, madeBy] = hash.s.split(' ')
-    if (status === 'pending') return tagged(now >= Number(expires) ? 'expired' : 'not_caught')
-    if (status === 'expired' || status === 'rejected') return tagged(status)
-    if (status === 'caught' && now >= Number(workDeadline)) return tagged('expired')
-    if (by !== agent) return tagged('not_the_catcher')
-    if (status === 'done') return tagged(madeBy === token ? 'replayed' : 'already_done', Number(completed))
+    const [status = '', , , expires, , , , workDeadline, by, , , madeBy] = hash.s.split(' ')
+    const refused = (code: string) => refusal(code, now, hash)
+    if (status === 'done' && by === agent && madeBy === token) return refused('replayed')
+    if (status === 'pending') return refused(now >= Number(expires) ? 'expired' : 'not_caught')
+    if (status === 'expired' || status === 'rejected') return refused(status)
+    if (status === 'caught' && now >= Number(workDeadline)) return refused('expired')
+    if (by !== agent) return refused('not_the_catcher')
+    if (status === 'done') return refused('already_done')
     db.set(key, { ...hash, s: `done${hash.s.slice(6)} ${now} ${token}`, p: result, expires: now + Number(retention) })
     db.remove(due, member)
     return tagged('done', now)
@@ -92,25 +97,25 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
 
   approve (db, now, keys, args) {
     const [key, waiting] = keys as [string, string]
-    const [deadline, token, by, member, seen, note] = args as [string, string, string, string, string, Argument]
+    const [deadline, token, by, member, seen, digest, note] = args as [string, string, string, string, string, string, Argument]
     const hash = db.hash(key)
-    const refusal = refuseDecision(hash, now, { deadline, token, by, seen })
-    if (refusal !== null) return refusal
+    const refused = refuseDecision(hash, now, { deadline, token, by, seen, digest })
+    if (refused !== null) return refused
     const { t, ...kept } = hash as Hash
-    db.set(key, { ...kept, s: `pending approved${kept.s.slice('pending waiting'.length)}`, d: `${now} ${by} ${token} ${note}` })
+    db.set(key, { ...kept, s: `pending approved${kept.s.slice('pending waiting'.length)}`, d: `${now} ${by} ${madeBy(token, digest)} ${note}` })
     db.remove(waiting, member)
     return tagged('approved', now)
   },
 
   reject (db, now, keys, args) {
     const [key, waiting, due] = keys as [string, string, string]
-    const [deadline, token, by, retention, member, seen, note] = args as [string, string, string, string, string, string, Argument]
+    const [deadline, token, by, retention, member, seen, digest, note] = args as [string, string, string, string, string, string, string, Argument]
     const hash = db.hash(key)
-    const refusal = refuseDecision(hash, now, { deadline, token, by, seen })
-    if (refusal !== null) return refusal
+    const refused = refuseDecision(hash, now, { deadline, token, by, seen, digest })
+    if (refused !== null) return refused
     const { t, ...kept } = hash as Hash
     const s = `rejected rejected${kept.s.slice('pending waiting'.length)}`
-    db.set(key, { ...kept, s, d: `${now} ${by} ${token} ${note}`, expires: now + Number(retention) })
+    db.set(key, { ...kept, s, d: `${now} ${by} ${madeBy(token, digest)} ${note}`, expires: now + Number(retention) })
     db.remove(waiting, member)
     db.remove(due, member)
     return tagged('rejected', now)
@@ -126,7 +131,7 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     const left = db.sorted(due)
     // Redis makes a whole number of it.
     const untilDue = left.size === 0 ? null : Math.trunc(Math.min(...left.values()) - now) + 0
-    return tagged('swept', over.length, expired.length, left.size, untilDue, ...naming === '1' ? expired : [])
+    return tagged('swept', over.length, expired.length, left.size, untilDue, 0, 0, 0, ...naming === '1' ? expired : [])
   },
 }
 
@@ -135,24 +140,35 @@ function operationOf (token: string | undefined): string | undefined {
   return token?.split('/')[0]
 }
 
-/** That traceparent; none where nothing stands behind it. */
-function traceOf (token: string | undefined): string[] {
-  return token?.split('/').slice(1) ?? []
+/** That traceparent; null where nothing stands behind it. */
+function traceOf (token: string | undefined): string | null {
+  return token?.split('/')[1] ?? null
+}
+
+/** As every refusal tells what it was judged by. */
+function refusal (code: string, now: number, { s, d }: Hash): Reply {
+  return tagged(code, now, s, null, ...code === 'rejected' ? [d ?? null] : [])
+}
+
+/** A decision's token, with what stands for what was seen where that is said. */
+function madeBy (token: string, digest: string): string {
+  return digest === '' ? token : `${token}/${digest}`
 }
 
 /** Why it can't be decided; null where it can. */
-function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by, seen }: Record<'deadline' | 'token' | 'by' | 'seen', string>): Reply | null {
+function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by, seen, digest }: Record<'deadline' | 'token' | 'by' | 'seen' | 'digest', string>): Reply | null {
   if (now > Number(deadline)) return tagged('late')
   if (hash === undefined) return tagged('not_found')
   const [status, approval, created, expires, passedBy] = hash.s.split(' ')
-  if (approval === 'none') return tagged('no_approval_required')
+  if (approval === 'none') return refusal('no_approval_required', now, hash)
   if (hash.d !== undefined) {
     const [decided, , madeBy] = hash.d.split(' ')
-    return madeBy === token ? tagged('replayed', Number(decided)) : tagged('already_decided', now, hash.s, hash.d)
+    return operationOf(madeBy) === token ? tagged('replayed', Number(decided)) : tagged('already_decided', now, hash.s, null, hash.d)
   }
-  if (status === 'expired' || now >= Number(expires)) return tagged('expired')
-  if (passedBy === by) return tagged('self_approval')
-  return seen !== '' && seen !== created ? tagged('content_changed') : null
+  if (status === 'expired' || now >= Number(expires)) return refusal('expired', now, hash)
+  if (passedBy === by) return refusal('self_approval', now, hash)
+  const isAnother = seen !== '' && seen !== created
+  return isAnother || (digest !== '' && digest !== hash.h) ? refusal('content_changed', now, hash) : null
 }
 
 interface SweptOne { due: string, prefix: string, member: string, retention: number }
@@ -170,7 +186,9 @@ function sweepOne (db: Database, now: number, one: SweptOne): boolean {
   }
   if (hash !== undefined && deadline !== undefined) {
     const { t, ...kept } = hash
-    db.set(key, { ...kept, s: `expired${hash.s.slice(status.length)}`, p: nothing })
+    const s = `expired${hash.s.slice(status.length)}`
+    // What somebody has had can be tried again.
+    db.set(key, status === 'caught' ? { ...kept, s } : { ...kept, s, p: nothing })
   }
   const again = hash === undefined || approval === 'waiting' ? nextLook(db, now, one) : null
   const waiting = `${prefix}w:${member.split(':', 1)[0]}`

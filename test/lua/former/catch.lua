@@ -8,6 +8,7 @@
 --          {'replayed', created, payload, decision, traceparent}  the same operation caught it before; nothing changed
 --          {'not_found'} {'expired'} {'already_caught'} {'already_done'} {'rejected'}
 --          {'approval_required', left}               a person may still decide for so long (ms)
+--          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, caught_by, work_ttl, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -17,6 +18,7 @@ local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd')
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
+if not status then return { 'newer' } end
 if status == 'caught' then
   if now >= tonumber(until_done) then return { 'expired' } end
   if by ~= caught_by or made_by ~= token then return { 'already_caught' } end

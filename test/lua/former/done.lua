@@ -8,6 +8,7 @@
 --          {'replayed', completed}      the same operation made it done before; nothing changed
 --          {'not_found'} {'expired'} {'rejected'} {'not_caught'} {'not_the_catcher'}
 --          {'already_done', completed}  another operation did
+--          {'newer'}                    a newer version wrote it; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, result = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -17,6 +18,7 @@ local record = redis.call('HGET', key, 's')
 if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, _, _, expires, _, _, deadline, caught_by, _, finished = string.match(record, RECORD)
+if not status then return { 'newer' } end
 if status == 'pending' and now >= tonumber(expires) then return { 'expired' } end
 if status == 'pending' then return { 'not_caught' } end
 if status == 'expired' or status == 'rejected' then return { status } end

@@ -8,6 +8,7 @@
 -- Replies: {'passed', created, expires}    it is pending now
 --          {'replayed', created, expires}  the same operation made it before; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
+--          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
 local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
 local token, passed_by, expires_in, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -18,6 +19,7 @@ local record = redis.call('HGET', key, 's')
 if late(ARGV[1], now) then return { 'late' } end
 if record then
   local _, _, created, expires, _, made_by = string.match(record, RECORD)
+  if not made_by then return { 'newer' } end
   -- Asked again it comes with a trace of its own, and is the same operation; the first one's stays.
   if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then return { 'reused' } end
   return { 'replayed', tonumber(created), tonumber(expires) }

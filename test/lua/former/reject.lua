@@ -10,6 +10,7 @@
 --          {'not_found'} {'no_approval_required'} {'expired'} {'self_approval'}
 --          {'content_changed'}                       another handoff than what was seen; nothing changed
 --          {'already_decided', now, record, decision}  somebody decided before, the same or otherwise
+--          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -17,18 +18,8 @@ local now = clock()
 local record, decision = unpack(redis.call('HMGET', key, 's', 'd'))
 
 if late(ARGV[1], now) then return { 'late' } end
-if not record then return { 'not_found' } end
-local status, approval, created, expires, passed_by = string.match(record, RECORD)
-if approval == 'none' then return { 'no_approval_required' } end
-if decision then
-  local decided, _, made_by = string.match(decision, DECIDED)
-  if made_by == token then return { 'replayed', tonumber(decided) } end
-  return { 'already_decided', now, record, decision }
-end
-if status == 'expired' or now >= tonumber(expires) then return { 'expired' } end
-if passed_by == decided_by then return { 'self_approval' } end
--- An id can come back: a pass whose Idempotency-Key made one that has gone makes that one.
-if seen ~= '' and seen ~= created then return { 'content_changed' } end
+local refusal = undecidable(record, decision, token, decided_by, seen, now)
+if refusal then return refusal end
 
 redis.call('HSET', key, 's', 'rejected rejected' .. string.sub(record, #'pending waiting' + 1),
   'd', now .. ' ' .. decided_by .. ' ' .. token .. ' ' .. note)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. It frees the payloads; the
--- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come. Nobody is told, but those
--- who look at a waiting list: who waits for the handoff itself has known its deadline all along.
+-- keys' own TTL was set with the deadline, so a handoff stays readable as long as if no sweep had come. Only those who look at a
+-- waiting list are told: who waits for the handoff itself has known its deadline all along.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0  5 retention (ms)
 -- Replies: {'swept', looked_at, expired, live, until_due, member, …}  looked_at at the limit: there may be more; live: how many the
@@ -19,13 +19,13 @@ local now = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
-
 local expired, named, behind = 0, {}, {}
 for place, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
   local record = redis.call('HGET', key, 's')
   local status, approval, expires, until_done = string.match(record or '', DEADLINES)
-  local deadline = status == 'pending' and expires or status == 'caught' and until_done
+  -- What a newer version wrote is for that version to sweep, so it stays in the index.
+  local deadline = status == 'pending' and expires or status == 'caught' and until_done or record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
     -- The index was behind the record, as catch leaves it; the record is the truth.
     behind[#behind + 1] = deadline

@@ -11,11 +11,13 @@
 -- Who waits for a change listens to the sharded channel that is named like the handoff's key; each transition that an agent or a
 -- person makes publishes there.
 -- Names, tokens and numbers hold no space, so a word can't run into the next.
+-- A record that needs a newer version of these scripts than this one, 1, says so in front of its status: `2:pending …`. RECORD and DEADLINES match
+-- none of these, so that a replica of an older version leaves alone what it can't read ({'newer'}), beside one that can.
 -- RECORD takes out, of each record: status approval created expires passed_by pass_token deadline caught_by catch_token, and the
 -- words of done as one; what hasn't come about yet is empty.
-local RECORD = '^(%S+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
+local RECORD = '^(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S*) ?(.*)$'
 -- Less of it, for the sweep, which may have a million to look at: status approval expires deadline.
-local DEADLINES = '^(%S+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
+local DEADLINES = '^(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- The two parts of pass_token's word.
 local OPERATION, TRACE = '^[^/]+', '/(.+)$'
 local DONE = '^(%d+) (%S+)$'

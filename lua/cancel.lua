@@ -1,0 +1,57 @@
+#!lua flags=allow-oom
+-- pending -> cancelled, caught -> cancelled: its passer takes it back; while it is caught by force alone, else its catcher is asked to stop.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by when to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 tenant:id  5 1: by force; 0
+--       6 the reason, JSON text; empty for none
+-- Replies: {'cancelled', now, record, extra}   it is cancelled now
+--          {'replayed', now, record, extra}    it was before; nothing changed
+--          {'requested', now, record, extra}   it is caught, and its catcher is told
+--          {'not_found'}
+--          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra} {'already_done', …}
+--          {'already_failed', …} {'already_declined', …}  the decision is nil but where it ended it
+--          {'newer'}                           a newer version wrote it; nothing changed
+--          {'late'}                            the call's deadline is over; nothing changed
+local key, due = KEYS[1], KEYS[2]
+local agent, retention, member, force, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
+local now = clock()
+local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+
+if late(ARGV[1], now) then return { 'late' } end
+if not record then return { 'not_found' } end
+local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
+if not status then return { 'newer' } end
+if passed_by ~= agent then return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil } end
+local over = status == 'caught' and deadline or status == 'pending' and expires
+local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
+if status == 'expired' or over and now >= tonumber(over) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
+if status == 'rejected' then return { 'rejected', now, record, extra, redis.call('HGET', key, 'd') } end
+if status == 'done' then return { 'already_done', now, record, extra } end
+if status == 'failed' then return { 'already_failed', now, record, extra } end
+if status == 'declined' then return { 'already_declined', now, record, extra } end
+if status == 'cancelled' then return { 'replayed', now, record, extra } end
+
+-- The list's key is made here: it is looked at where the handoff is in it alone. First, as it may have gone ahead to another node, which
+-- Redis refuses to ask for it.
+if approval == 'waiting' then
+  local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
+  redis.call('ZREM', waiting, member)
+  redis.call('HDEL', key, 't')
+  redis.call('SPUBLISH', waiting, 'cancelled')
+end
+extra = extra or ''
+if status == 'caught' and not string.match(extra, ' q') then extra = extra .. ' q' .. ms(now) end
+if reason ~= '' then redis.call('HSET', key, 'c', reason) end
+local goes_on = status == 'caught' and not force
+if goes_on then
+  record = string.gsub(record, '^caught', '2:caught')
+  redis.call('HSET', key, 's', record, 'x', extra)
+else
+  extra = extra .. ' e' .. ms(now) .. ' y' .. agent .. ' k-'
+  record = '2:cancelled' .. string.match(record, ' .*')
+  redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
+  redis.call('PEXPIREAT', key, ms(now + retention))
+  redis.call('ZREM', due, member)
+  redis.call('SPUBLISH', key, 'cancelled')
+end
+return { goes_on and 'requested' or 'cancelled', now, record, extra }

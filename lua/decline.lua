@@ -1,0 +1,27 @@
+#!lua flags=allow-oom
+-- caught -> declined: its catcher will not do it. What was passed goes to the next attempt, where there is one; else it stays.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by when to look at them
+-- ARGV: 1 the call's deadline (ms)  2 decline_token  3 the agent that asks  4 retention (ms)  5 tenant:id
+--       6 the reason, JSON text
+-- Replies: {'declined', ended, successor}  it is declined now; the successor is nil where there is none
+--          {'replayed', now, record, extra}  the same operation declined it before; nothing changed
+--          {'not_found'}
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
+--          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'newer'}                    a newer version wrote it; nothing changed
+--          {'late'}                     the call's deadline is over; nothing changed
+local key, due = KEYS[1], KEYS[2]
+local token, agent, retention, member, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local now = clock()
+local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
+
+if late(ARGV[1], now) then return { 'late' } end
+local refusal = unheld(key, record, extra, agent, token, now)
+if refusal then return refusal end
+
+local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, kept = { 'e', reason } }
+local successor = isTriedAgain(extra) and succeed(attempt, pauseBefore(extra))
+endAttempt(attempt, 'declined', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (successor and ' i' .. successor.id or ''))
+redis.call('ZREM', due, member)
+return { 'declined', now, successor and successor.id or false }

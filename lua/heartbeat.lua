@@ -1,0 +1,47 @@
+#!lua flags=allow-oom
+-- caught -> caught: its catcher is at work still.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+-- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 extend_by (ms); empty where the deadline is to stay
+--       5 the most work time from its catch (ms)  6 the progress, JSON text; empty where nothing is said of it
+-- Replies: {'caught', deadline, beat, requested, cancel_reason}  it is this agent's: by when it must be done, and be heard of again (nil
+--                        where it needn't), 1 where its passer asked to cancel it, else 0; the reason is nil where none was given
+--          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
+--          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'newer'}     a newer version wrote it; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+local key = KEYS[1]
+local agent, retention, extend_by, most, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local now = clock()
+local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
+
+if late(ARGV[1], now) then return { 'late' } end
+local refusal = unheld(key, record, extra, agent, '', now)
+if refusal then return refusal end
+
+local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
+local plain, changed = not extra, false
+extra = extra or ''
+if extend_by ~= '' then
+  local extended = math.min(now + extend_by, caught + most)
+  if extended > tonumber(deadline) then
+    deadline, changed = ms(extended), true
+    if not string.match(extra, ' f') then extra = extra .. ' f1' end
+    local most_attempts = string.match(extra, ' m(%d+)')
+    local mayBeTriedAgain = most_attempts and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most_attempts)
+    redis.call('PEXPIREAT', key, ms(extended + retention + (mayBeTriedAgain and UNSWEPT or 0)))
+  end
+end
+local within, beat = string.match(extra, ' b(%d+)'), false
+if within then
+  beat = math.min(now + within, tonumber(deadline))
+  extra = string.gsub(extra, ' h%d+', '') .. ' h' .. ms(beat)
+end
+-- The due index stays as it is: the sweep comes too early then, looks at the record, and moves it on.
+if changed or plain and progress ~= '' then
+  redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. behind, 'x', extra)
+elseif within then
+  redis.call('HSET', key, 'x', extra)
+end
+if progress ~= '' then redis.call('HSET', key, 'g', ms(now) .. ' ' .. progress) end
+return { 'caught', tonumber(deadline), beat, string.match(extra, ' q') and 1 or 0, reason }

@@ -1,0 +1,65 @@
+-- Is an attempt that ends like this tried again by itself? By field x.
+local function isTriedAgain(extra)
+  local most = extra and string.match(extra, ' m(%d+)')
+  return most and not string.match(extra, ' q') and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most)
+end
+-- How long the next attempt waits then (ms): twice as long for each, an hour at most.
+local function pauseBefore(extra)
+  local attempt = tonumber(string.match(extra, ' n(%d+)') or 1)
+  return math.min(3600000, tonumber(string.match(extra, ' d(%d+)') or 1000) * 2 ^ (attempt - 1))
+end
+-- A successor's id: of its predecessor's partition, and of that one's id and moment, so that nothing makes two, and an id that comes back
+-- has another. 128 bits of a SHA-1 in base64url.
+local function idBehind(id, created)
+  local letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  local hex = redis.sha1hex(id .. ' ' .. created)
+  local name = string.sub(id, 1, 3)
+  for at = 1, 31, 3 do
+    local bits = tonumber(string.sub(hex, at, at + 2), 16)
+    local high, low = math.floor(bits / 64), bits % 64
+    -- Of the last character two bits are left of the 128.
+    if at == 31 then low = low - low % 16 end
+    name = name .. string.sub(letters, high + 1, high + 1) .. string.sub(letters, low + 1, low + 1)
+  end
+  return name
+end
+-- Makes the next attempt out of the hash of one that ends, and returns its id and its fields s and x. What the old hash keeps is noted for
+-- endAttempt, which writes that one anew. The payload is renamed along with its hash, so it is in one place at every moment and not
+-- carried through Lua. RENAME comes first, and the keys are of one slot: where that is on its way to another node Redis refuses it, and
+-- nothing has been written.
+local function succeed(attempt, pause)
+  local key, record, extra, now = attempt.key, attempt.record, attempt.extra or '', attempt.now
+  local tenant, id = string.match(attempt.member, '^([^:]+):(.+)$')
+  local _, approval, created, expires, passed_by, passed = string.match(record, RECORD)
+  local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
+  -- A first one's time to be caught counts from its pass, any other's from when it could be.
+  local from = number > 2 and string.match(extra, ' a(%d+)') or created
+  local until_expiry = ms(now + pause + (expires - from))
+  local next = { id = idBehind(id, created), extra = ' n' .. number .. ' o' .. id }
+  local next_key = string.sub(key, 1, #key - #id) .. next.id
+  local names = { 'd', 'h', 'r', 'c', 'g' }
+  for at, value in ipairs(redis.call('HMGET', key, unpack(names))) do
+    if value then
+      attempt.kept[#attempt.kept + 1] = names[at]
+      attempt.kept[#attempt.kept + 1] = value
+    end
+  end
+  if pause > 0 then next.extra = next.extra .. ' a' .. ms(now + pause) end
+  for word in string.gmatch(extra, ' [bcdgmprstuw]%S+') do next.extra = next.extra .. word end
+  local trace = string.match(passed, TRACE)
+  next.record = '2:pending ' .. approval .. ' ' .. ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
+
+  redis.call('RENAME', key, next_key)
+  redis.call('HSET', next_key, 's', next.record, 'x', next.extra)
+  if #attempt.kept > 0 then redis.call('HDEL', next_key, 'c', 'g', 'e') end
+  redis.call('PEXPIREAT', next_key, ms(until_expiry + attempt.retention))
+  redis.call('ZADD', attempt.due, until_expiry, tenant .. ':' .. next.id)
+  return next
+end
+-- Writes an attempt's end: its status and what field x has more from now on. Its key goes after the retention from now, however long ago it
+-- ended: who asks for it is to find its successor. To take it out of the due index is left to the caller.
+local function endAttempt(attempt, status, words)
+  redis.call('HSET', attempt.key, 's', '2:' .. status .. string.match(attempt.record, ' .*'), 'x', (attempt.extra or '') .. words, unpack(attempt.kept))
+  redis.call('PEXPIREAT', attempt.key, ms(attempt.now + attempt.retention))
+  redis.call('SPUBLISH', attempt.key, status)
+end

@@ -1,0 +1,47 @@
+#!lua flags=allow-oom
+-- caught -> cancelled, or none where it has ended: its passer has it tried again, by a successor that has what was passed.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+--       2 prefix:{tag}:due           live handoffs by when to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 tenant:id
+-- Replies: {'reissued', successor, record, extra, taken}  it has this successor now, whose record this is; taken is 1 where its catcher
+--                        had it until now, else 0
+--          {'replayed', successor, record, extra}  it had this one before; nothing changed
+--          {'not_found'}
+--          {'not_caught', now, record, extra} {'expired', …} {'already_done', …} {'cancelled', …}
+--          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil but where it ended it
+--          {'newer'}     a newer version wrote it; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+local key, due = KEYS[1], KEYS[2]
+local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local now = clock()
+local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x', 'd', 'e'))
+
+if late(ARGV[1], now) then return { 'late' } end
+if not record then return { 'not_found' } end
+local status, _, _, expires, passed_by, _, deadline = string.match(record, RECORD)
+if not status then return { 'newer' } end
+if passed_by ~= agent then return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil } end
+local successor = extra and string.match(extra, ' i(%S+)')
+if successor then
+  local found = redis.call('HMGET', string.sub(key, 1, #key - #successor) .. successor, 's', 'x')
+  if not found[1] then return { 'not_found' } end
+  return { 'replayed', successor, found[1], found[2] }
+end
+if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end
+-- A former version freed what was passed when a catcher's time was over, too.
+local lost = status == 'expired' and (deadline == '' or redis.call('HSTRLEN', key, 'p') == 0)
+if status == 'pending' or lost then return { 'expired', now, record, extra } end
+if status == 'done' then return { 'already_done', now, record, extra } end
+if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
+if status == 'cancelled' then return { 'cancelled', now, record, extra } end
+
+local over = tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
+local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, kept = fault and { 'e', fault } or {} }
+local next = succeed(attempt, 0)
+if status == 'caught' and now < over then
+  endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k- i' .. next.id)
+else
+  endAttempt(attempt, status == 'caught' and 'expired' or status, ' i' .. next.id)
+end
+redis.call('ZREM', due, member)
+return { 'reissued', next.id, next.record, next.extra, status == 'caught' and now < over and 1 or 0 }

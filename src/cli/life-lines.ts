@@ -1,0 +1,59 @@
+import { digestText, endOf } from '../handoff/answers.ts'
+import { willBeTriedAgain } from '../handoff/status-answer.ts'
+import { expiryOf, statusAt } from '../model.ts'
+import type { InspectReply } from '../store/approvals.ts'
+import type { Told } from '../store/handoffs.ts'
+import { due, harmless, span, unbroken, when } from './output.ts'
+
+/** What a plain handoff doesn't have, a line each for a person to read; what agents said as JSON text. */
+
+/** A handoff as Redis has it. */
+export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null, told: Told | null }
+
+export type Line = [name: string, value: string]
+
+/** What was agreed on with its pass. */
+export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
+  const { availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
+  const lines: Line[] = []
+  const windows = [workWithin !== undefined && `work ${span(workWithin)}`, heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`].filter(Boolean)
+  if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
+  if (windows.length > 0) lines.push(['windows', windows.join(', ')])
+  if (attempt !== undefined || maxAttempts !== undefined) lines.push(['attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`])
+  if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
+  if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
+  if (digest !== null) lines.push(['digest', digestText(digest)])
+  return lines
+}
+
+/** How the work goes. */
+export function workLines ({ now, record, told }: Found): Line[] {
+  const { heartbeatDeadline, cancelRequestedAt } = record.extra
+  const status = statusAt(record, now)
+  const lines: Line[] = []
+  if (heartbeatDeadline !== undefined) lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
+  if (told?.progress != null) lines.push(['progress', `${when(told.progress.at, now)}${said(told.progress.told)}`])
+  // Of what is cancelled by now the end says why.
+  if (cancelRequestedAt !== undefined) lines.push(['cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`])
+  return lines
+}
+
+/** How it ended without being done, by whom and why, and what became of it then. */
+export function endLines ({ now, record, told }: Found): Line[] {
+  const status = statusAt(record, now)
+  const end = endOf(record, now)
+  const { reissuedAs } = record.extra
+  const lines: Line[] = []
+  if (end !== null) {
+    const why = status === 'expired' ? `: ${expiryOf(record).because}` : said(status === 'cancelled' ? told?.cancelReason : told?.fault)
+    lines.push(['ended', `${when(end.at, now)}${end.by === null ? '' : ` by ${end.by}`}${why}`])
+  }
+  if (reissuedAs !== undefined) lines.push(['reissued', `as ${reissuedAs}`])
+  else if (willBeTriedAgain(record, now)) lines.push(['reissued', 'when the sweep gets there'])
+  return lines
+}
+
+/** @param text JSON text, where there is one */
+function said (text: string | null | undefined): string {
+  return text == null ? '' : `: ${harmless(unbroken(text))}`
+}

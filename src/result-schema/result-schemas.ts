@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { Problem, invalid } from '../errors.ts'
+import { Thread } from './thread.ts'
+import type { ThreadOptions } from './thread.ts'
+
+export interface ResultSchemaOptions extends Partial<ThreadOptions> {
+  /** What one job may take of the worker: milliseconds. */
+  limit?: number
+}
+
+/** Of a schema, as sent. */
+const mostBytes = 16_384
+/** Of an output: JSON.parse can't be interrupted, and takes up to forty times as much memory. */
+const mostOutputBytes = 4 * 2 ** 20
+/** Schemas that are known to be taken. */
+const remembered = 10_000
+const nothing = Buffer.from('{}')
+
+/**
+ * Holds what done reports to the schema that pass was given. Schemas and outputs are strangers', so nothing of them is read on the
+ * event loop: one worker thread does that, and has `limit` for each.
+ */
+export class ResultSchemas {
+  readonly #limit: number
+  readonly #thread: Thread
+  /** Digests. */
+  readonly #taken = new LRUCache<string, true>({ max: remembered })
+
+  constructor ({ limit = 200, memory = 256, patience = 5_000 }: ResultSchemaOptions = {}) {
+    this.#limit = limit
+    this.#thread = new Thread({ memory, patience })
+  }
+
+  /**
+   * The digest (128 bits of SHA-256, base64url, 22 characters) of a schema that may be passed; no promise where that is known already.
+   * @param text the member's JSON text exactly as sent @param whose who sent it: each has a turn, however many others send
+   * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
+   */
+  accept (text: Buffer, whose: string): string | Promise<string> {
+    if (text.length > mostBytes) throw invalid({ pointer: '/result_schema', message: `longer than ${mostBytes} bytes` })
+    const digest = createHash('sha256').update(text).digest().toString('base64url', 0, 16)
+    return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose)
+  }
+
+  async #read (digest: string, schema: Buffer, whose: string): Promise<string> {
+    // Half of the time: done may have to read it again, and shall have as much left for the output.
+    const verdict = await this.#thread.judge({ digest, schema }, this.#limit / 2, whose)
+    if (verdict.schema.length > 0) throw invalid(...verdict.schema)
+    this.#taken.set(digest, true)
+    return digest
+  }
+
+  /**
+   * Resolves where the output satisfies the schema. As JSON.parse has it: numbers are doubles, and of members that are repeated the
+   * last one counts.
+   * @param digest what `accept` gave for the schema
+   * @param output JSON text; undefined stands for {} @param whose as for `accept`
+   * @throws {Problem} result_invalid with `errors` (100 at the most) from `/output` on, result_schema_too_slow, unavailable
+   */
+  async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: string): Promise<void> {
+    if (output !== undefined && output.length > mostOutputBytes) throw new Problem('result_schema_too_slow')
+    const verdict = await this.#thread.judge({ digest, schema, output: output ?? nothing }, this.#limit, whose)
+    if (verdict.schema.length > 0) throw new Error('a schema was taken that this version of the service does not take')
+    if (verdict.output.length > 0) throw new Problem('result_invalid', { members: { errors: verdict.output } })
+  }
+
+  /** Ends the worker; what is under way is refused with unavailable. */
+  close (): Promise<void> {
+    return this.#thread.close()
+  }
+}

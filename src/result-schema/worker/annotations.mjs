@@ -1,0 +1,20 @@
+// The keywords that hold no value to anything: only what stands there is looked at.
+
+/** @typedef {import('./assertions.mjs').Keyword} Keyword */
+
+const dialect = 'https://json-schema.org/draft/2020-12/schema'
+
+/** @type {Keyword} */
+function text (given, reader) {
+  return typeof given === 'string' ? undefined : reader.refuse('must be a string')
+}
+
+/** @type {Record<string, Keyword>} */
+export const annotations = {
+  $schema: (given, reader) => given === dialect ? undefined : reader.refuse(`must be ${dialect}`),
+  title: text,
+  description: text,
+  format: text,
+  default: () => undefined,
+  examples: (given, reader) => Array.isArray(given) ? undefined : reader.refuse('must be an array'),
+}

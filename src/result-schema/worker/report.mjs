@@ -1,0 +1,84 @@
+/** @typedef {{ pointer: string, message: string }} Fault as in errors.ts */
+
+/** An answer's errors: at most so many. */
+const mostFaults = 100
+/** An error is no place to send a body back: names are cut, and so is a pointer through many long ones. UTF-16 units. */
+const longestName = 64
+const longestPointer = 1_000
+
+/** Thrown where there are as many faults as are told: the verdict is known by then. */
+const enough = new Error('enough faults')
+
+/** What is wrong with a value, and where: whoever walks through it enters and leaves. */
+export class Report {
+  /** @type {Fault[]} */
+  faults = []
+  /** @type {Array<string | number>} */
+  #path
+
+  /** @param {string} root the member of the request that it is about */
+  constructor (root) {
+    this.#path = [root]
+  }
+
+  /** @param {string | number} name of a member, or an item's index */
+  enter (name) {
+    this.#path.push(name)
+  }
+
+  leave () {
+    this.#path.pop()
+  }
+
+  get path () {
+    return this.#path.slice()
+  }
+
+  /**
+   * Notes a fault here, or at a member of what is here.
+   * @param {string} message
+   * @param {Array<string | number>} more the rest of the way there
+   * @returns {false} since whatever has a fault doesn't hold
+   */
+  add (message, ...more) {
+    return this.addAt([...this.#path, ...more], message)
+  }
+
+  /**
+   * @param {Array<string | number>} path
+   * @param {string} message
+   * @returns {false}
+   */
+  addAt (path, message) {
+    this.faults.push({ pointer: pointerTo(path), message })
+    if (this.faults.length === mostFaults) throw enough
+    return false
+  }
+}
+
+/**
+ * What `walk` finds, up to as many faults as are told.
+ * @param {Report} report
+ * @param {() => unknown} walk
+ */
+export function reported (report, walk) {
+  try {
+    walk()
+  } catch (error) {
+    if (error !== enough) throw error
+  }
+  return report.faults
+}
+
+/** @param {Array<string | number>} path */
+function pointerTo (path) {
+  return cut(path.map(name => '/' + cut(String(name), longestName).replaceAll('~', '~0').replaceAll('/', '~1')).join(''), longestPointer)
+}
+
+/**
+ * @param {string} text
+ * @param {number} length what is left of it at the most
+ */
+export function cut (text, length) {
+  return text.length > length ? text.slice(0, length - 1) + '…' : text
+}

@@ -1,0 +1,109 @@
+import { hasNext } from '../model.ts'
+import type { HandoffRecord } from '../model.ts'
+import type { HolderRefusal, Lifetimes, Place } from './handoffs.ts'
+import { memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
+import type { Refused, Seen } from './replies.ts'
+import type { Scripts } from '../redis/scripts.ts'
+
+/** Times in milliseconds; `heartbeatDeadline` is null where it needn't be heard of, `cancelReason` JSON text. */
+export type HeartbeatReply = { outcome: 'caught', deadline: number, heartbeatDeadline: number | null, isCancelRequested: boolean, cancelReason: Buffer | null } | Refused<HolderRefusal>
+
+/** `successor` is null where there is none. */
+export type EndReply = { outcome: 'ended' | 'replayed', endedAt: number, successor: string | null } | Refused<HolderRefusal>
+
+export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed' | 'already_declined'
+export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | Refused<CancelRefusal>
+
+export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected' | 'cancelled'
+/** `isTaken`: its catcher had it until now. */
+export type ReissueReply = { outcome: 'reissued' | 'replayed', successor: string, record: HandoffRecord, isTaken: boolean } | Refused<ReissueRefusal>
+
+/** What becomes of a handoff beside being done, and its next attempt, in Redis: one method a script. */
+export class Attempts {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #retention: string
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Lifetimes) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#retention = String(retention)
+  }
+
+  /** @param extendBy milliseconds from now; null where the work's deadline is to stay @param mostWork milliseconds @param progress JSON text; empty for none */
+  heartbeat (place: Place, agent: string, extendBy: number | null, mostWork: number, progress: Buffer): Promise<HeartbeatReply> {
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
+    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(mostWork)]
+    return this.#lanes.call({ script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat })
+  }
+
+  /** @param mayRetry may a successor be made? @param fault JSON text */
+  fail (place: Place, token: string, agent: string, mayRetry: boolean, fault: Buffer): Promise<EndReply> {
+    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0']
+    return this.#lanes.call({ script: this.#scripts.fail, tag: place.tag, keys: this.#keys(place), texts, bytes: fault, decode: reply => readEnd(reply, mayRetry) })
+  }
+
+  /** @param reason JSON text */
+  decline (place: Place, token: string, agent: string, reason: Buffer): Promise<EndReply> {
+    const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id)]
+    return this.#lanes.call({ script: this.#scripts.decline, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: reply => readEnd(reply, true) })
+  }
+
+  /** @param reason JSON text; empty for none */
+  cancel (place: Place, agent: string, byForce: boolean, reason: Buffer): Promise<CancelReply> {
+    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), byForce ? '1' : '0']
+    return this.#lanes.call({ script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel })
+  }
+
+  reissue (place: Place, agent: string): Promise<ReissueReply> {
+    const texts = [agent, this.#retention, memberOf(place.tenant, place.id)]
+    return this.#lanes.call({ script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue })
+  }
+
+  #keys (place: Place): string[] {
+    return [this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id)), this.#keyNames.due(place.tag)]
+  }
+}
+
+function readHeartbeat (reply: unknown): HeartbeatReply {
+  const parts = tagged(reply)
+  const [outcome, deadline, beat, isCancelRequested, cancelReason] = parts
+  if (outcome !== 'caught') return readRefusal(parts)
+  return {
+    outcome,
+    deadline: deadline as number,
+    heartbeatDeadline: (beat ?? null) as number | null,
+    isCancelRequested: isCancelRequested === 1,
+    cancelReason: (cancelReason ?? null) as Buffer | null,
+  }
+}
+
+/** Asked again it tells of the successor that it made itself: one that its passer asked for later was no part of its answer. */
+function readEnd (reply: unknown, mayRetry: boolean): EndReply {
+  const parts = tagged(reply)
+  const [outcome, endedAt, successor] = parts
+  if (outcome === 'failed' || outcome === 'declined') return { outcome: 'ended', endedAt: endedAt as number, successor: successor == null ? null : String(successor) }
+  const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
+  if (refused.outcome !== 'replayed') return refused as Refused<HolderRefusal>
+  const { record } = refused.seen!
+  return { outcome: 'replayed', endedAt: record.extra.endedAt!, successor: mayRetry && hasNext(record) ? record.extra.reissuedAs! : null }
+}
+
+function readCancel (reply: unknown): CancelReply {
+  const parts = tagged(reply)
+  const [outcome, now, record, extra] = parts
+  if (outcome !== 'cancelled' && outcome !== 'replayed' && outcome !== 'requested') return readRefusal(parts)
+  return { outcome, ...readSeen(now, record, extra) }
+}
+
+function readReissue (reply: unknown): ReissueReply {
+  const parts = tagged(reply)
+  const [outcome, successor, record, extra, isTaken] = parts
+  if (outcome !== 'reissued' && outcome !== 'replayed') return readRefusal(parts)
+  return { outcome, successor: String(successor), record: parseRecord(record, extra), isTaken: isTaken === 1 }
+}

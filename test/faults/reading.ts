@@ -1,0 +1,69 @@
+import { overloaded } from '../../src/http/shed.ts'
+import type { Wish } from './asking.ts'
+import type { Answer, Answered } from './history.ts'
+import type { Reply } from './http-client.ts'
+import { faultOf, reasonOf, resultOf } from './payloads.ts'
+
+/** What an answer of the service says, for a history. */
+
+export function read ({ status, body, replayed }: Reply, { kind, id, payload }: Wish): Answered {
+  // The payload is compared as text; what remains is read as JSON.
+  const at = payload === undefined || status !== 200 ? -1 : body.indexOf(payload)
+  const members = parse(at === -1 ? body : `${body.slice(0, at)}"payload":0${body.slice(at + payload!.length)}`)
+  const same = payload !== undefined && status === 200 ? at !== -1 && members !== null && !('task' in members || 'output' in members) : null
+  const code = typeof members?.code === 'string' ? members.code : null
+  if (members === null) return { status, code, answer: null, same, replayed }
+  const answer = answerOf(members, body)
+  return { status, code, answer: kind === 'reissue' && code === null ? ofSuccessor(id, answer) : answer, same, replayed }
+}
+
+/** A reissue is answered with what its successor is. */
+function ofSuccessor (id: string, { id: successor, status, createdAt }: Answer): Answer {
+  return { id, ...status !== undefined && { status }, ...successor !== undefined && { reissuedAs: successor }, ...createdAt !== undefined && { reissuedAt: createdAt } }
+}
+
+function parse (body: string): Record<string, any> | null {
+  try {
+    const value = JSON.parse(body) as unknown
+    return typeof value === 'object' ? value as Record<string, any> : null
+  } catch {
+    return null // a proxy's page
+  }
+}
+
+const asTheyAre = {
+  handoff_id: 'id', caught_by: 'caughtBy', ended_by: 'endedBy', expired_because: 'expiredBecause', reissued_as: 'reissuedAs', reissue_of: 'reissueOf', attempt: 'attempt', cancel_requested: 'cancelRequested',
+} as const
+const times = {
+  created_at: 'createdAt',
+  expires_at: 'expiresAt',
+  available_at: 'availableAt',
+  caught_at: 'caughtAt',
+  completed_at: 'completedAt',
+  ended_at: 'endedAt',
+  work_expires_at: 'workExpiresAt',
+  heartbeat_expires_at: 'heartbeatExpiresAt',
+  cancel_requested_at: 'cancelRequestedAt',
+} as const
+
+function answerOf (members: Record<string, any>, body: string): Answer {
+  const { status, approval, result, error, reason } = members
+  const answer: Record<string, unknown> = {}
+  // A problem's status is a number.
+  if (typeof status === 'string') answer.status = status
+  if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
+  for (const [name, as] of Object.entries(asTheyAre)) if (members[name] !== undefined) answer[as] = members[name]
+  for (const [name, as] of Object.entries(times)) if (members[name] !== undefined) answer[as] = members[name] === null ? null : Date.parse(members[name])
+  if (approval !== undefined) {
+    answer.approval = approval?.state ?? null
+    answer.decidedAt = approval?.decided_at ? Date.parse(approval.decided_at) : null
+  }
+  if (result !== undefined) answer.result = result === null ? null : literally(body, `"result":${resultOf(result.by)}`, result.by)
+  if (error !== undefined) answer.told = literally(body, `"error":${faultOf(error.data?.by)}`, error.data?.by)
+  if (reason !== undefined) answer.told = literally(body, `"reason":${reasonOf(reason)}`, reason)
+  return answer
+}
+
+function literally (body: string, text: string, by: string): string {
+  return body.includes(text) ? by : 'other'
+}

@@ -1,0 +1,109 @@
+import { workEnd } from './deadlines.ts'
+import type { Facts } from './facts.ts'
+import { isUnknown } from './history.ts'
+import type { Operation, Track } from './history.ts'
+import { afterAnswer, effectOf } from './sequential.ts'
+import { afterDeadline, bornOf, isAwaited, termsOf } from './state.ts'
+import type { State, Terms } from './state.ts'
+
+/** What has a place in the order that the search (linear.ts) looks for, and when. */
+
+/** How far times may lie apart, in milliseconds. */
+export interface Tolerance {
+  /** Redis's clock against this machine's. */
+  slack: number
+  /** How long the service goes on with a request whose client is gone. */
+  budget: number
+  /** How long a catcher has until done; null where it is longer than the run. */
+  workTtl: number | null
+}
+
+/** Something that has a place in the order: an operation, or (null) a deadline that passes. */
+export interface Step {
+  operation: Operation | null
+  from: number
+  to: number
+  /** When it was, if it is the one that moved the handoff; null where nobody told. */
+  at: number | null
+  /** It has its place in every order; what has none may never have happened. */
+  known: boolean
+  next (state: State): State | null
+}
+
+/** Until when an operation may have happened. The service's own 503 says: not after this. */
+function endOf (operation: Operation, { slack, budget }: Tolerance): number {
+  const { sent, ended, answered, code } = operation
+  if (ended === null) return Infinity
+  if (!isUnknown(operation)) return ended
+  return (answered !== null && code === 'unavailable' ? answered : Math.max(ended, sent + budget)) + slack
+}
+
+/** When an operation was carried out, if it is the one that moved the handoff; null where nobody told. */
+function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
+  switch (kind) {
+    case 'pass': return facts.createdAt
+    case 'catch': return facts.caughtAt
+    case 'done': return facts.completedAt
+    case 'approve':
+    case 'reject': return facts.decidedAt
+    case 'fail':
+    case 'decline': return facts.endedAt
+    // What was caught is only asked to stop.
+    case 'cancel': return firm || facts.caughtAt === null ? facts.endedAt : facts.cancelRequestedAt
+    case 'reissue': return facts.reissuedAt
+    default: return null
+  }
+}
+
+/** @param endless may what was given up have happened at any time later? */
+export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Step[] {
+  const terms = termsOf(track, facts)
+  const steps: Step[] = []
+  let last = -Infinity
+  for (const operation of track.operations) {
+    const known = !isUnknown(operation)
+    // Nothing comes of a question that was never answered.
+    if (!known && (operation.kind === 'status' || operation.kind === 'heartbeat')) continue
+    const to = endless && !known ? Infinity : endOf(operation, tolerance)
+    steps.push({
+      operation,
+      from: operation.sent,
+      to,
+      at: whenOf(operation, facts),
+      known,
+      next: known ? state => afterAnswer(state, operation, terms) : state => effectOf(state, operation, terms),
+    })
+    if (mayHaveAsked(operation)) steps.push({ operation, from: operation.sent, to, at: null, known: false, next: state => effectOf(state, operation, terms) })
+    if (known) last = Math.max(last, operation.ended as number)
+  }
+  return [...steps, ...eventsOf(track, facts, tolerance, terms, last)].sort((a, b) => a.from - b.from)
+}
+
+/**
+ * A cancel that was refused may have asked the catcher to stop first: its connection broke, the service asked once more, and between the
+ * two it ended.
+ */
+function mayHaveAsked ({ kind, firm, code }: Operation): boolean {
+  return kind === 'cancel' && !firm && code !== null && code !== 'not_found' && code !== 'not_the_passer'
+}
+
+/** What happens without anybody's asking. @param last when the last answer came: what nobody saw needs no place */
+function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, terms: Terms, last: number): Step[] {
+  const steps: Step[] = []
+  const event = (from: number, to: number, next: Step['next'], known = true) => {
+    if (from - slack <= last) steps.push({ operation: null, from: from - slack, to: to + slack, at: null, known, next })
+  }
+  const { descent } = track
+  if (descent !== null) {
+    event(facts.createdAt ?? -Infinity, facts.createdAt ?? Infinity, state => state.pass === null ? bornOf(descent.pass, terms) : null)
+  }
+  const { availableAt, expiresAt } = facts
+  if (availableAt !== null) event(availableAt, availableAt, state => state.pass === null ? null : { ...state, open: true })
+  if (expiresAt !== null) event(expiresAt, expiresAt, state => state.pass === null ? null : afterDeadline(state, 'pending'))
+  const work = workEnd(track, facts, workTtl)
+  if (work === null) return steps
+  if (work.to < Infinity) event(work.from, work.to, state => state.caught === null ? null : afterDeadline(state, 'caught'))
+  // The sweep makes its successor, at some time or other.
+  if (terms.attempt < terms.maxAttempts) event(work.from, Infinity, state => isAwaited(state, terms) ? { ...state, succeeded: true } : null, false)
+  return steps
+}

@@ -1,0 +1,168 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Asking } from './asking.ts'
+import { clock, nameOfAttempt } from './history.ts'
+import type { Asked, Operation } from './history.ts'
+import { agentKeys, approverKeys, within } from './load-keys.ts'
+import type { Key } from './load-keys.ts'
+import { makePayload } from './payloads.ts'
+import type { Random } from './random.ts'
+import { Wishes } from './wishes.ts'
+
+/**
+ * One handoff's longer life under load: it has windows and attempts, its catcher sends heartbeats, fails, declines or just drops it, its
+ * passer cancels it or has it tried again, and whoever finds its successor goes on with that. All of it by chance.
+ */
+
+const attemptsFollowed = 4
+/** How often who waits for a successor asks, up to two seconds each time. */
+const waitsForSuccessor = 8
+
+/** What becomes of an attempt, each as often as it stands below. */
+type Fate = 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'race' | 'drop'
+const fates: readonly Fate[] = ['done', 'done', 'fail', 'fail', 'fail', 'decline', 'cancel', 'reissue', 'race', 'drop']
+const slowFates: readonly Fate[] = ['done', 'fail', 'decline', 'drop', 'drop', 'drop']
+
+export class TriedJob {
+  readonly #random: Random
+  readonly #handoff: string
+  readonly #isSlow: boolean
+  readonly #passer: Key
+  readonly #agents: Key[]
+  readonly #asked: Asked
+  readonly #payload: string
+  readonly #wishes: Wishes
+
+  /** @param isSlow does it take its time: a delay, short windows that pass? @param lifetime seconds until it expires */
+  constructor (asking: Asking, random: Random, handoff: string, isSlow: boolean, lifetime = 86_400) {
+    this.#random = random
+    this.#handoff = handoff
+    this.#isSlow = isSlow
+    this.#passer = random.pick(agentKeys)
+    this.#agents = within(agentKeys, this.#passer.tenant)
+    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random)), expiresIn: lifetime * 1000 }
+    this.#payload = makePayload(random, handoff)
+    this.#wishes = new Wishes(asking, random, handoff, this.#payload)
+  }
+
+  async run (): Promise<void> {
+    const body = `{${this.#payload},${bodyOf(this.#asked)}}`
+    const passed = await this.#wishes.askAndAskAgain(this.#wishes.wish('pass', this.#passer, this.#wishes.maybeToken(0.8), { asked: this.#asked, body }), 0.1)
+    if (passed.status !== 201) return
+    let id: string | null = passed.answer?.id as string
+    if (this.#asked.human) {
+      this.#wishes.turnTo(id)
+      await this.#wishes.ask(this.#random.chance(0.9) ? 'approve' : 'reject', this.#random.pick(within(approverKeys, this.#passer.tenant)), null)
+    }
+    for (let attempt = 1; id !== null && attempt <= attemptsFollowed; attempt++) {
+      this.#wishes.turnTo(id, nameOfAttempt(this.#handoff, attempt))
+      id = await this.#try()
+    }
+  }
+
+  /** Brings one attempt to an end, or leaves it. @returns its successor's id; null where there is none, or nobody knows of it */
+  async #try (): Promise<string | null> {
+    const random = this.#random
+    if (random.chance(0.08)) await this.#wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.5) })
+    if (random.chance(0.05)) await this.#wishes.ask('reissue', this.#passer, null)
+    const catcher = await this.#catch()
+    if (catcher === null) return null
+    await this.#work(catcher)
+    const fate = random.pick(this.#isSlow ? slowFates : fates)
+    const said = await this.#bring(fate, catcher)
+    const named = said.map(({ answer }) => answer?.reissuedAs).find(one => typeof one === 'string')
+    if (named !== undefined && named !== null) return named
+    if (random.chance(0.2) && fate !== 'done') {
+      const { answer } = await this.#wishes.ask('reissue', this.#passer, null)
+      return answer?.reissuedAs ?? null
+    }
+    return this.#findSuccessor(fate === 'drop' && this.#isSlow)
+  }
+
+  async #catch (): Promise<Key | null> {
+    const random = this.#random
+    const catcher = await this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
+    if (catcher !== null) return catcher
+    const { answer } = await this.#wishes.ask('status', this.#passer, null)
+    if (answer?.status !== 'pending' || answer.availableAt === undefined) return null
+    await sleep(Math.max(0, answer.availableAt + random.between(-15, 40) - clock()))
+    return this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
+  }
+
+  /** Heartbeats, now and then of one who hasn't caught it. */
+  async #work (catcher: Key): Promise<void> {
+    const random = this.#random
+    if (random.chance(0.05)) await this.#wishes.ask('heartbeat', random.pick(this.#agents), null)
+    for (let beats = random.between(0, 2); beats > 0; beats--) {
+      const body = random.pick(['{}', '{"progress":{"percent":50}}', '{"extend_by":2,"progress":{"message":"half of it"}}'])
+      await this.#wishes.ask('heartbeat', catcher, null, { body })
+    }
+  }
+
+  async #bring (fate: Fate, catcher: Key): Promise<Operation[]> {
+    const random = this.#random
+    const wishes = this.#wishes
+    const end = (kind: 'done' | 'fail' | 'decline') => wishes.askAndAskAgain(wishes.wish(kind, catcher, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.2)
+    switch (fate) {
+      case 'drop': return []
+      case 'cancel': {
+        const firm = random.chance(0.4)
+        const cancelled = await wishes.ask('cancel', this.#passer, null, { firm })
+        await wishes.ask('heartbeat', catcher, null)
+        return [cancelled, await end(random.pick(['done', 'fail', 'decline']))]
+      }
+      case 'reissue': return [await wishes.ask('reissue', this.#passer, null), await end('done')]
+      // Its catcher and its passer at once, and sometimes its catcher of two minds.
+      case 'race': return Promise.all([
+        end(random.pick(['done', 'fail', 'decline'])),
+        random.chance(0.5) ? wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.7) }) : wishes.ask('reissue', this.#passer, null),
+        ...random.chance(0.3) ? [end(random.pick(['done', 'fail']))] : [],
+      ])
+      default: return [await end(fate)]
+    }
+  }
+
+  /** As whoever wants to know what came of it does. @param isAwaited may it take until a deadline? */
+  async #findSuccessor (isAwaited: boolean): Promise<string | null> {
+    for (let wait = 0; wait < (isAwaited ? waitsForSuccessor : 1); wait++) {
+      const { answer } = await this.#wishes.ask('status', this.#passer, null, isAwaited ? { wait: 2 } : {})
+      if (typeof answer?.reissuedAs === 'string') return answer.reissuedAs
+      if (answer?.status !== 'caught' && answer?.reissuedAs !== null) return null
+    }
+    return null
+  }
+}
+
+/** Their windows are longer than a run: nothing of theirs comes due when all else is over. */
+function quickTerms (random: Random): Omit<Asked, 'expiresIn'> {
+  return {
+    human: random.chance(0.1),
+    ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
+    ...random.chance(0.5) && { workWithin: 3_600_000 },
+    ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
+  }
+}
+
+function slowTerms (random: Random): Omit<Asked, 'expiresIn'> {
+  return {
+    human: false,
+    maxAttempts: random.between(2, 3),
+    retryDelay: random.pick([0, 1000]),
+    ...random.chance(0.3) && { delay: 1000 },
+    ...random.chance(0.8) ? { workWithin: random.between(1, 2) * 1000 } : { heartbeatWithin: 5000 },
+  }
+}
+
+/** As pass takes it, in seconds. */
+function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
+  const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
+  const members = {
+    require_human: human,
+    expires_in: seconds(expiresIn),
+    work_within: seconds(workWithin),
+    heartbeat_within: seconds(heartbeatWithin),
+    delay: seconds(delay),
+    max_attempts: maxAttempts,
+    retry_delay: seconds(retryDelay),
+  }
+  return JSON.stringify(members).slice(1, -1)
+}

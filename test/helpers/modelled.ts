@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto'
+import { byItself, operations, standingOf } from '../../src/model.ts'
+import type { Approval, Standing, Status } from '../../src/model.ts'
+
+/** What was passed, as the body has it: durations in seconds. */
+export interface Passed {
+  task: string
+  require_human: boolean
+  expires_in: number
+  work_within?: number
+  heartbeat_within?: number
+  delay?: number
+  max_attempts?: number
+  retry_delay?: number
+}
+
+/** As an answer's `approval` has it. */
+interface Decision { state: 'approved' | 'rejected', decided_at: string, decided_by: string, note: string | null, digest?: string }
+
+/** Where a new attempt begins; times in milliseconds. */
+interface Beginning { id: string, createdAt: number, availableAt: number | undefined, expiresAt: number, attempt: number, reissueOf?: string, decision?: Decision }
+
+/** One handoff of the model: what is known of it, and how that reads in answers. A member that isn't to be there is undefined. */
+export class Modelled {
+  readonly tenant: string
+  readonly passedBy: string
+  readonly passed: Passed
+  readonly first: Readonly<Beginning>
+  status: Status = operations.pass.to
+  decision: Decision | undefined
+  caught: { by: string, key: string | undefined, at: number, deadline: number, heartbeat: number | undefined, isExtended: boolean } | undefined
+  progress: object | undefined
+  cancelRequestedAt: number | undefined
+  cancelReason: string | undefined
+  /** By null where its time ran out, and then why. */
+  ended: { at: number, by: string | null, because?: string, told?: unknown } | undefined
+  /** The operation that ended it, and its answer's members: asking again gives these. */
+  finished: { name: string, key: string | undefined, body: string, members: object } | undefined
+  /** Null while the sweep has yet to make it. */
+  reissuedAs: string | null | undefined
+  /** Is what was passed here? */
+  hasPayload = true
+  /** Is it in the index that the sweep goes by? */
+  isLive = true
+
+  constructor (tenant: string, passedBy: string, passed: Passed, first: Beginning) {
+    this.tenant = tenant
+    this.passedBy = passedBy
+    this.passed = passed
+    this.first = first
+    this.decision = first.decision
+  }
+
+  get approval (): Approval {
+    return this.passed.require_human ? this.decision?.state ?? 'waiting' : 'none'
+  }
+
+  /** When it expires if nothing happens. */
+  get deadline (): number {
+    if (this.status === 'pending') return this.first.expiresAt
+    return this.status === 'caught' ? this.caught!.heartbeat ?? this.caught!.deadline : Infinity
+  }
+
+  /** Is it tried again when this attempt ends now, in a way that allows it? */
+  get hasNext (): boolean {
+    return this.first.attempt < (this.passed.max_attempts ?? 1) && this.cancelRequestedAt === undefined
+  }
+
+  standing (now: number): Standing {
+    return standingOf(this.status, this.approval, now < (this.first.availableAt ?? 0), this.caught !== undefined)
+  }
+
+  /** A deadline counts from its millisecond on. */
+  settle (now: number): void {
+    const at = this.deadline
+    if (now < at) return
+    if (this.caught !== undefined && this.hasNext) this.reissuedAs = null
+    const because = this.caught === undefined ? 'not_caught' : at < this.caught.deadline ? 'stalled' : 'not_done'
+    this.status = byItself.to
+    this.ended = { at, by: null, because }
+  }
+
+  /** @param told the result, the error or the reason */
+  end (status: Status, at: number, by: string, told?: unknown): void {
+    this.status = status
+    this.ended = { at, by, told }
+    this.isLive = false
+    if (status === 'done' || status === 'cancelled') this.hasPayload = false
+  }
+
+  /** The next attempt, which gets what was passed. @param isAtOnce does it not wait? */
+  next (now: number, isAtOnce = false): Modelled {
+    const { id, createdAt, attempt } = this.first
+    const pause = isAtOnce ? 0 : Math.min(3600, (this.passed.retry_delay ?? 1) * 2 ** (attempt - 1)) * 1000
+    const availableAt = now + pause
+    this.reissuedAs = successorOf(id, createdAt)
+    this.hasPayload = this.isLive = false
+    return new Modelled(this.tenant, this.passedBy, this.passed, {
+      id: this.reissuedAs,
+      createdAt: now,
+      availableAt: pause > 0 ? availableAt : undefined,
+      expiresAt: availableAt + this.passed.expires_in * 1000,
+      attempt: attempt + 1,
+      reissueOf: id,
+      ...this.decision && { decision: this.decision },
+    })
+  }
+
+  /** Pass's answer; reissue's for the successor. */
+  passAnswer (): object {
+    const { id, createdAt, expiresAt, availableAt } = this.first
+    return { handoff_id: id, status: 'pending', created_at: iso(createdAt), expires_at: iso(expiresAt), available_at: iso(availableAt) }
+  }
+
+  catchAnswer (): object {
+    const { id, createdAt } = this.first
+    const payload = { task: this.passed.task, ...asLeftOut }
+    return {
+      handoff_id: id, status: 'caught', ...payload, created_at: iso(createdAt), approval: this.decision, heartbeat_within: this.passed.heartbeat_within, ...this.#windows(), ...this.#attempt(),
+    }
+  }
+
+  statusAnswer (): object {
+    const { id, createdAt, expiresAt, availableAt } = this.first
+    const { status, ended, caught, passed } = this
+    const saysHow = ended !== undefined && status !== 'done' && status !== 'rejected'
+    return {
+      handoff_id: id,
+      status,
+      require_human: passed.require_human,
+      created_at: iso(createdAt),
+      expires_at: iso(expiresAt),
+      caught_at: iso(caught?.at) ?? null,
+      caught_by: caught?.by ?? null,
+      completed_at: status === 'done' ? iso(ended!.at) : null,
+      approval: this.#approvalMember(),
+      result: status === 'done' ? ended!.told ?? null : null,
+      available_at: iso(availableAt),
+      ...this.#windows(),
+      progress: this.progress,
+      cancel_requested_at: iso(this.cancelRequestedAt),
+      cancel_reason: this.cancelReason,
+      ...saysHow && { ended_at: iso(ended.at), ended_by: ended.by, expired_because: ended.because },
+      ...status === 'failed' && { error: ended!.told },
+      ...status === 'declined' && { reason: ended!.told },
+      ...this.#attempt(),
+      reissued_as: this.reissuedAs,
+    }
+  }
+
+  /** What a person reads before deciding. */
+  inspection (): object {
+    const { id, createdAt, expiresAt, availableAt } = this.first
+    const { task, work_within: workWithin, heartbeat_within: heartbeatWithin, max_attempts: maxAttempts } = this.passed
+    return {
+      handoff_id: id,
+      status: this.status,
+      ...this.hasPayload ? { task, ...asLeftOut } : { task: null, output: null, context: null, constraints: null },
+      created_at: iso(createdAt),
+      expires_at: iso(expiresAt),
+      passed_by: this.passedBy,
+      approval: this.#approvalMember(),
+      work_within: workWithin,
+      heartbeat_within: heartbeatWithin,
+      max_attempts: maxAttempts,
+      available_at: iso(availableAt),
+      digest: digestOf(task),
+    }
+  }
+
+  /** What a refusal says of where it stands. */
+  refusalMembers (): object {
+    const { status, ended } = this
+    return { handoff_status: status, [status === 'done' ? 'completed_at' : 'ended_at']: iso(ended?.at), reissued_as: this.reissuedAs ?? undefined }
+  }
+
+  #approvalMember (): object | null {
+    return this.passed.require_human ? this.decision ?? { state: 'waiting', decided_at: null, decided_by: null, note: null } : null
+  }
+
+  #windows (): object {
+    if (this.caught === undefined) return {}
+    const { deadline, heartbeat, isExtended } = this.caught
+    const isShown = isExtended || this.passed.work_within !== undefined || this.passed.heartbeat_within !== undefined
+    return { work_expires_at: isShown ? iso(deadline) : undefined, heartbeat_expires_at: iso(heartbeat) }
+  }
+
+  #attempt (): object {
+    const { attempt, reissueOf } = this.first
+    return attempt === 1 ? {} : { attempt, reissue_of: reissueOf }
+  }
+}
+
+const asLeftOut = { output: {}, context: {}, constraints: null }
+
+/** Stands for what a person is shown of a task that came alone. */
+export function digestOf (task: string): string {
+  return `sha-256=:${createHash('sha256').update(JSON.stringify({ task, ...asLeftOut })).digest('base64')}:`
+}
+
+/** In its predecessor's partition, and of nothing but that one's id and time. */
+function successorOf (id: string, createdAt: number): string {
+  return id.slice(0, 3) + createHash('sha1').update(`${id} ${createdAt}`).digest().subarray(0, 16).toString('base64url')
+}
+
+export function iso (milliseconds: number): string
+export function iso (milliseconds: number | undefined): string | undefined
+export function iso (milliseconds: number | undefined): string | undefined {
+  return milliseconds === undefined ? undefined : new Date(milliseconds).toISOString()
+}

@@ -1,0 +1,51 @@
+import type { Test } from 'tap'
+import { Problem } from '../../src/errors.ts'
+import type { Fault } from '../../src/errors.ts'
+import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
+import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
+
+/** What a call came to: 'ok', the faults that it was told, or the code of another refusal. */
+export type Outcome = 'ok' | Fault[] | string
+
+export interface Judge {
+  schemas: ResultSchemas
+  /** @param schema JSON text, or what is to become it */
+  accept (schema: unknown): Promise<Outcome>
+  /** @param whose who asks */
+  check (schema: unknown, output?: unknown, whose?: string): Promise<Outcome>
+  /** Takes the schema, and holds the output to it. */
+  judge (schema: unknown, output?: unknown): Promise<Outcome>
+}
+
+/** Schemas that are closed with the test, and whose worker has all the time that a busy machine may need. */
+export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions = { limit: 60_000, patience: 60_000 }): Judge {
+  const schemas = new ResultSchemas(options)
+  t.teardown(() => schemas.close())
+  const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), 'someone'))
+  const check = (schema: unknown, output?: unknown, whose = 'someone') =>
+    outcome(() => schemas.check(JSON.stringify(json(schema).toString()), json(schema), output === undefined ? undefined : json(output), whose))
+  return {
+    schemas,
+    accept,
+    check,
+    async judge (schema, output) {
+      const taken = await accept(schema)
+      if (taken !== 'ok') throw new Error(`not taken: ${JSON.stringify(taken)}`)
+      return check(schema, output)
+    },
+  }
+}
+
+function json (value: unknown): Buffer {
+  return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+async function outcome (call: () => Promise<unknown>): Promise<Outcome> {
+  try {
+    await call()
+    return 'ok'
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return error.more.members?.errors as Fault[] ?? error.code
+  }
+}

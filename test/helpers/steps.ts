@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+
+/** What a sequence of the property test is made of: everything that an agent or an approver can ask, time, and the sweep. */
+
+const who = fc.constantFrom('alice', 'alice', 'alice2', 'bob', 'bob', 'bob', 'foreignAlice')
+// Whoever may, and others.
+const whoMay = fc.constantFrom('may', 'may', 'alice', 'alice2', 'bob', 'foreignAlice')
+// Alice's own among them, who may not decide on what she passed.
+const decider = fc.constantFrom('approver', 'approver', 'approver', 'approverAlice', 'foreignApprover')
+const key = fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined })
+// The latest and the first, so that much happens to few; and one that there never is.
+export const noTarget = 99
+const target = fc.constantFrom(-1, -1, -1, -1, -1, -1, -2, 0, 0, 0, 0, 1, noTarget)
+const one = <T> (...values: T[]) => fc.constantFrom(...values)
+
+const passed = fc.record({
+  task: one('a', 'b'),
+  require_human: one(false, false, true),
+  expires_in: one(5, 20),
+  work_within: one(undefined, undefined, 4, 15),
+  heartbeat_within: one(undefined, undefined, 5, 8),
+  delay: one(undefined, undefined, undefined, 3),
+  max_attempts: one(undefined, 2, 3, 3),
+  retry_delay: one(undefined, 0, 0, 4),
+})
+
+// Bodies as they are sent; nothing at all is one too.
+const results = one('', '{}', '{"output":{"n":1.0}}')
+const faults = one('{"error":{"message":"m"}}', '{"error":{"message":"m","code":"c.1","data":{"n":[1]}},"retry":true}', '{"error":{"message":"m"},"retry":false}')
+const reasons = one('{"reason":"not mine"}', '{"reason":"no time"}')
+const beats = one('', '{}', '{"extend_by":1}', '{"extend_by":12}', '{"extend_by":20}', '{"progress":{"message":"half"}}', '{"progress":{"percent":50.5,"message":"more"},"extend_by":9}')
+const wishes = one('', '{}', '{"reason":"first"}', '{"reason":"second"}', '{"force":true}', '{"reason":"now","force":true}')
+
+const by = (of: fc.Arbitrary<string>) => ({ who: of, key, target })
+
+const pass = fc.record({ op: fc.constant('pass' as const), who, key, passed })
+const caught = fc.record({ op: fc.constant('catch' as const), ...by(who) })
+// What there is to say once it is caught.
+const said = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('heartbeat' as const), ...by(whoMay), body: beats }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant('done' as const), ...by(whoMay), body: results }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('fail' as const), ...by(whoMay), body: faults }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('decline' as const), ...by(whoMay), body: reasons }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('cancel' as const), ...by(whoMay), body: wishes }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('reissue' as const), ...by(whoMay), body: one('', '{}') }) }
+)
+const decided = fc.record({
+  op: fc.constant('decide' as const), who: decider, target, verdict: one('approve' as const, 'approve' as const, 'reject' as const), note: one(null, 'n'), seen: one(undefined, undefined, 'a', 'b'),
+})
+// To the last millisecond before a deadline, and to its first.
+const until = fc.record({ op: fc.constant('until' as const), target, ms: one(-1, 0) })
+
+const step = fc.oneof(
+  { weight: 3, arbitrary: pass },
+  { weight: 5, arbitrary: caught },
+  { weight: 12, arbitrary: said },
+  { weight: 4, arbitrary: decided },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('list' as const), who: decider }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('inspect' as const), who: decider, target }) },
+  { weight: 4, arbitrary: fc.record({ op: fc.constant('status' as const), who, target }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: one(1, 1500, 4000, 9000) }) },
+  { weight: 3, arbitrary: until },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('sweep' as const), target }) },
+  // What named itself last once more.
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('again' as const) }) },
+  // One that has a chance where its target stands: else few sequences would come as far as a second attempt.
+  { weight: 18, arbitrary: fc.record({ op: fc.constant('onward' as const), target, caught, said, decided, until }) }
+)
+export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+export type Asked = StepOf<'catch' | 'heartbeat' | 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'decide' | 'inspect' | 'status'>
+export type StepOf<Op extends Step['op']> = Extract<Step, { op: Op }>
+
+/** There is something to ask for from the start. */
+export const sequence = fc.tuple(pass, fc.array(step, { minLength: 8, maxLength: 24, size: 'max' })).map(([first, steps]) => [first, ...steps] as Step[])

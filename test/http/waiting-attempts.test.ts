@@ -1,0 +1,79 @@
+import t from 'tap'
+import { tagOf } from '../../src/handoff/id.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { asleep, nobody, passed } from '../helpers/waits.ts'
+
+/** What waits × cancelling, failing, delays and successors, by Redis’s own clock. */
+
+const catchIt = ({ call }: TestApp, id: string, wait = 60) => call('bob', 'GET', `/api/catch/${id}?wait=${wait}`)
+const status = ({ call }: TestApp, id: string, query: string) => call('alice', 'GET', `/api/status/${id}?${query}`)
+
+async function caught (service: TestApp, options: object): Promise<string> {
+  const id = await passed(service, { require_human: false, ...options })
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  return id
+}
+
+t.test('a wait for an approval and one for the end are answered when it is cancelled', async t => {
+  const service = await testApp(t)
+  const id = await passed(service)
+  const waiting = [catchIt(service, id), status(service, id, 'wait=60'), status(service, id, 'wait=60&until=caught')]
+  await asleep(service, id)
+  await service.call('alice', 'POST', `/api/cancel/${id}`)
+  const [refused, ...told] = await Promise.all(waiting)
+  isProblem(t, refused!, 409, 'cancelled')
+  for (const answer of told) t.equal(answer.json().status, 'cancelled')
+  t.ok(await nobody(service, id))
+})
+
+t.test('asking to cancel ends no wait; what the catcher says then does', async t => {
+  const service = await testApp(t)
+  for (const [operation, body, ended] of [['fail', { error: { message: 'm' } }, 'failed'], ['decline', { reason: 'r' }, 'declined'], ['done', {}, 'done']] as const) {
+    const id = await caught(service, {})
+    let isTold = false
+    const waiting = status(service, id, 'wait=60').finally(() => { isTold = true })
+    await asleep(service, id)
+    t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`)).statusCode, 202)
+    t.equal((await service.call('bob', 'POST', `/api/heartbeat/${id}`, { extend_by: 90000 })).json().cancel_requested, true)
+    t.notOk(isTold)
+    await service.call('bob', 'POST', `/api/${operation}/${id}`, body)
+    t.equal((await waiting).json().status, ended)
+  }
+})
+
+t.test('a catch that waits for a delay gets it when that is over, and not before', async t => {
+  const service = await testApp(t)
+  const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 1 })).json()
+  const answer = await catchIt(service, id)
+  t.equal(answer.statusCode, 200)
+  const { caught_at: caughtAt } = (await status(service, id, 'wait=0')).json()
+  t.ok(caughtAt >= availableAt, `${caughtAt} >= ${availableAt}`)
+  const other = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 1000 })).json().handoff_id
+  isProblem(t, await catchIt(service, other, 1), 409, 'not_yet')
+})
+
+t.test('one that waits for a person and for a delay waits for both', async t => {
+  const service = await testApp(t)
+  const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 2, require_human: true })).json()
+  const waiting = catchIt(service, id)
+  await asleep(service, id)
+  await service.call('approver', 'POST', `/api/approve/${id}`)
+  t.equal((await waiting).statusCode, 200)
+  t.ok((await status(service, id, 'wait=0')).json().caught_at >= availableAt)
+})
+
+t.test('a status that waits for the end is told the successor that the sweep makes; on a replica that doesn’t sweep', async t => {
+  const service = await testApp(t)
+  const other = await testApp(t, {}, { prefix: service.prefix })
+  const id = await caught(service, { work_within: 1, max_attempts: 2, retry_delay: 0 })
+  const waiting = status(other, id, 'wait=60')
+  await asleep(other, id)
+  const early = (await status(other, id, 'wait=60&until=caught')).json()
+  t.equal(early.status, 'caught')
+  while ((await service.store.handoffs.sweep(tagOf(id), 10)).expired === 0);
+  const { status: ended, expired_because: because, reissued_as: successor } = (await waiting).json()
+  t.match([ended, because, successor], ['expired', 'not_done', /^.{25}$/])
+  t.match((await service.call('bob', 'GET', `/api/catch/${successor}`)).json(), { attempt: 2, reissue_of: id })
+})

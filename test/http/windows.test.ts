@@ -1,0 +1,215 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Work deadlines, heartbeats, and what is told of them. */
+
+const start = Date.now() + 3600_000
+const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
+
+async function caught (service: TestApp, options: object = {}): Promise<string> {
+  await service.setClock(start)
+  const id = (await service.call('alice', 'POST', '/api/pass', { task: 't', ...options })).json().handoff_id
+  await service.call('bob', 'GET', `/api/catch/${id}`)
+  return id
+}
+
+const beat = ({ call }: TestApp, id: string, body?: unknown, who: Who = 'bob') => call(who, 'POST', `/api/heartbeat/${id}`, body)
+const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
+
+/** The members that only some handoffs have. */
+const special = ['to', 'priority', 'available_at', 'work_expires_at', 'heartbeat_expires_at', 'progress', 'cancel_requested_at', 'cancel_reason', 'ended_at', 'ended_by', 'error',
+  'reason', 'expired_because', 'attempt', 'reissue_of', 'reissued_as', 'parent', 'root', 'hops', 'result_schema', 'heartbeat_within']
+const specialOf = (answer: object) => Object.keys(answer).filter(name => special.includes(name)).sort()
+
+t.test('a plain handoff’s answers are as they were', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const passed = (await service.call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  t.strictSame(Object.keys(passed), ['handoff_id', 'pickup_url', 'status', 'created_at', 'expires_at'])
+  const id = passed.handoff_id
+  t.strictSame(specialOf(await status(service, id)), [])
+  t.strictSame(Object.keys((await service.call('bob', 'GET', `/api/catch/${id}`)).json()), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at'])
+  t.strictSame(specialOf(await status(service, id)), [])
+  await service.call('bob', 'POST', `/api/done/${id}`)
+  t.strictSame(specialOf(await status(service, id)), [])
+})
+
+t.test('work_within bounds the work from the catch on, and is told', async t => {
+  const service = await testApp(t)
+  const id = await caught(service, { work_within: 60 })
+  t.match(await status(service, id), { status: 'caught', work_expires_at: at(60) })
+  await service.setClock(start + 59_999)
+  t.equal((await status(service, id)).status, 'caught')
+  await service.setClock(start + 60_000)
+  const over = await status(service, id)
+  t.match(over, { status: 'expired', expired_because: 'not_done', ended_at: at(60), ended_by: null, work_expires_at: at(60) })
+  t.notOk('reissued_as' in over)
+  t.match(isProblem(t, await service.call('bob', 'POST', `/api/done/${id}`), 410, 'expired'), { handoff_status: 'expired', ended_at: at(60) })
+  t.match(isProblem(t, await beat(service, id), 410, 'expired'), { handoff_status: 'expired' })
+})
+
+t.test('the catch answer has the windows when one was passed; a replayed one those of now', async t => {
+  const service = await testApp(t, { WORK_TTL: '1000' })
+  await service.setClock(start)
+  const id = (await service.call('alice', 'POST', '/api/pass', { task: 't', heartbeat_within: 30 })).json().handoff_id
+  const key = { 'idempotency-key': 'k' }
+  const first = (await service.call('bob', 'GET', `/api/catch/${id}`, undefined, key)).json()
+  t.match(first, { work_expires_at: at(1000), heartbeat_within: 30, heartbeat_expires_at: at(30) })
+  await service.setClock(start + 20_000)
+  await beat(service, id)
+  const again = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, key)
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  t.match(again.json(), { work_expires_at: at(1000), heartbeat_expires_at: at(50) })
+  const other = (await service.call('alice', 'POST', '/api/pass', { task: 't', work_within: 5 })).json().handoff_id
+  t.strictSame(specialOf((await service.call('bob', 'GET', `/api/catch/${other}`)).json()), ['work_expires_at'])
+})
+
+t.test('a heartbeat: its answer, extending, progress', async t => {
+  const service = await testApp(t, { MAX_WORK_TTL: '300', WORK_TTL: '100' })
+  const id = await caught(service, { heartbeat_within: 30 })
+  await service.setClock(start + 10_000)
+  const answer = { handoff_id: id, status: 'caught', work_expires_at: at(100), heartbeat_expires_at: at(40), cancel_requested: false, cancel_reason: null }
+  t.strictSame((await beat(service, id)).json(), answer)
+  t.strictSame((await beat(service, id, {})).json(), answer)
+  t.strictSame((await beat(service, id, { extend_by: 5, progress: null })).json(), answer, 'never earlier than it was')
+  t.equal((await beat(service, id, { extend_by: 200 })).json().work_expires_at, at(210))
+  t.equal((await beat(service, id, { extend_by: 300 })).json().work_expires_at, at(300), 'no later than MAX_WORK_TTL from the catch')
+  await beat(service, id, '{"progress": {"percent": 50.0, "message": "h\\u00e4lf"}}')
+  t.match((await service.call('alice', 'GET', `/api/status/${id}`)).body, `"progress":{"message":"h\\u00e4lf","percent":50.0,"at":"${at(10)}"}`, 'as it was said')
+  await service.setClock(start + 12_000)
+  await beat(service, id)
+  t.match((await status(service, id)).progress, { percent: 50, at: at(10) }, 'stays')
+  await beat(service, id, { progress: { message: 'more', percent: null } })
+  t.strictSame((await status(service, id)).progress, { message: 'more', at: at(12) }, 'replaced by what was said last')
+})
+
+t.test('the heartbeat’s deadline never lies beyond the work’s; what falls together is not_done', async t => {
+  const service = await testApp(t)
+  const id = await caught(service, { heartbeat_within: 30, work_within: 20 })
+  t.match(await status(service, id), { work_expires_at: at(20), heartbeat_expires_at: at(20) })
+  await service.setClock(start + 20_000)
+  t.match(await status(service, id), { status: 'expired', expired_because: 'not_done' })
+
+  const stalls = await caught(service, { heartbeat_within: 10, work_within: 20 })
+  await service.setClock(start + 5_000)
+  await beat(service, stalls)
+  await service.setClock(start + 14_999)
+  t.equal((await beat(service, stalls)).statusCode, 200, 'the last millisecond')
+  await service.setClock(start + 20_000)
+  t.match(await status(service, stalls), { status: 'expired', expired_because: 'not_done', ended_at: at(20) }, 'capped by the work’s deadline')
+  const silent = await caught(service, { heartbeat_within: 10, work_within: 20 })
+  await service.setClock(start + 10_000)
+  t.match(await status(service, silent), { status: 'expired', expired_because: 'stalled', ended_at: at(10), ended_by: null })
+  isProblem(t, await beat(service, silent), 410, 'expired')
+  isProblem(t, await service.call('bob', 'POST', `/api/done/${silent}`), 410, 'expired')
+  await service.store.handoffs.sweep(silent.slice(0, 3), 100)
+  t.match(await status(service, silent), { status: 'expired', expired_because: 'stalled', ended_at: at(10), ended_by: null }, 'and when it is swept')
+})
+
+t.test('a plain handoff takes heartbeats too', async t => {
+  const service = await testApp(t, { WORK_TTL: '100' })
+  const id = await caught(service)
+  const before = await service.dump()
+  t.match((await beat(service, id)).json(), { work_expires_at: at(100), heartbeat_expires_at: null })
+  t.strictSame(await service.dump(), before, 'which leave nothing where they say nothing')
+  t.notOk('work_expires_at' in await status(service, id))
+  await beat(service, id, { extend_by: 150 })
+  t.equal((await status(service, id)).work_expires_at, at(150))
+  await service.setClock(start + 149_999)
+  t.equal((await service.call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
+  t.equal((await status(service, id)).work_expires_at, at(150), 'stays when it has ended')
+})
+
+/** The refusal of a request, which leaves Redis as it was. */
+async function refused (t: Test, service: TestApp, who: Who, path: string, body: unknown, code: number, name: string): Promise<Record<string, any>> {
+  const before = await service.dump()
+  const problem = isProblem(t, await service.call(who, 'POST', path, body), code, name, `${path} ${JSON.stringify(body)}`)
+  t.strictSame(await service.dump(), before, `${name}: nothing changed`)
+  return problem
+}
+
+t.test('bodies are read strictly', async t => {
+  const service = await testApp(t)
+  const id = await caught(service, { heartbeat_within: 30 })
+  const bad: Array<[path: string, body: unknown, pointer: string]> = [
+    ['heartbeat', { extend_by: 0 }, '/extend_by'],
+    ['heartbeat', { extend_by: 604801 }, '/extend_by'],
+    ['heartbeat', { extend_by: 1.5 }, '/extend_by'],
+    ['heartbeat', { extend_by: '5' }, '/extend_by'],
+    ['heartbeat', { more: 1 }, '/more'],
+    ['heartbeat', { progress: {} }, '/progress'],
+    ['heartbeat', { progress: { message: null, percent: null } }, '/progress'],
+    ['heartbeat', { progress: 'half' }, '/progress'],
+    ['heartbeat', { progress: [] }, '/progress'],
+    ['heartbeat', { progress: { message: '' } }, '/progress/message'],
+    ['heartbeat', { progress: { message: 'x'.repeat(1001) } }, '/progress/message'],
+    ['heartbeat', { progress: { percent: 100.1 } }, '/progress/percent'],
+    ['heartbeat', { progress: { percent: -1 } }, '/progress/percent'],
+    ['heartbeat', { progress: { percent: '5' } }, '/progress/percent'],
+    ['heartbeat', { progress: { message: 'x', at: 'now' } }, '/progress/at'],
+    ['heartbeat', '{"progress": {"percent": 1, "percent": 2}}', '/progress/percent'],
+    ['heartbeat', '{"extend_by": 5, "extend_by": 6}', '/extend_by'],
+    ['fail', {}, '/error'],
+    ['fail', undefined, '/error'],
+    ['fail', { error: null }, '/error'],
+    ['fail', { error: 'no' }, '/error'],
+    ['fail', { error: {} }, '/error/message'],
+    ['fail', { error: { message: null } }, '/error/message'],
+    ['fail', { error: { message: '' } }, '/error/message'],
+    ['fail', { error: { message: 'x'.repeat(4001) } }, '/error/message'],
+    ['fail', { error: { message: 'x', code: '' } }, '/error/code'],
+    ['fail', { error: { message: 'x', code: 'a b' } }, '/error/code'],
+    ['fail', { error: { message: 'x', code: 'x'.repeat(65) } }, '/error/code'],
+    ['fail', { error: { message: 'x', data: [] } }, '/error/data'],
+    ['fail', { error: { message: 'x', more: 1 } }, '/error/more'],
+    ['fail', '{"error": {"message": "x", "message": "y"}}', '/error/message'],
+    ['fail', { error: { message: 'x' }, retry: 'false' }, '/retry'],
+    ['fail', { error: { message: 'x' }, retries: 1 }, '/retries'],
+    ['decline', {}, '/reason'],
+    ['decline', undefined, '/reason'],
+    ['decline', { reason: null }, '/reason'],
+    ['decline', { reason: '' }, '/reason'],
+    ['decline', { reason: 'x'.repeat(4001) }, '/reason'],
+    ['decline', { reason: 5 }, '/reason'],
+    ['decline', { reason: 'x', retry: false }, '/retry'],
+    ['cancel', { reason: '' }, '/reason'],
+    ['cancel', { reason: 'x'.repeat(4001) }, '/reason'],
+    ['cancel', { force: 'true' }, '/force'],
+    ['cancel', { forced: true }, '/forced'],
+    ['reissue', { now: true }, '/now'],
+  ]
+  for (const [path, body, pointer] of bad) {
+    const who = path === 'cancel' || path === 'reissue' ? 'alice' : 'bob'
+    t.match((await refused(t, service, who, `/api/${path}/${id}`, body, 400, 'invalid_request')).errors, [{ pointer }], `${path} ${pointer}`)
+  }
+  const pass: Array<[body: object, pointer: string]> = [
+    [{ work_within: 0 }, '/work_within'], [{ work_within: 604801 }, '/work_within'], [{ heartbeat_within: 4 }, '/heartbeat_within'], [{ heartbeat_within: 86401 }, '/heartbeat_within'],
+    [{ delay: 0 }, '/delay'], [{ delay: 60, expires_in: 60 }, '/delay'], [{ delay: 86400 }, '/delay'], [{ max_attempts: 0 }, '/max_attempts'], [{ max_attempts: 11 }, '/max_attempts'],
+    [{ max_attempts: 1.5 }, '/max_attempts'], [{ retry_delay: -1 }, '/retry_delay'], [{ retry_delay: 3601 }, '/retry_delay'], [{ result_schema: true }, '/result_schema'],
+    [{ parent: 5 }, '/parent'], [{ attempts: 2 }, '/attempts'],
+  ]
+  for (const [body, pointer] of pass) t.match((await refused(t, service, 'alice', '/api/pass', { task: 't', ...body }, 400, 'invalid_request')).errors, [{ pointer }], pointer)
+})
+
+t.test('lengths are in characters, and null means absent', async t => {
+  const service = await testApp(t)
+  const id = await caught(service, { heartbeat_within: null, work_within: null, delay: null, max_attempts: null, retry_delay: null, result_schema: null, parent: null })
+  t.strictSame(specialOf(await status(service, id)), [])
+  t.equal((await beat(service, id, { extend_by: null, progress: { message: '😀'.repeat(1000), percent: null } })).statusCode, 200)
+  t.equal((await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: '😀'.repeat(4000), code: null, data: null }, retry: null })).statusCode, 200)
+  isProblem(t, await beat(service, await caught(service), { progress: { message: '😀'.repeat(1001) } }), 400, 'invalid_request')
+})
+
+t.test('only a key that catches may send them, and only a well-formed Idempotency-Key', async t => {
+  const service = await testApp(t)
+  const id = await caught(service)
+  for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {
+    isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, {}), 403, 'insufficient_scope', path)
+    isProblem(t, await service.call('bob', 'POST', `/api/${path}/${id}`, {}, { 'idempotency-key': 'ä' }), 400, 'invalid_request', path)
+    isProblem(t, await service.call('bob', 'POST', `/api/${path}/nothing`, path === 'fail' ? { error: { message: 'm' } } : path === 'decline' ? { reason: 'r' } : {}), 404, 'not_found', path)
+  }
+  t.equal((await service.call('bob', 'POST', `/api/heartbeat/${id}`, {}, { 'idempotency-key': 'k' })).headers['idempotency-replayed'], undefined)
+})

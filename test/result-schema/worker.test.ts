@@ -1,0 +1,161 @@
+/** What hostile schemas and outputs come to, and what becomes of the others meanwhile. */
+import { execFile } from 'node:child_process'
+import { setImmediate as turn } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
+import { judging } from '../helpers/result-schemas.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+
+/** Long enough for what is harmless on a busy machine; the hostile ones take many times as long on any. Milliseconds. */
+const limit = 1_000
+const patience = 60_000
+
+const harmless = { properties: { a: { type: 'string' } } }
+
+/** An automaton of a million states, which a text without any order leads through all of. */
+const hostileSchema = { allOf: Array(300).fill({ pattern: '(a|b)*a(a|b){20}$' }) }
+const hostileOutput = JSON.stringify(withoutOrder(500_000) + 'c')
+
+function withoutOrder (length: number): string {
+  let state = 1
+  return Array.from({ length }, () => (state = Math.imul(state, 1_103_515_245) + 12_345) & 0x40000000 ? 'a' : 'b').join('')
+}
+
+/** A pattern of over a million instructions: there is no string to be matched yet. */
+const slowToRead = { pattern: '(a{1000})'.repeat(1_300) }
+
+t.test('a pattern that takes exponential time elsewhere takes none here', async t => {
+  const { judge } = judging(t)
+  // 2 to the power of 400,000 steps, where they are tried one after the other.
+  t.equal((await judge({ pattern: '(a+)+$' }, JSON.stringify('a'.repeat(400_000) + '!'))).length, 1)
+})
+
+t.test('an output that takes too long is refused, other work goes on meanwhile, and those behind it are answered', async t => {
+  const { accept, check } = judging(t, { limit, patience })
+  t.equal(await accept(hostileSchema), 'ok')
+  const order: string[] = []
+  const note = (name: string) => (outcome: unknown) => order.push(`${name}: ${JSON.stringify(outcome)}`)
+  const all = [
+    check(hostileSchema, hostileOutput).then(note('first')),
+    check(harmless, { a: '' }).then(note('second')),
+    check(harmless, { a: 1 }).then(note('third')),
+    check(hostileSchema, hostileOutput).then(note('fourth')),
+    accept({ title: 'new' }).then(note('fifth')),
+    check(harmless, { a: '' }).then(note('sixth')),
+  ]
+  for (let i = 0; i < 100; i++) await turn()
+  order.push('a hundred turns of the event loop')
+  await Promise.all(all)
+  t.strictSame(order, [
+    'a hundred turns of the event loop',
+    'first: "result_schema_too_slow"',
+    'second: "ok"',
+    'third: [{"pointer":"/output/a","message":"must be string"}]',
+    'fourth: "result_schema_too_slow"',
+    'fifth: "ok"',
+    'sixth: "ok"',
+  ])
+})
+
+t.test('a schema that takes too long to read is refused, each time', async t => {
+  const { accept } = judging(t, { limit, patience })
+  const [first, harmlessOne, second] = await Promise.all([accept(slowToRead), accept(harmless), accept(slowToRead)])
+  t.strictSame([first, harmlessOne, second], ['result_schema_too_slow', 'ok', 'result_schema_too_slow'])
+})
+
+t.test('many schemas and members in one output are too slow as well', async t => {
+  const { accept, check } = judging(t, { limit, patience })
+  const $defs: Record<string, unknown> = { d8: { minLength: 5, maxLength: 90_000, enum: Array.from({ length: 200 }, (_, i) => ({ a: { b: i } })) } }
+  // All of it is right, so all of it is looked at.
+  for (let i = 0; i < 8; i++) $defs[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] }
+  const schema = { $defs, items: { $ref: '#/$defs/d0' } }
+  t.equal(await accept(schema), 'ok')
+  t.equal(await check(schema, `[${Array(40_000).fill('{"a":{"b":199}}').join()}]`), 'result_schema_too_slow')
+  t.equal(await check(harmless, {}), 'ok')
+})
+
+t.test('an output that takes too much memory ends the worker, and no more', async t => {
+  const { check } = judging(t, { limit: 60_000, patience, memory: 8 })
+  const outcomes = await Promise.all([check(harmless, { a: '' }), check({}, `[${Array(340_000).fill('[]').join()}]`), check(harmless, { a: '' })])
+  t.strictSame(outcomes, ['ok', 'result_schema_too_slow', 'ok'])
+})
+
+t.test('what no worker can take is not given to one', async t => {
+  const { check } = judging(t)
+  t.equal(await check({}, `"${'x'.repeat(4 * 2 ** 20 - 2)}"`), 'ok')
+  t.equal(await check({}, `"${'x'.repeat(4 * 2 ** 20 - 1)}"`), 'result_schema_too_slow')
+})
+
+t.test('what waits too long behind others is refused as unavailable', async t => {
+  const { check } = judging(t, { limit, patience: limit / 2 })
+  await until(async () => await check(harmless, {}) === 'ok')
+  t.strictSame(await Promise.all([check(hostileSchema, hostileOutput), check(harmless, {})]), ['result_schema_too_slow', 'unavailable'])
+  await until(async () => await check(harmless, {}) === 'ok')
+})
+
+t.test('whoever sends many slow ones makes the others wait for one of them, not for all', async t => {
+  const { check } = judging(t, { limit, patience })
+  await until(async () => await check(harmless, {}) === 'ok')
+  const order: string[] = []
+  const asked = (whose: string, schema: unknown, output: unknown) => check(schema, output, whose).finally(() => order.push(whose))
+  await Promise.all([...[1, 2, 3].map(() => asked('many', hostileSchema, hostileOutput)), asked('other', harmless, {})])
+  t.strictSame(order, ['many', 'other', 'many', 'many'])
+})
+
+t.test('a worker that was done in time is kept, though nobody could look', async t => {
+  const { check } = judging(t, { limit: 500, patience })
+  let workers = 0
+  const count = () => { workers++ }
+  process.on('worker', count)
+  t.teardown(() => process.off('worker', count))
+  await until(async () => await check(harmless, {}) === 'ok')
+  const before = workers
+  await turn() // behind it the event loop looks at timers first, then at messages
+  const underWay = check(harmless, {})
+  for (const end = performance.now() + 700; performance.now() < end;);
+  t.strictSame([await underWay, await check(harmless, {}), workers], ['ok', 'ok', before])
+})
+
+t.test('one worker serves all, and there is none before the first job', async t => {
+  let workers = 0
+  const count = () => { workers++ }
+  process.on('worker', count)
+  t.teardown(() => process.off('worker', count))
+  const { judge, accept } = judging(t)
+  t.equal(workers, 0)
+  await Promise.all([judge(harmless, {}), accept({ title: 'a' }), judge({}, {})])
+  t.equal(workers, 1)
+})
+
+t.test('close refuses what is under way and what comes later', async t => {
+  const { schemas, accept, check } = judging(t)
+  t.equal(await accept(hostileSchema), 'ok')
+  const underWay = [check(hostileSchema, hostileOutput), check(harmless, {}), accept(harmless)]
+  for (let i = 0; i < 100; i++) await turn()
+  await schemas.close()
+  t.strictSame(await Promise.all(underWay), ['unavailable', 'unavailable', 'unavailable'])
+  t.strictSame([await check(harmless, {}), await accept(harmless)], ['unavailable', 'unavailable'])
+  await schemas.close()
+})
+
+t.test('close comes before the worker is there, and without one', async t => {
+  const { schemas, accept } = judging(t)
+  const early = accept(harmless)
+  await schemas.close()
+  t.equal(await early, 'unavailable')
+  await new ResultSchemas().close()
+})
+
+t.test('an idle worker keeps no process alive, one at work does', async t => {
+  const script = `
+    import { ResultSchemas } from '${projectRoot}/src/result-schema/result-schemas.ts'
+    const schemas = new ResultSchemas({ limit: 60000, patience: 60000 })
+    const digest = await schemas.accept(Buffer.from('{}'), 'someone')
+    await schemas.check(digest, Buffer.from('{}'), undefined, 'someone')
+    schemas.check(digest, Buffer.from('{}'), undefined, 'someone').then(() => console.log('checked'))
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], { cwd: projectRoot })
+  t.equal(stdout, 'checked\n')
+})

@@ -1,0 +1,192 @@
+import t from 'tap'
+import type { Page } from 'playwright-core'
+import { tagOf } from '../../src/handoff/id.ts'
+import { devices, picture, skip, webApp } from '../helpers/browser.ts'
+import type { WebApp } from '../helpers/browser.ts'
+import type { Who } from '../helpers/app.ts'
+
+/** What the page shows of a handoff's longer life: its terms, its attempts, and how it ended. */
+
+const schema = { type: 'object', required: ['sum'], properties: { sum: { type: 'number', minimum: 0 } } }
+
+async function post ({ call }: WebApp, who: Who, operation: string, id: string, body?: object): Promise<Record<string, string>> {
+  const answer = await call(who, 'POST', `/api/${operation}/${id}`, body)
+  if (answer.statusCode >= 400) throw new Error(answer.body)
+  return answer.json()
+}
+
+/** Passes one that a person approves and bob catches. @returns its id */
+async function caught (service: WebApp, options: object = {}): Promise<string> {
+  const id = await service.ask({ task: 'Count', ...options })
+  await post(service, 'approver', 'approve', id)
+  const answer = await service.call('bob', 'GET', `/api/catch/${id}`)
+  if (answer.statusCode !== 200) throw new Error(answer.body)
+  return id
+}
+
+/** The terms as they stand there, a line each. */
+const terms = async (page: Page) => (await page.locator('.terms > div').allInnerTexts()).map(text => text.replace(/\s+/g, ' '))
+const said = async (page: Page) => (await page.locator('.notice').innerText()).replace(/\s+/g, ' ')
+
+t.test('what was agreed on is there to decide on', { skip }, async t => {
+  const service = await webApp(t)
+  const { ask, approver, call } = service
+  const start = Date.now()
+  const root = await ask({ task: 'root' })
+  await post(service, 'approver', 'approve', root)
+  await call('alice', 'GET', `/api/catch/${root}`)
+  const id = await ask({
+    task: 'Sum up the invoices', constraints: 'Read only.', work_within: 5400, heartbeat_within: 30, delay: 7200, max_attempts: 3, result_schema: schema, parent: root,
+  })
+  const plain = await ask({ task: 'plain' })
+  const { digest } = (await call('approver', 'GET', `/api/approvals/${id}`)).json()
+  for (const [device, options] of Object.entries(devices)) {
+    const page = await approver(options)
+    t.match(await page.getByRole('listitem').allInnerTexts(), [/^Sum up[^]*can be caught in 2 h/, /^plain((?!caught)[^])*$/])
+    await page.goto(`/approvals/${id}`)
+    const [before, ...rest] = await terms(page)
+    t.match(before, /^Not to be caught before \d{4}-\d\d-\d\d at [\d:]{8} UTC$/)
+    const at = Date.parse(await page.locator('.terms time').getAttribute('datetime') ?? '')
+    t.ok(at >= start + 7200_000 && at <= Date.now() + 7200_000, new Date(at).toISOString())
+    t.match(rest, [
+      'To be done within 1 h 30 min of its catch',
+      'To be heard of within 30 s, again and again, while somebody works on it',
+      'Attempts up to 3',
+      `Passed on from ${root}`,
+      `Digest ${digest.slice(0, 21)}… of task, output, context and constraints`,
+    ])
+    t.equal(rest.length, 5)
+    await page.locator('.terms summary').click()
+    t.ok(await page.getByText(digest, { exact: true }).isVisible(), 'the whole of it')
+    t.match(await page.getByRole('region', { name: 'Result schema' }).innerText(), /match this JSON Schema[^]*"required": \[\s*"sum"\s*\][^]*"minimum": 0/)
+    t.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, 'nothing hangs out')
+    await picture(page, `${device}-light-terms`)
+    await page.getByRole('link', { name: root }).click()
+    await page.getByText('You approved this').waitFor()
+    await page.goto(`/approvals/${plain}`)
+    t.strictSame(await page.getByRole('heading').allInnerTexts(), ['Handoff from alice', 'Task', 'Constraints', 'Output', 'Context'], 'a plain one’s page is as it was')
+    await page.context().close()
+  }
+})
+
+t.test('a parent that this page can’t show is an id, and no link', { skip }, async t => {
+  const { ask, approver, call, redis, prefix } = await webApp(t)
+  const unasked = (await call('alice', 'POST', '/api/pass', { task: 'nobody was asked' })).json().handoff_id as string
+  const gone = await ask({ task: 'goes' })
+  await call('approver', 'POST', `/api/approve/${gone}`)
+  const page = await approver()
+  for (const parent of [unasked, gone]) {
+    t.equal((await call('alice', 'GET', `/api/catch/${parent}`)).statusCode, 200)
+    const id = await ask({ task: 'child', parent })
+    if (parent === gone) await redis.del(`${prefix}:{${tagOf(gone)}}:h:default:${gone}`)
+    await page.goto(`/approvals/${id}`)
+    t.equal((await terms(page))[0], `Passed on from ${parent}`)
+    t.equal(await page.locator('.terms a').count(), 0)
+  }
+})
+
+t.test('attempts lead to one another', { skip }, async t => {
+  const service = await webApp(t)
+  const first = await caught(service, { max_attempts: 2, retry_delay: 0 })
+  const { reissued_as: second } = await post(service, 'bob', 'fail', first, { error: { message: 'no disk', code: 'E.1', data: { left: 0 } } }) as { reissued_as: string }
+  const page = await service.approver()
+  await page.goto(`/approvals/${first}`)
+  t.match(await said(page), /^You approved this .* A decision is final\. bob could not do this \S+ at \S+ UTC\. Error E\.1: no disk$/)
+  t.match(await terms(page), ['Attempts up to 2', `Tried again as ${second}`, /^Digest/])
+  t.ok(await page.getByText('What was passed is with the next attempt.').isVisible())
+  await picture(page, 'desk-light-failed')
+  await page.getByRole('link', { name: second }).click()
+  await page.waitForURL(new RegExp(second))
+  t.match(await said(page), /^You approved this \S+ at \S+ UTC\. A decision is final\.$/)
+  t.match(await terms(page), ['Attempts up to 2', `This attempt number 2, after ${first}`, /^Digest/])
+  t.equal(await page.locator('.text').first().innerText(), 'Count')
+  await page.getByRole('link', { name: first }).click()
+  await page.getByText('bob could not do this').waitFor()
+})
+
+t.test('how it ended is said, by whom, when and why', { skip }, async t => {
+  const service = await webApp(t)
+  const { approver, setClock, ask, call } = service
+  const start = Date.now()
+  await setClock(start)
+  const at = `${new Date(start).toISOString().slice(0, 19).replace('T', ' at ')} UTC`
+  const decided = `You approved this ${at}. A decision is final. `
+  const ids = {
+    declined: await caught(service),
+    forced: await caught(service),
+    reissued: await caught(service),
+    undecided: await ask({ task: 'x' }),
+    uncaught: await ask({ task: 'x' }),
+    stalled: await caught(service, { heartbeat_within: 5 }),
+    late: await caught(service, { work_within: 5, max_attempts: 2 }),
+  }
+  await post(service, 'bob', 'decline', ids.declined, { reason: 'not mine' })
+  await post(service, 'alice', 'cancel', ids.forced, { reason: 'too late', force: true })
+  await post(service, 'alice', 'reissue', ids.reissued)
+  await post(service, 'alice', 'cancel', ids.undecided, { reason: 'mistaken' })
+  await post(service, 'approver', 'approve', ids.uncaught)
+  await post(service, 'alice', 'cancel', ids.uncaught)
+  await setClock(start + 5000)
+  const later = `${new Date(start + 5000).toISOString().slice(0, 19).replace('T', ' at ')} UTC`
+  const page = await approver()
+  const isSaid = async (id: string, sentence: string) => {
+    await page.goto(`/approvals/${id}`)
+    t.equal(await said(page), sentence)
+    t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0, 'and there is nothing to press')
+  }
+  await isSaid(ids.declined, `${decided}bob declined this ${at}. Reason: not mine`)
+  await isSaid(ids.forced, `${decided}alice cancelled this ${at}. bob had caught it. Reason: too late`)
+  await isSaid(ids.reissued, `${decided}alice cancelled this ${at}. bob had caught it, and it is tried again.`)
+  await isSaid(ids.uncaught, `${decided}alice cancelled this ${at}.`)
+  await isSaid(ids.undecided, `alice cancelled this ${at}. Reason: mistaken There is nothing to decide any more.`)
+  await picture(page, 'desk-light-cancelled')
+  await isSaid(ids.stalled, `${decided}This expired ${later}. bob had caught it and was not heard of in time.`)
+  await isSaid(ids.late, `${decided}This expired ${later}. bob had caught it and was not done in time. It is about to be tried again.`)
+  await service.store.handoffs.sweep(tagOf(ids.late), 100)
+  const { reissued_as: next } = (await call('alice', 'GET', `/api/status/${ids.late}`)).json()
+  await isSaid(ids.late, `${decided}This expired ${later}. bob had caught it and was not done in time.`)
+  t.match(await terms(page), ['To be done within 5 s of its catch', 'Attempts up to 2', `Tried again as ${next}`, /^Digest/])
+})
+
+t.test('who decides on what was cancelled meanwhile is told so', { skip }, async t => {
+  const service = await webApp(t)
+  const { ask, approver, call } = service
+  for (const [button, note] of [['Approve', ''], ['Reject', 'no'], ['Reject', '']] as const) {
+    const id = await ask({ task: 'open' })
+    const page = await approver(devices.phone)
+    await page.goto(`/approvals/${id}`)
+    await page.getByLabel('Note').fill(note)
+    await post(service, 'alice', 'cancel', id, { reason: 'changed my mind' })
+    await page.getByRole('button', { name: button, exact: true }).click()
+    await page.getByText('alice cancelled this').waitFor()
+    t.match(await said(page), /changed my mind There is nothing to decide any more\.$/, `${button} ${note}`)
+    t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
+    t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'cancelled', approval: { state: 'waiting' } })
+    await page.getByRole('link', { name: 'To what waits' }).click()
+    await page.getByText('Nothing waits').waitFor()
+  }
+})
+
+t.test('a cancel and a decision at once: what stands is told', { skip }, async t => {
+  const service = await webApp(t)
+  const page = await service.approver()
+  for (let round = 0; round < 5; round++) {
+    const id = await service.ask({ task: 'contested' })
+    await page.goto(`/approvals/${id}`)
+    await Promise.all([page.getByRole('button', { name: 'Approve', exact: true }).click(), post(service, 'alice', 'cancel', id)])
+    await page.locator('.notice').waitFor()
+    const { status, approval: { state } } = (await service.call('alice', 'GET', `/api/status/${id}`)).json()
+    t.equal(status, 'cancelled', 'approved before or not')
+    t.match(await said(page), state === 'approved' ? /^You approved/ : /^alice cancelled this/)
+  }
+})
+
+t.test('what is cancelled leaves the open list by itself', { skip }, async t => {
+  const service = await webApp(t)
+  const page = await service.approver()
+  const id = await service.ask({ task: 'comes and goes' })
+  await page.getByText('comes and goes').waitFor()
+  await post(service, 'alice', 'cancel', id)
+  await page.getByText('Nothing waits').waitFor()
+  t.equal(await page.getByText('comes and goes').count(), 0)
+})
