@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { attempts } from './attempts.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
 import { keepFigures } from './figures.ts'
@@ -31,6 +32,7 @@ const scenarios = {
   memory,
   growth,
   due,
+  attempts,
   masters,
   waiting,
   list,

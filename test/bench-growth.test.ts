@@ -22,6 +22,13 @@ t.test('due', aside, async t => {
   for (const when of ['before', 'during'] as const) positive(t, each[0]?.[when] ?? {}, ['requests', 'p50', 'p99', 'longest'])
 })
 
+t.test('attempts', aside, async t => {
+  const { costs, bytes, seconds, p99 } = await bench(t, 'attempts', '--seconds', '1', '--due', '2000') as { costs: Array<Record<string, number>>, bytes: number, seconds: number, p99: number[] }
+  positive(t, costs[0] ?? {}, ['pass', 'passWith', 'catch', 'catchWith', 'done', 'heartbeat'])
+  t.ok(bytes > 20 && bytes < 1000, `${bytes} bytes beyond the schema`)
+  t.ok(seconds > 0 && p99.every(time => time > 0), 'all that stalled have successors')
+})
+
 t.test('masters', aside, async t => {
   const { rows, each } = await bench(t, 'masters', '--seconds', '1') as
     { rows: Array<Record<string, number>>, each: Record<string, Array<{ calls: number[] }>> }

@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpClient } from '../test/faults/http-client.ts'
+import type { Goal } from './contest.ts'
+import { cpuOf } from './cpu.ts'
+import { Maker, payloadOf } from './growth-handoffs.ts'
+import { startPair } from './growth-pair.ts'
+import type { Pair } from './growth-pair.ts'
+import { lasting, openLoad } from './plain-load.ts'
+import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
+import type { BenchOptions, Report } from './report.ts'
+import { catcherKey, passerKey } from './server-process.ts'
+
+/** So many of each operation a turn, on so many connections. */
+const turn = { requests: 4000, connections: 32 }
+/** So many that stall within one second, at the most, beside so many requests a second of the rest. */
+const stalling = { count: 100_000, perSecond: 500 }
+const weighed = 20_000
+const payload = payloadOf(1024)
+const limits = { bytes: 200, cpu: 1.3, heartbeat: 1, seconds: 5, p99Ratio: 2 }
+
+const task = 'x'.repeat(970)
+const schema = JSON.stringify({ type: 'object', properties: Object.fromEntries(Array.from({ length: 22 }, (_, at) => [`member_${at}`, { type: 'string', maxLength: 99 }])) })
+const withOptions = { heartbeat_within: 60, max_attempts: 3, result_schema: JSON.parse(schema) as object }
+
+type Costs = Record<'pass' | 'catch' | 'done' | 'passWith' | 'catchWith' | 'heartbeat', number>
+
+/** What windows, attempts and a result schema cost beyond a plain handoff, and how fast what stalls is tried again. */
+export async function attempts ({ rounds, seconds, due, say }: BenchOptions): Promise<Report> {
+  const pair = await startPair(say)
+  try {
+    const costs: Costs[] = []
+    for (let round = 0; round <= rounds; round++) {
+      const found = await costsOf(pair)
+      // The first warms up.
+      if (round > 0) costs.push(found)
+    }
+    const bytes = await bytesOf(pair)
+    say(`attempts: ${bytes.toFixed(0)} bytes`)
+    const stalled = await stallsOf(pair, Math.min(stalling.count, due), seconds, say)
+    return report(costs, bytes, stalled, pair.server.version)
+  } finally {
+    await pair.stop()
+  }
+}
+
+/** CPU of the service and Redis, microseconds a request. */
+async function costsOf (pair: Pair): Promise<Costs> {
+  const client = new HttpClient(10_000)
+  const cpu = () => cpuOf(pair.service.pid) + cpuOf(pair.server.pid)
+  const measured = async (expected: number, requests: string[]): Promise<{ cost: number, bodies: string[] }> => {
+    const before = cpu()
+    const bodies = await inTurns(client, pair.service.url, requests, expected)
+    return { cost: (cpu() - before) / requests.length, bodies }
+  }
+  const times = <T>(make: (index: number) => T) => Array.from({ length: turn.requests }, (_, index) => make(index))
+  const idsOf = (bodies: string[]) => bodies.map(body => (JSON.parse(body) as { handoff_id: string }).handoff_id)
+  try {
+    const plain = await measured(201, times(() => post('/api/pass', passerKey, JSON.stringify({ task }))))
+    const other = await measured(201, times(() => post('/api/pass', passerKey, JSON.stringify({ task, ...withOptions }))))
+    const [plainIds, otherIds] = [idsOf(plain.bodies), idsOf(other.bodies)]
+    const caught = await measured(200, plainIds.map(id => get(`/api/catch/${id}`)))
+    const caughtWith = await measured(200, otherIds.map(id => get(`/api/catch/${id}`)))
+    const heartbeat = await measured(200, otherIds.map(id => post(`/api/heartbeat/${id}`, catcherKey, '{}')))
+    const done = await measured(200, plainIds.map(id => post(`/api/done/${id}`, catcherKey, '{"output":{}}')))
+    return { pass: plain.cost, catch: caught.cost, done: done.cost, passWith: other.cost, catchWith: caughtWith.cost, heartbeat: heartbeat.cost }
+  } finally {
+    client.close()
+  }
+}
+
+async function inTurns (client: HttpClient, url: string, requests: string[], expected: number): Promise<string[]> {
+  const bodies: string[] = []
+  let next = 0
+  await Promise.all(Array.from({ length: turn.connections }, async () => {
+    while (next < requests.length) {
+      const index = next++
+      const reply = await client.ask(url, requests[index]!)
+      if (reply?.status !== expected) throw new Error(`attempts: ${reply?.status} in place of ${expected}: ${reply?.body}`)
+      bodies[index] = reply.body.toString()
+    }
+  }))
+  return bodies
+}
+
+/** What the options take of Redis's memory beyond the payload and the schema. */
+async function bytesOf ({ redis, server }: Pair): Promise<number> {
+  const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
+  const weigh = async (options: string, more: Buffer) => {
+    const maker = new Maker(server.url)
+    await redis.flushall('SYNC')
+    const empty = await used()
+    await maker.pass(weighed, Buffer.concat([payload, more]), undefined, undefined, options)
+    await maker.close()
+    await sleep(3000)
+    return (await used() - empty) / weighed
+  }
+  const text = Buffer.from(schema)
+  const plain = await weigh('', Buffer.alloc(0))
+  const other = await weigh(` b60000 m3 s${'x'.repeat(22)} z${text.length}`, text)
+  await redis.flushall('SYNC')
+  return other - plain - text.length
+}
+
+interface Stalled { count: number, seconds: number, p99: [before: number, during: number] }
+
+/** So many caught handoffs whose heartbeat is missed within one second: how long until all have successors, and what the rest notices. */
+async function stallsOf ({ redis, server, service }: Pair, count: number, before: number, say: (line: string) => void): Promise<Stalled> {
+  await redis.flushall('SYNC')
+  const maker = new Maker(server.url)
+  const began = performance.now()
+  const trial = Math.ceil(count / 20)
+  await maker.passAndCatch(trial, payload, () => 3600_000)
+  const making = (performance.now() - began) / trial * count
+  await redis.flushall('SYNC')
+  const first = Date.now() + 2 * making + (before + 3) * 1000
+  await maker.passAndCatch(count, payload, () => Math.round(first + 1000 * Math.random() - Date.now()))
+  await maker.close()
+  if (Date.now() > first - before * 1000) throw new Error('attempts: making them took longer than it was to')
+  await sleep(first - Date.now() - before * 1000)
+  const reissued = async () => Number(/handoff_reissued_total\{because="stalled"\} (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1])
+  let over = Infinity
+  const load = openLoad(service.url, stalling.perSecond, () => over < Infinity)
+  load.catch(() => {})
+  const due = first - Date.now() + performance.now()
+  try {
+    const give = lasting(120)
+    while (await reissued() < count && !give()) await sleep(100)
+  } finally {
+    over = performance.now()
+  }
+  const { times } = await load
+  const p99 = (from: number, to: number) => percentile(times.filter(({ due }) => due >= from && due < to).map(({ milliseconds }) => milliseconds), 0.99)
+  const found: Stalled = { count, seconds: (over - due) / 1000, p99: [p99(-Infinity, due), p99(due, over)] }
+  say(`attempts: ${count} stalled, reissued ${found.seconds.toFixed(1)} s after the first, p99 of the rest ${found.p99[1].toFixed(1)} ms, before ${found.p99[0].toFixed(1)}`)
+  return found
+}
+
+function post (path: string, key: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+function get (path: string): string {
+  return `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${catcherKey}\r\n\r\n`
+}
+
+function report (costs: Costs[], bytes: number, { count, seconds, p99 }: Stalled, redisVersion: string): Report {
+  const where = circumstances(redisVersion)
+  const of = (name: keyof Costs) => median(costs.map(cost => cost[name]))
+  const ratio = (one: (cost: Costs) => number) => median(costs.map(one))
+  const [passAndCatch, heartbeat] = [ratio(cost => (cost.passWith + cost.catchWith) / (cost.pass + cost.catch)), ratio(cost => cost.heartbeat / cost.done)]
+  const table = markdownTable(['µs of CPU a request, service and Redis', 'plain', 'with windows, attempts and a schema of 1 KB'], [
+    ['pass', of('pass').toFixed(1), of('passWith').toFixed(1)],
+    ['catch', of('catch').toFixed(1), of('catchWith').toFixed(1)],
+    ['done', of('done').toFixed(1), ''],
+    ['heartbeat', '', of('heartbeat').toFixed(1)],
+  ])
+  const goals: Goal[] = [
+    { what: 'pass and catch with options, CPU, of plain ones', atMost: limits.cpu, measured: passAndCatch },
+    { what: 'a heartbeat’s CPU, of a done’s', atMost: limits.heartbeat, measured: heartbeat },
+    { what: 'bytes that windows, attempts and a schema take beyond the schema', atMost: limits.bytes, measured: bytes },
+    { what: `${count.toLocaleString('en')} that stall in one second have successors after, s`, atMost: limits.seconds, measured: seconds },
+    { what: 'p99 of the rest meanwhile, of what it was', atMost: limits.p99Ratio, measured: p99[1] / p99[0] },
+  ]
+  return {
+    table: `${table}\nPass and catch with options take ${passAndCatch.toFixed(2)} of plain ones’ CPU, a heartbeat ${heartbeat.toFixed(2)} of a done’s; medians of ${costs.length} turns. ` +
+      `The options take ${bytes.toFixed(0)} bytes of Redis beyond the schema. ${count.toLocaleString('en')} that stalled within one second had successors ${seconds.toFixed(1)} s after the first, ` +
+      `p99 of the rest ${p99[1].toFixed(1)} ms, before ${p99[0].toFixed(1)}.\n\n${caption(where)}\n`,
+    figures: { ...where, goals, costs, bytes, count, seconds, p99 },
+  }
+}
