@@ -52,9 +52,7 @@ if within then
 else
   redis.call('HSET', key, 's', record)
 end
-local most = extra and string.match(extra, ' m(%d+)')
-local mayBeTriedAgain = most and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most)
-redis.call('PEXPIREAT', key, ms(deadline + retention + (mayBeTriedAgain and UNSWEPT or 0)))
+redis.call('PEXPIREAT', key, ms(deadline + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
 -- Where the deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
 if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end
 redis.call('SPUBLISH', key, 'caught')

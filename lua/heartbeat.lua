@@ -27,9 +27,7 @@ if extend_by ~= '' then
   if extended > tonumber(deadline) then
     deadline, changed = ms(extended), true
     if not string.match(extra, ' f') then extra = extra .. ' f1' end
-    local most_attempts = string.match(extra, ' m(%d+)')
-    local mayBeTriedAgain = most_attempts and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most_attempts)
-    redis.call('PEXPIREAT', key, ms(extended + retention + (mayBeTriedAgain and UNSWEPT or 0)))
+    redis.call('PEXPIREAT', key, ms(extended + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
   end
 end
 local within, beat = string.match(extra, ' b(%d+)'), false

@@ -1,7 +1,6 @@
 -- Is an attempt that ends like this tried again by itself? By field x.
 local function isTriedAgain(extra)
-  local most = extra and string.match(extra, ' m(%d+)')
-  return most and not string.match(extra, ' q') and tonumber(string.match(extra, ' n(%d+)') or 1) < tonumber(most)
+  return hasAttemptsLeft(extra) and not string.match(extra, ' q')
 end
 -- How long the next attempt waits then (ms): twice as long for each, an hour at most.
 local function pauseBefore(extra)

@@ -15,12 +15,13 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   'key-list': ['place'],
   approve: ['decision'],
   reject: ['decision'],
+  catch: ['attempts'],
   done: ['holder'],
-  heartbeat: ['holder'],
-  fail: ['holder', 'successor'],
-  decline: ['holder', 'successor'],
-  reissue: ['successor'],
-  sweep: ['successor'],
+  heartbeat: ['holder', 'attempts'],
+  fail: ['holder', 'attempts', 'successor'],
+  decline: ['holder', 'attempts', 'successor'],
+  reissue: ['attempts', 'successor'],
+  sweep: ['attempts', 'successor'],
 }
 
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (redis/lanes.ts). */
