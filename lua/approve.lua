@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- pending -> pending, approved: a person said yes, and anyone may catch it from now on.
+-- pending -> pending, approved: a person said yes, and anyone may catch it from now on. So it enters its inbox, where it is for one.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
@@ -15,13 +15,21 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting = KEYS[1], KEYS[2]
 local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local now = clock()
+local now, micros = clock()
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 
+-- First, as these lists may be on another node.
+local inbox = inboxOf(key, member, extra)
+if inbox then
+  local available = string.match(extra, ' a(%d+)')
+  isHere(key, inbox)
+  leaveList(key, inbox .. ':waiting', member)
+  if not available or now >= tonumber(available) then enterInbox(inbox, member, extra, micros) end
+end
 local made_by = digest == '' and token or token .. '/' .. digest
 redis.call('HSET', key, 's', (string.gsub(record, 'pending waiting', 'pending approved', 1)),
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)

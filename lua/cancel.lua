@@ -31,14 +31,15 @@ if status == 'failed' then return { 'already_failed', now, record, extra } end
 if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
 
--- The list's key is made here: it is looked at where the handoff is in it alone. First, as it may have gone ahead to another node, which
--- Redis refuses to ask for it.
+-- The lists' keys are made here: they are looked at only where the handoff is in them. First, as they may have gone ahead to another node,
+-- and Redis refuses to write them here then.
 if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
   redis.call('ZREM', waiting, member)
   redis.call('HDEL', key, 't')
   redis.call('SPUBLISH', waiting, 'cancelled')
 end
+if status == 'pending' then leaveInbox(key, member, extra, approval) end
 extra = extra or ''
 if status == 'caught' and not string.match(extra, ' q') then extra = extra .. ' q' .. ms(now) end
 if reason ~= '' then redis.call('HSET', key, 'c', reason) end

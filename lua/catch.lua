@@ -3,17 +3,20 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
+--       7 the inboxes that the key is held to, each between spaces; empty where it isn't
 -- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now; the decision is nil where
 --                                                                 nobody had to decide, the traceparent where none was passed; what follows
 --                                                                 is there where there is an extra, the schema where one was passed
 --          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing changed
 --          {'not_found'}
+--          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key doesn't catch from; nothing changed
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …} {'already_done', …}
 --          {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
-local token, caught_by, work_ttl, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local catcher = { token = ARGV[2], agent = ARGV[3], work_ttl = ARGV[4], retention = ARGV[5] }
+local member, inboxes = ARGV[6], ARGV[7]
 local now = clock()
 local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))
 
@@ -23,11 +26,13 @@ local status, approval, created, expires, _, passed, until_done, by, made_by = s
 if not status then return { 'newer' } end
 local extra, schema = false, false
 if string.sub(record, 1, 2) == '2:' then extra, schema = unpack(redis.call('HMGET', key, 'x', 'r')) end
+local inbox = inboxOf(key, member, extra)
+if inbox and inboxes ~= '' and not string.find(inboxes, ' ' .. string.match(extra, ' t(%S+)') .. ' ', 1, true) then return { 'not_addressee', now, record, extra, decision } end
 local trace = string.match(passed, TRACE)
 if status == 'caught' then
   local beat = extra and string.match(extra, ' h(%d+)')
   if now >= tonumber(until_done) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
-  if by ~= caught_by or made_by ~= token then return { 'already_caught', now, record, extra } end
+  if by ~= catcher.agent or made_by ~= catcher.token then return { 'already_caught', now, record, extra } end
   return { 'replayed', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }
 end
 if status == 'expired' or status == 'pending' and now >= tonumber(expires) then return { 'expired', now, record, extra } end
@@ -40,20 +45,6 @@ if approval == 'waiting' then return { 'approval_required', now, record, extra }
 local available = extra and string.match(extra, ' a(%d+)')
 if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
 
-local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
-local looked_at = deadline
--- The record only grows: its first word changes, and this transition's words follow.
-record = (extra and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. caught_by .. ' ' .. token
-local within = extra and string.match(extra, ' b(%d+)')
-if within then
-  looked_at = math.min(now + within, deadline)
-  extra = extra .. ' h' .. ms(looked_at)
-  redis.call('HSET', key, 's', record, 'x', extra)
-else
-  redis.call('HSET', key, 's', record)
-end
-redis.call('PEXPIREAT', key, ms(deadline + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
--- Where the deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
-if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end
-redis.call('SPUBLISH', key, 'caught')
+if inbox then leaveList(key, inbox, member) end
+record, extra = becomeCaught(key, due, member, record, extra, expires, catcher, now)
 return { 'caught', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }

@@ -13,14 +13,14 @@
 --          {'late'}                     the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, may_retry, fault = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local now = clock()
+local now, micros = clock()
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 
-local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, kept = { 'e', fault } }
+local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', fault } }
 local successor = may_retry == '1' and isTriedAgain(extra) and succeed(attempt, pauseBefore(extra))
 endAttempt(attempt, 'failed', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (successor and ' i' .. successor.id or ''))
 redis.call('ZREM', due, member)

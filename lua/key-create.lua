@@ -6,15 +6,15 @@
 --       4 prefix:{tag}:keys:log   what became of keys; who listens hears of each change on the channel of this name
 -- ARGV: 1 the call's deadline (ms)  2 id  3 its secret's digest  4 tenant  5 agent  6 scopes, parted by commas
 --       7 how long it lasts (ms); empty for no end  8 requests a minute; empty where that is for others to say
---       9 how long what has ended is kept (ms)      10 who asks
+--       9 the inboxes that it may catch from, parted by commas; empty for any  10 how long what has ended is kept (ms)  11 who asks
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two secrets have one digest
 --          {'taken'}            another key has this id; nothing changed
 --          {'late'}             the call's deadline is over; nothing changed
--- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [rotated previous previous_ends]
+-- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [inboxes] [rotated previous previous_ends]
 -- [revoked revoke_token]. Times in milliseconds since the epoch. A key that ends is forgotten by its TTL some time after that.
 local key, keys, over, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, digest, tenant, agent, scopes = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local lasts, rate, retention, by = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local lasts, rate, inboxes, retention, by = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local now = clock()
 local made = redis.call('HGET', key, 'digest')
 local forgotten = redis.call('ZRANGE', over, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
@@ -25,6 +25,7 @@ if made then return { 'taken' } end
 
 redis.call('HSET', key, 'tenant', tenant, 'agent', agent, 'scopes', scopes, 'created', ms(now), 'digest', digest)
 if rate ~= '' then redis.call('HSET', key, 'rate', rate) end
+if inboxes ~= '' then redis.call('HSET', key, 'inboxes', inboxes) end
 redis.call('ZADD', keys, ms(now), id)
 if lasts ~= '' then
   local ends = now + lasts

@@ -2,7 +2,9 @@
 -- (none) -> pending.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when to look at them
---       3 prefix:{tag}:w:tenant      handoffs that wait for a person; given exactly when one is to approve
+--       3 prefix:{tag}:w:tenant      handoffs that wait for a person, where one is to approve; else, for an inbox, its list
+--         prefix:{tag}:i:tenant:inbox; else not given
+--       4 prefix:{tag}:i:tenant:inbox:waiting   what is for that inbox and waits for a person, by when it expires; given for both
 -- ARGV: 1 the call's deadline (ms)  2 pass_token, with /traceparent where there is one  3 passed_by  4 expires_in (ms)  5 retention (ms)
 --       6 tenant:id                  7 what a plain handoff doesn't have, in words as field x has them, but a: for how long it can't be caught
 --                                      (ms); and l: how much of the task, from its quote on, the list of what waits keeps (bytes), h: the
@@ -15,10 +17,10 @@
 --          {'fresh'}                       nobody made it, and nor does this
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
-local key, due, waiting = KEYS[1], KEYS[2], KEYS[3]
+local key, due, list, undecided = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, passed_by, expires_in, retention, member = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local options, payload = ARGV[7], ARGV[8]
-local now = clock()
+local now, micros = clock()
 local record = redis.call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -35,7 +37,8 @@ end
 if options == ' ?' then return { 'fresh' } end
 local expires = now + expires_in
 local until_expiry = ms(expires)
-local approval = waiting and 'waiting' or 'none'
+local kept = list and string.match(options, ' l(%d+)')
+local approval = kept and 'waiting' or 'none'
 local words = ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' ' .. token
 local extra, available, schema = '', nil, nil
 if options ~= '' then
@@ -53,12 +56,15 @@ else
   redis.call('HSET', key, 's', '2:pending ' .. approval .. ' ' .. words, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
 end
 redis.call('PEXPIREAT', key, ms(expires + retention))
-redis.call('ZADD', due, until_expiry, member)
-if waiting then
+-- What has to enter its inbox later is looked at when that is: the sweep sees to it.
+redis.call('ZADD', due, list and available and (undecided or not kept) and ms(available) or until_expiry, member)
+if kept then
   -- The payload begins with "task": and the task, a JSON string; what is kept of it is one too.
-  local listed, digest = string.match(options, ' l(%d+)'), string.match(options, ' h(%S+)')
-  redis.call('HSET', key, 't', string.sub(payload, 8, 7 + listed) .. '"', 'h', digest)
-  redis.call('ZADD', waiting, now, member)
-  redis.call('SPUBLISH', waiting, 'pending')
+  redis.call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
+  redis.call('ZADD', list, now, member)
+  redis.call('SPUBLISH', list, 'pending')
+  if undecided then redis.call('ZADD', undecided, until_expiry, member) end
+elseif list and not available then
+  enterInbox(list, member, extra, micros)
 end
 return { 'passed', now, expires, available }

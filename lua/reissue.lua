@@ -13,7 +13,7 @@
 --          {'late'}      the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local now = clock()
+local now, micros = clock()
 local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x', 'd', 'e'))
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -36,7 +36,7 @@ if status == 'rejected' then return { 'rejected', now, record, extra, decision }
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
 local over = tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
-local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, kept = fault and { 'e', fault } or {} }
+local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {} }
 local next = succeed(attempt, 0)
 if status == 'caught' and now < over then
   endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k- i' .. next.id)

@@ -23,6 +23,8 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 
+local inbox = inboxOf(key, member, extra)
+if inbox then leaveList(key, inbox .. ':waiting', member) end
 local made_by = digest == '' and token or token .. '/' .. digest
 redis.call('HSET', key, 's', (string.gsub(record, 'pending waiting', 'rejected rejected', 1)),
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)

@@ -2,7 +2,7 @@
 -- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. What nobody caught is freed; what was
 -- caught goes to the next attempt, where there is one, and else stays. The keys' own TTL was set with the deadline, so a handoff stays
 -- readable as long as if no sweep had come. Only those who look at a waiting list or wait for a successor are told: who waits for
--- the handoff itself has known its deadline all along.
+-- the handoff itself has known its deadline all along. What had to wait and can be caught by now enters its inbox.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
 -- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0  5 retention (ms)
 -- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  looked_at at the limit:
@@ -18,7 +18,7 @@
 -- 2^n - 1 s at least are over; whatever else sets the score sets a whole one.
 local due = KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
-local now = clock()
+local now, micros = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -33,13 +33,13 @@ for place, member in ipairs(members) do
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
     -- The index was behind the record, as catch leaves it; the record is the truth.
-    behind[#behind + 1] = deadline
-    behind[#behind + 1] = member
+    behind[#behind + 1], behind[#behind + 2] = deadline, member
+    if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
   else
     if deadline then
       local isStalled = beat and tonumber(beat) < tonumber(until_done)
       if status == 'caught' and isTriedAgain(extra) then
-        local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, kept = {} }
+        local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = {} }
         endAttempt(attempt, 'expired', ' i' .. succeed(attempt, pauseBefore(extra)).id)
         if isStalled then stalled_reissued = stalled_reissued + 1 else late_reissued = late_reissued + 1 end
       elseif status == 'caught' then
@@ -47,6 +47,7 @@ for place, member in ipairs(members) do
         -- Its TTL was for longer: it was the work's, or it might have been tried again.
         if extra then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
       else
+        leaveInbox(key, member, extra, approval)
         redis.call('HSET', key, 's', (extra and '2:expired' or 'expired') .. string.match(record, ' .*'), 'p', '')
       end
       if isStalled then stalled = stalled + 1 end
@@ -62,8 +63,7 @@ for place, member in ipairs(members) do
       if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
         redis.call('SPUBLISH', waiting, 'expired')
       elseif again then
-        behind[#behind + 1] = again
-        behind[#behind + 1] = member
+        behind[#behind + 1], behind[#behind + 2] = again, member
       end
     end
   end

@@ -7,6 +7,7 @@ import { ApprovalService } from './handoff/approvals.ts'
 import { AttemptService } from './handoff/attempts.ts'
 import { HandoffService } from './handoff/service.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
+import { InboxService } from './handoff/inboxes.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { useJsonBodies } from './http/body.ts'
@@ -20,13 +21,17 @@ import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
-import { rateLimit } from './http/rate-limit.ts'
+import { BatchLimit, rateLimit } from './http/rate-limit.ts'
 import { Requests } from './http/requests.ts'
 import { endStalled } from './http/stalled.ts'
 import { requestId } from './http/request-id.ts'
+import { Batches } from './http/batch.ts'
+import { operationsOf } from './http/operations.ts'
 import { approvalRoutes } from './http/routes/approvals.ts'
+import { batchRoute } from './http/routes/batch.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
+import { inboxRoutes } from './http/routes/inboxes.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { llmsRoute } from './http/routes/llms.ts'
 import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
@@ -41,6 +46,7 @@ import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
+import type { Caller } from './model.ts'
 import type { Store } from './store/store.ts'
 import { version } from './version.ts'
 import { frontPage } from './web/front.ts'
@@ -68,13 +74,15 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.decorate('refused', refused)
   const shed = shedLate(app, refused)
   const waiter = new Waiter(store.subscriptions)
+  const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
+  app.addHook('onClose', async () => inboxes.close())
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
   logTransitions(app, log)
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, store, keys: keys.counts, refused, isDraining, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
   // Whoever draws a connection to an operator's port out isn't waited for: its service has ended by then.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
@@ -92,6 +100,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const service = new HandoffService(store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit })
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
+  const asked = operationsOf(service, attempts, limits)
   const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
@@ -106,12 +115,16 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     await useAuth(api, credentials, guessesOf)
     api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
     useJsonBodies(api)
-    passRoute(api, service, limits, basePath)
-    catchRoute(api, service)
-    workRoutes(api, attempts, limits)
-    doneRoute(api, service)
-    passerRoutes(api, attempts, basePath)
-    statusRoute(api, service)
+    passRoute(api, asked.pass, basePath)
+    catchRoute(api, asked.catch, basePath)
+    inboxRoutes(api, inboxes)
+    workRoutes(api, asked, basePath)
+    doneRoute(api, asked.done, basePath)
+    passerRoutes(api, asked, basePath)
+    statusRoute(api, asked.status, basePath)
+    const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => log.error({ err: error, request_id: requestId }, 'internal error'))
+    const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
+    batchRoute(api, batches, { limitOf, sizes: requests.batchSizes, bodyLimit: config.batchLimit })
     approvalRoutes(api, approvals, log)
   })
   await app.register(pages => approvalPages(pages,

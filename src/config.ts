@@ -44,6 +44,7 @@ const environment = Type.Object({
   MAX_WORK_TTL: seconds(7 * 86400, 'the most that work_within and extend_by may ask for'),
   HOP_LIMIT: Type.Integer({ minimum: 1, maximum: 1000, default: 25, description: 'how often work may be passed on below its first handoff: 1 to 1000' }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
+  BATCH_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 8388608, description: 'the largest body of a batch: bytes, 1024 to 268435456' }),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
   DURABILITY: Type.String({
     pattern: '^(none|replicas:[1-9][0-9]?)$',
@@ -101,6 +102,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     hopLimit: given.HOP_LIMIT,
     retention: given.RETENTION * 1000,
     bodyLimit: given.BODY_LIMIT,
+    batchLimit: given.BATCH_LIMIT,
     /** How many replicas have what is acknowledged. */
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
     /** 0: no limit. */

@@ -7,6 +7,7 @@ export const errorTable = {
   unauthorized: { status: 401, title: 'Unauthorized', detail: 'Send a valid API key: Authorization: Bearer <key>.' },
   insufficient_scope: { status: 403, title: 'Insufficient scope', detail: 'This key lacks the scope that the operation needs; use one that has it.' },
   not_the_catcher: { status: 403, title: 'Not the catcher', detail: 'Another agent caught this handoff; only that agent may say how the work goes.' },
+  not_addressee: { status: 403, title: 'Not the addressee', detail: 'This key catches from its own inboxes alone; use a key for this inbox.' },
   not_the_passer: { status: 403, title: 'Not the passer', detail: 'Another agent passed this handoff; only that agent may cancel or reissue it.' },
   self_approval: { status: 403, title: 'Self-approval', detail: 'The agent that passed a handoff may not decide on it; ask somebody else.' },
   cross_origin: { status: 403, title: 'Cross-origin request', detail: 'Another site sent this request, so nothing happened; use a page of this service.' },

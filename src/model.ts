@@ -95,11 +95,13 @@ export interface Caller {
   keyId: string | null
   /** The key's own limit of requests; null where the service's stands. */
   ratePerMinute: number | null
+  /** The inboxes that the key may catch from; null where it may from any of its tenant. */
+  inboxes: ReadonlySet<string> | null
 }
 
 /** A caller by a key from the environment. */
 export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>): Caller {
-  return { tenant, agent, scopes: new Set(scopes), keyId: null, ratePerMinute: null }
+  return { tenant, agent, scopes: new Set(scopes), keyId: null, ratePerMinute: null, inboxes: null }
 }
 
 /** A caller's key as it was configured. */
@@ -122,6 +124,10 @@ export interface HandoffRecord {
 
 /** What a plain handoff doesn't have (lua/lib/record.lua, field x). Durations in milliseconds. */
 export interface Extra {
+  /** The inbox that it was passed to. */
+  to?: string
+  /** As passed; 0 where it wasn't. */
+  priority?: number
   workWithin?: number
   heartbeatWithin?: number
   availableAt?: number

@@ -10,7 +10,7 @@
 --   d  a person's decision: decided decided_by decision_token[/digest] note (JSON text, null for none)
 --   h  the payload's digest (SHA-256, base64), of what a person decides on
 --   x  what a plain handoff doesn't have, each a space, a letter and its value, in any order:
---        passed: w work_within  b heartbeat_within  a available_at  m max_attempts  d retry_delay  s digest of the result schema
+--        passed: t the inbox that it is for  u its priority, where one was passed  w work_within  b heartbeat_within  a available_at  m max_attempts  d retry_delay  s digest of the result schema
 --        lineage: p parent  r root  g hops  c the marks of the payloads from the root to this one, 12 hex digits each
 --        attempts: n which one, from the second on  o the one before  i the one behind
 --        since its catch: h the heartbeat's deadline  f1 a heartbeat moved the work's deadline  q when a cancel was first requested

@@ -52,7 +52,10 @@ local function succeed(attempt, pause)
   redis.call('HSET', next_key, 's', next.record, 'x', next.extra)
   if #attempt.kept > 0 then redis.call('HDEL', next_key, 'c', 'g', 'e') end
   redis.call('PEXPIREAT', next_key, ms(until_expiry + attempt.retention))
-  redis.call('ZADD', attempt.due, until_expiry, tenant .. ':' .. next.id)
+  local member = tenant .. ':' .. next.id
+  local inbox = inboxOf(next_key, member, next.extra)
+  redis.call('ZADD', attempt.due, inbox and pause > 0 and ms(now + pause) or until_expiry, member)
+  if inbox and pause == 0 then enterInbox(inbox, member, next.extra, attempt.micros) end
   return next
 end
 -- Writes an attempt's end: its status and what field x has more from now on. Its key goes after the retention from now, however long ago it

@@ -16,9 +16,9 @@ export class KnownKey {
 
   /** @param before what was known of it until now */
   constructor (lookup: Lookup, begun: number, before?: KnownKey) {
-    const { id, tenant, agent, scopes, ratePerMinute } = lookup.record
+    const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
     this.lookup = lookup
-    this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute }
+    this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes) }
     this.begun = begun
     this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
   }

@@ -8,18 +8,19 @@ import { Failure } from './failure.ts'
 import { print, printJson, table, when } from './output.ts'
 import { withStore } from './redis.ts'
 
-export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, rateLimit?: number, json?: boolean }
+export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, inboxes?: string[], rateLimit?: number, json?: boolean }
 
 /** Makes a key and shows its secret, this once. */
-export async function createKey ({ tenant, name, scopes, expiresIn, rateLimit, json = false }: CreateOptions): Promise<void> {
+export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rateLimit, json = false }: CreateOptions): Promise<void> {
   const made = await withKeys(keys => keys.create({
-    tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, by: whoAsks()
+    tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: whoAsks()
   }))
   if (json) return printJson({ id: made.id, key: made.key, ...members(made.record) })
   const { endsAt, createdAt } = made.record
   print(`key      ${made.key}\n` +
     `id       ${made.id}\n` +
     `for      ${name} of tenant ${tenant}: ${scopes.join(', ')}\n` +
+    (inboxes === undefined ? '' : `inboxes  ${inboxes.join(', ')}\n`) +
     `ends     ${endsAt === null ? 'never' : when(endsAt, createdAt)}\n` +
     'The key is shown this once: keep it where its agent finds it. Its id is for rotate and revoke.')
 }
@@ -28,9 +29,9 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
   const { records, now } = await withRecords(async store => ({ records: await store.keyRecords.list(), now: await redisClock(store) }))
   if (json) return printJson(records.map(record => ({ id: record.id, ...members(record), state: stateOf(record, now) })))
   if (records.length === 0) return print('there are no keys in Redis')
-  const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(), iso(record.createdAt),
+  const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(), record.inboxes?.join() ?? 'any', iso(record.createdAt),
     record.endsAt === null ? 'never' : iso(record.endsAt), stateWords(record, now)])
-  print(table([['id', 'tenant', 'name', 'scopes', 'created', 'ends', 'state'], ...rows]))
+  print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'created', 'ends', 'state'], ...rows]))
 }
 
 /** Gives a key another secret, and shows it, this once. @param grace how long the one before still opens it, in milliseconds */
@@ -105,7 +106,7 @@ function stateWords (record: KeyRecord, now: number): string {
   return state === 'revoked' ? `revoked ${iso(record.revokedAt!)}` : state
 }
 
-function members ({ tenant, agent, scopes, createdAt, endsAt, rotatedAt, previousEndsAt, revokedAt, ratePerMinute }: KeyRecord): object {
+function members ({ tenant, agent, scopes, createdAt, endsAt, rotatedAt, previousEndsAt, revokedAt, ratePerMinute, inboxes }: KeyRecord): object {
   const time = (at: number | null) => at === null ? null : iso(at)
   return {
     tenant,
@@ -117,5 +118,6 @@ function members ({ tenant, agent, scopes, createdAt, endsAt, rotatedAt, previou
     previous_expires_at: time(previousEndsAt),
     revoked_at: time(revokedAt),
     rate_per_minute: ratePerMinute,
+    inboxes,
   }
 }

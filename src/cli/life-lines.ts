@@ -14,9 +14,10 @@ export type Line = [name: string, value: string]
 
 /** What was agreed on with its pass. */
 export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
-  const { availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
+  const { to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
   const lines: Line[] = []
   const windows = [workWithin !== undefined && `work ${span(workWithin)}`, heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`].filter(Boolean)
+  if (to !== undefined) lines.push(['to', `${to}, priority ${priority ?? 0}`])
   if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
   if (windows.length > 0) lines.push(['windows', windows.join(', ')])
   if (attempt !== undefined || maxAttempts !== undefined) lines.push(['attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`])

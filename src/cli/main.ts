@@ -5,7 +5,7 @@ import { EmbeddedError } from '../embedded/programs.ts'
 import { scopes } from '../model.ts'
 import { version } from '../version.ts'
 import { Failure, UsageError, oneLine } from './failure.ts'
-import { parseDuration, parseName, parseRate, parseScopes } from './values.ts'
+import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
 
 /** `handoff`, the command: what there is, and how it ends. What each does is in a file of its own, loaded when it is asked for. */
 
@@ -32,6 +32,7 @@ keys.command('create')
   .requiredOption('--scopes <scopes>', `what it may do, separated by commas: ${scopes.join(', ')}`, taking(parseScopes, '--scopes'))
   .option('--tenant <tenant>', 'the tenant whose handoffs it can see', taking(parseName, '--tenant'), 'default')
   .option('--expires-in <duration>', 'when it expires: 60s, 15m, 48h, 90d; never by default', taking(parseDuration, '--expires-in'))
+  .option('--inboxes <inboxes>', 'the inboxes it may catch from, separated by commas; any of its tenant by default', taking(parseNames, '--inboxes'))
   .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(parseRate, '--rate-limit'))
   .option('--json', json)
   .action(async options => (await import('./keys.ts')).createKey(options))

@@ -32,6 +32,11 @@ export function parseName (option: string, text: string): string {
   return text
 }
 
+/** `a,b`, each once: names as an agent's. */
+export function parseNames (option: string, text: string): string[] {
+  return [...new Set(text.split(',').map(name => parseName(option, name)))]
+}
+
 /** Requests a minute. */
 export function parseRate (option: string, text: string): number {
   if (!/^[1-9][0-9]{0,6}$/.test(text)) throw wrong(option, text, 'takes how many requests a minute: a whole number, 1 to 9999999')

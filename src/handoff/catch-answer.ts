@@ -1,18 +1,19 @@
-import type { CaughtReply } from '../store/handoffs.ts'
+import type { Caught } from '../store/handoffs.ts'
 import { approvalText, iso } from './answers.ts'
 import { spliceAnswer } from './payload.ts'
 import { attemptMembers, lineageMembers, membersText, windowMembers } from './status-answer.ts'
 
 /** What catch answers: what every handoff has, then what this one has besides. The payload and the schema are as they were passed. */
-export function caughtText (id: string, reply: CaughtReply): Buffer {
+export function caughtText (id: string, reply: Caught): Buffer {
   const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
   return spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`)
 }
 
-function more ({ record, schema }: CaughtReply): string {
+function more ({ record, schema }: Caught): string {
   if (record === null) return ''
-  const { heartbeatWithin } = record.extra
+  const { to, heartbeatWithin } = record.extra
   const members = {
+    ...to !== undefined && { to },
     ...windowMembers(record),
     ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
     ...attemptMembers(record),

@@ -74,17 +74,33 @@ export function randomToken (): string {
   return pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
-/** The id that an Idempotency-Key's scope stands for, so that the id is itself the record of the key. */
-export function derivedId (tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string): string {
-  // Names have no space, so the parts cannot run into each other.
-  const digest = createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${idempotencyKey}`).digest()
-  const tag = requireHuman ? homeTag(tenant) : tags[digest.readUInt16LE(30) % partitionCount]
+/** A new id on an inbox's own partition. */
+export function randomInboxId (tenant: string, inbox: string): string {
+  return inboxTag(tenant, inbox) + randomToken()
+}
+
+/** The id that an Idempotency-Key's scope stands for, so that the id is itself the record of the key. @param to the inbox, where it is for one */
+export function derivedId (tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string, to?: string): string {
+  // Names have no space, nor has the key, so the parts cannot run into each other.
+  const scope = to === undefined ? '' : `${to} `
+  const digest = createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${scope}${idempotencyKey}`).digest()
+  const tag = requireHuman ? homeTag(tenant) : to === undefined ? tags[digest.readUInt16LE(30) % partitionCount] : inboxTag(tenant, to)
   return tag + digest.toString('base64url', 0, 16)
 }
 
 /** The tag of the partition that holds a tenant's waiting list. */
 export function homeTag (tenant: string): string {
-  return tags[createHash('sha256').update(`home ${tenant}`).digest().readUInt16LE(0) % partitionCount] as string
+  return tagOfDigest(`home ${tenant}`)
+}
+
+/** The tag of the partition that holds what is for an inbox, but for what a person has to approve. */
+export function inboxTag (tenant: string, inbox: string): string {
+  return tagOfDigest(`inbox ${tenant} ${inbox}`)
+}
+
+/** The tag of the partition that holds what an agent's Idempotency-Key did: any will do, as long as it is always the same. */
+export function tagOfDigest (text: string): string {
+  return tags[createHash('sha256').update(text).digest().readUInt16LE(0) % partitionCount] as string
 }
 
 /** 128 bits, 22 characters, that stand for an operation: what it is, its Idempotency-Key, and its body where it has one. */

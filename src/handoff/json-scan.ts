@@ -28,6 +28,7 @@ const minus = 0x2d
 const zero = 0x30
 export const backslash = 0x5c
 export const openBracket = 0x5b
+export const closeBracket = 0x5d
 export const openBrace = 0x7b
 export const closeBrace = 0x7d
 
@@ -47,6 +48,11 @@ const maxDepth = 100
 /** The closing bytes of the objects and arrays that are open. One for all: nothing here waits or calls back. */
 const closers = new Uint8Array(maxDepth + 1)
 
+/** Room for the closing bytes of whatever is nested in so many bytes, for `skipValue`. */
+export function roomFor (bytes: number): Uint8Array {
+  return new Uint8Array(bytes + 2)
+}
+
 export function invalidAt (at: number): BodyError {
   return new BodyError('', `not valid JSON at byte ${at}`)
 }
@@ -55,16 +61,19 @@ export function invalidAt (at: number): BodyError {
 // sees to it that the last one is a closing brace, and but for a string nothing steps over that unseen. One read past the end
 // would be harmless in itself, but V8 then compiles that place for such reads, and every body after it takes twice as long.
 
-/** `name` is the member that the value belongs to, for the error. No recursion: how deep it goes is the sender's choice. */
-export function skipValue (json: Buffer, at: number, name: string): number {
+/**
+ * `name` is the member that the value belongs to, for the error. No recursion: how deep it goes is the sender's choice.
+ * @param open room for the closing bytes of what is open; how much says how deep it may be
+ */
+export function skipValue (json: Buffer, at: number, name: string, open: Uint8Array = closers): number {
   let depth = 1
   for (;;) {
     const byte = json[at]
     if (byte === openBrace || byte === openBracket) {
-      if (depth === maxDepth) throw new BodyError(pointerTo(name), `nested deeper than ${maxDepth}`)
-      closers[++depth] = byte + 2 // in ASCII that is the closing one, for both
+      if (depth === open.length - 1) throw new BodyError(pointerTo(name), `nested deeper than ${open.length - 1}`)
+      open[++depth] = byte + 2 // in ASCII that is the closing one, for both
       at = skipSpace(json, at + 1)
-      if (json[at] !== closers[depth]) {
+      if (json[at] !== open[depth]) {
         if (byte === openBrace) at = skipColon(json, skipString(json, at))
         continue
       }
@@ -75,12 +84,12 @@ export function skipValue (json: Buffer, at: number, name: string): number {
       if (depth === 1) return at
       at = skipSpace(json, at)
       if (json[at] === comma) break
-      if (json[at] !== closers[depth]) throw invalidAt(at)
+      if (json[at] !== open[depth]) throw invalidAt(at)
       depth--
       if (++at === json.length) throw invalidAt(at)
     }
     at = skipSpace(json, at + 1)
-    if (closers[depth] === closeBrace) at = skipColon(json, skipString(json, at))
+    if (open[depth] === closeBrace) at = skipColon(json, skipString(json, at))
   }
 }
 

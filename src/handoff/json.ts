@@ -78,7 +78,7 @@ export function cutNested (members: Members, name: string): Members | undefined 
  * The body without the white space after it, once it is known to be UTF-8 and to start and end as an object does
  * (json-scan.ts relies on that end).
  */
-function enclosed (body: Buffer): Buffer {
+export function enclosed (body: Buffer): Buffer {
   if (!isUtf8(body)) throw new BodyError('', 'not valid UTF-8')
   if (body.length > 2 && body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) throw new BodyError('', 'a byte order mark is not allowed')
   let end = body.length

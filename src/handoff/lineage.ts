@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Problem } from '../errors.ts'
 import type { Caller } from '../model.ts'
-import type { Handoffs } from '../store/handoffs.ts'
+import type { Handoffs, NewHandoff } from '../store/handoffs.ts'
 import { isId, tagOf } from './id.ts'
 
 /** A child's place below its ancestors. */
@@ -24,20 +24,20 @@ const most = 2
  * can only end meanwhile, which changes nothing here.
  * @throws {Problem} unknown_parent, hop_limit, loop_detected
  */
-export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string, payload: Buffer, hopLimit: number): Promise<Line> {
+export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number): Promise<Line> {
   if (!isId(parent)) throw new Problem('unknown_parent')
   const reply = await handoffs.lineage({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
   if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')
   const { root = parent, hops = 0, marks = reply.mark ?? '' } = reply.record.extra
   if (hops + 1 > hopLimit) throw new Problem('hop_limit')
-  const mark = markOf(caller.agent, payload)
+  const mark = markOf(caller.agent, to, payload)
   if (timesIn(marks, mark) >= most) throw new Problem('loop_detected')
   return { parent, root, hops: hops + 1, marks: marks + mark }
 }
 
 /** As lua/lineage.lua makes a root's, which has none: who passed it, the inbox that it is for, and what. */
-function markOf (agent: string, payload: Buffer): string {
-  return sha1(`${agent} - ${sha1(payload)}`).slice(0, markLength)
+function markOf (agent: string, inbox: string, payload: Buffer): string {
+  return sha1(`${agent} ${inbox} ${sha1(payload)}`).slice(0, markLength)
 }
 
 function sha1 (content: string | Buffer): string {

@@ -13,6 +13,8 @@ const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay
 export function optionWords (body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null): string {
   let words = ''
   for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
+  if (body.to != null) words += ` t${body.to}`
+  if (body.priority != null) words += ` u${body.priority}`
   if (body.max_attempts != null) words += ` m${body.max_attempts}`
   if (schema !== null) words += ` s${schema.digest} z${schema.text.length}`
   if (line !== null) words += ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`

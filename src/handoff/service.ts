@@ -7,7 +7,7 @@ import type { Answered } from './answers.ts'
 import { caughtText } from './catch-answer.ts'
 import { deadlineOf, statusAt } from '../model.ts'
 import type { Caller } from '../model.ts'
-import { derivedId, digestToken, randomHomeId, randomId, randomToken, tagOf } from './id.ts'
+import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from './id.ts'
 import type { Members } from './json.ts'
 import { lineOf } from './lineage.ts'
 import { optionWords } from './options.ts'
@@ -57,14 +57,15 @@ export class HandoffService {
   async pass (caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
+    const to = body.to ?? undefined
     const id = key !== undefined
-      ? derivedId(tenant, agent, requireHuman, key)
-      : requireHuman ? randomHomeId(tenant) : randomId()
+      ? derivedId(tenant, agent, requireHuman, key, to)
+      : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
     const token = key === undefined ? noToken : digestToken('pass', key, raw)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const isPlain = isPlainBody(body)
     const payload = joinPayload(members)
-    const handoff = { tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, expiresIn, options: '', payload }
+    const handoff = { tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload }
     const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
@@ -75,7 +76,7 @@ export class HandoffService {
   async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<Caught> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const look = () => this.#handoffs.catch(place, token, caller.agent)
+    const look = () => this.#handoffs.catch(place, token, caller.agent, caller.inboxes)
     const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
     if (!('payload' in reply)) throw refusedCatch(reply)
     return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
@@ -113,10 +114,11 @@ export class HandoffService {
   /** What an option takes is seen to before anything is written; but a pass that was made before is answered as it was, whatever came since. */
   async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
     try {
+      if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
       const text = body.result_schema == null ? undefined : members.raw('result_schema')!
       const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, nameOf(caller)), text }
-      const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff.payload, this.#options.hopLimit)
+      const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
       const options = optionWords(body, members, handoff.payload, schema, line)
       return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
     } catch (error) {
@@ -136,7 +138,7 @@ function nameOf ({ tenant, agent }: Caller): string {
 /** Has it nothing but what every handoff has? */
 function isPlainBody (body: PassBody): boolean {
   return body.require_human !== true && body.work_within == null && body.heartbeat_within == null && body.delay == null && body.max_attempts == null &&
-    body.retry_delay == null && body.result_schema == null && body.parent == null
+    body.to == null && body.priority == null && body.retry_delay == null && body.result_schema == null && body.parent == null
 }
 
 /** What pass answers, and reissue for the successor. */

@@ -30,6 +30,7 @@ export function moreMembers (record: HandoffRecord, now: number): object {
   const { extra } = record
   const end = endOf(record, now)
   return {
+    ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
     ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
     ...windowMembers(record),
     ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
@@ -72,8 +73,10 @@ export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord
 }
 
 /** What was agreed on with its pass beside that, for who decides on it or looks after it; durations in seconds. */
-export function agreedMembers ({ extra: { parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord): object {
+export function agreedMembers ({ extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord): object {
   return {
+    ...to !== undefined && { to },
+    ...priority !== undefined && { priority },
     ...parent !== undefined && { parent },
     ...workWithin !== undefined && { work_within: workWithin / 1000 },
     ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },

@@ -9,6 +9,9 @@ export interface WaitOptions {
   onGone (stop: () => void): void
 }
 
+/** Has `wake` called at each change from then on; resolves with what stops it. */
+export type Listen = (wake: () => void) => Promise<() => void>
+
 /** Lets requests wait for a change without asking Redis meanwhile. */
 export class Waiter {
   readonly #subscriptions: Subscriptions
@@ -30,13 +33,18 @@ export class Waiter {
    * @param left milliseconds until what was seen changes by itself; null where it is enough
    * @throws {Error} what the grant has to say when it has ended
    */
-  async wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+    return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
+  }
+
+  /** The same, told of changes by `listen`. */
+  async waitOn<T> (listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     const first = await look()
     if (left(first) === null || this.#draining) return first
     const turn = new Turn(options.grant())
     options.onGone(turn.stop)
     this.#waiting.add(turn.wake)
-    const leaving = await Promise.all([this.#subscriptions.listen(channel, turn.wake), turn.grant.onEnd(turn.refuse)])
+    const leaving = await Promise.all([listen(turn.wake), turn.grant.onEnd(turn.refuse)])
     try {
       return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
     } finally {

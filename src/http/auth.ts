@@ -17,10 +17,14 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: Scope
-    /** What a handoff becomes when this route answers well and doesn't replay. */
+    /** What a handoff becomes when this route answers well, where the request doesn't say itself what it moved. */
     moves?: Status
+    /** Its answer goes on in the trace that the handoff was passed in. */
+    resumesTrace?: true
     /** Members of its body that are objects with members of their own to be checked. */
     nested?: readonly string[]
+    /** Its body is left to the route to cut, and the route counts against the agent's limit itself. */
+    isBatch?: true
   }
 }
 

@@ -24,9 +24,13 @@ export function useJsonBodies (app: FastifyInstance): void {
   app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (request, bytes, done) => done(null, bytes))
   // Not in the parser, where a refusal costs the client its connection, which a body that was read whole needn't.
   app.addHook('preValidation', (request, reply, done) => {
-    if (request.routeOptions.schema?.body === undefined) return done()
+    const { schema, config } = request.routeOptions
+    if (schema?.body === undefined) return done()
     try {
-      readBody(request, (request.body ?? nothing) as Buffer)
+      const bytes = (request.body ?? nothing) as Buffer
+      if (bytes.length > 0 && !isPlainJson(request)) throw new Problem('unsupported_media_type')
+      request.bytes = bytes
+      if (config.isBatch !== true) cutBody(request, bytes)
       done()
     } catch (error) {
       done(error as Error)
@@ -34,15 +38,19 @@ export function useJsonBodies (app: FastifyInstance): void {
   })
 }
 
-function readBody (request: FastifyRequest, bytes: Buffer): void {
-  if (bytes.length > 0 && !isPlainJson(request)) throw new Problem('unsupported_media_type')
-  request.bytes = bytes
-  request.members = bytes.length === 0 ? empty : cutMembers(bytes)
+function cutBody (request: FastifyRequest, bytes: Buffer): void {
+  request.members = membersOf(bytes, request.routeOptions.config.nested)
   request.body = request.members.values
-  for (const name of request.routeOptions.config.nested ?? []) {
-    const inside = cutNested(request.members, name)
-    if (inside !== undefined) request.members.values[name] = inside.values
+}
+
+/** A body's members; an empty one is an object without any. @param nested those whose own members are to be checked */
+export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
+  const members = bytes.length === 0 ? empty : cutMembers(bytes)
+  for (const name of nested) {
+    const inside = cutNested(members, name)
+    if (inside !== undefined) members.values[name] = inside.values
   }
+  return members
 }
 
 /** application/json, in UTF-8 if it says, and not encoded. Other parameters mean nothing (RFC 8259, 11). */

@@ -73,7 +73,7 @@ function exampleOf ({ properties = {}, required = [] }: Shape): object {
 
 /** A command for a shell that has a key in HANDOFF_KEY and, where the path names a handoff, its id in ID. */
 export function curlOf ({ method, path, needsKey, example }: Endpoint, baseUrl: string): string {
-  const call = `curl ${method === 'GET' ? '' : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID')}"`
+  const call = `curl ${method === 'GET' ? '' : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`
   const key = needsKey ? ' -H "Authorization: Bearer $HANDOFF_KEY"' : ''
   const body = example === undefined ? '' : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`
   return call + key + body

@@ -47,9 +47,7 @@ export function logTransitions (app: FastifyInstance, log: Log): void {
     // A catch goes on in the trace that it answers with.
     const passed = readTraceparent(String(reply.getHeader('traceparent')))
     const fields = { tenant, agent, ...requestFields(request), ...passed !== undefined && { trace_id: traceIdOf(passed) } }
-    // What is pending now is what was made: a pass's, or a successor.
-    const made = request.moved?.successor ?? idIn(reply.getHeader('location'))
-    for (const to of all) log.debug({ handoff_id: to === 'pending' ? made : id, to, ...fields }, 'moved')
+    all.forEach((to, at) => log.debug({ handoff_id: request.moved?.ids?.[at] ?? id, to, ...fields }, 'moved'))
     done()
   })
 }
@@ -58,9 +56,4 @@ export function logTransitions (app: FastifyInstance, log: Log): void {
 export function expiryLog (log: Log): ((tenant: string, id: string) => void) | undefined {
   if (!log.isLevelEnabled('debug')) return undefined
   return (tenant, id) => log.debug({ handoff_id: id, to: 'expired', tenant }, 'moved')
-}
-
-/** Of the handoff that was made: the last part of where its status is. */
-function idIn (location: unknown): string | undefined {
-  return typeof location === 'string' ? location.slice(location.lastIndexOf('/') + 1) : undefined
 }

@@ -57,7 +57,8 @@ function answerProblem (problem: Problem, request: FastifyRequest, reply: Fastif
     .send(problemText(problem, request.id, base))
 }
 
-function asProblem (error: unknown): Problem {
+/** What any error is answered. */
+export function asProblem (error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
   if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
@@ -75,7 +76,7 @@ function readStatus (status: number | undefined): ErrorCode {
 }
 
 /** An Ajv error in an agent's words: the member it is about, and what that takes. */
-function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
+export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
   const { additionalProperty, missingProperty } = fault.params as { additionalProperty?: string, missingProperty?: string }
   const member = additionalProperty ?? missingProperty
   const place = context === undefined || context === 'body' ? '' : `${context}: `

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
+import type { Caller } from '../model.ts'
 import type { RateBudget } from '../store/rate-budget.ts'
 import { rateWindow } from '../store/rates.ts'
 import type { Rates } from '../store/rates.ts'
@@ -16,10 +17,8 @@ type Done = (error?: Error) => void
  */
 export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    const { tenant, agent, ratePerMinute } = request.caller
-    const limit = ratePerMinute ?? perMinute
-    if (limit === 0) return done()
-    const budget = rates.of(tenant, agent, limit)
+    const budget = budgetOf(rates, request.caller, perMinute)
+    if (budget === undefined || request.routeOptions.config.isBatch === true) return done()
     const now = performance.now()
     const known = budget.spend(now)
     if (known !== undefined) answer(budget, known, now, reply, done, refused)
@@ -27,12 +26,63 @@ export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
   }
 }
 
+/** What the caller may still ask; undefined where that is not limited. @param perMinute as above */
+function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMinute: number): RateBudget | undefined {
+  const limit = ratePerMinute ?? perMinute
+  return limit === 0 ? undefined : rates.of(tenant, agent, limit)
+}
+
+/** Counts each of a batch's operations as a request. */
+export class BatchLimit {
+  readonly #budget: RateBudget | undefined
+  readonly #refused: Refused
+
+  constructor (rates: Rates, caller: Caller, perMinute: number, refused: Refused) {
+    this.#budget = budgetOf(rates, caller, perMinute)
+    this.#refused = refused
+  }
+
+  /** @throws {Problem} rate_limited @throws {Unavailable} */
+  spend (): void | Promise<void> {
+    const budget = this.#budget
+    if (budget === undefined) return
+    const known = budget.spend(performance.now())
+    if (known === true) return
+    if (known === false) throw this.#refusal(budget)
+    return new Promise((resolve, reject) => budget.ask((error, allowed) => {
+      if (error !== null) reject(error)
+      else if (allowed) resolve()
+      else reject(this.#refusal(budget))
+    }))
+  }
+
+  /** Tells how much is left, as every answer does. */
+  tell (reply: FastifyReply): void {
+    if (this.#budget !== undefined) writeFields(this.#budget, performance.now(), reply)
+  }
+
+  #refusal (budget: RateBudget): Problem {
+    this.#refused.limited++
+    return limited(budget, performance.now())
+  }
+}
+
+function writeFields (budget: RateBudget, now: number, reply: FastifyReply): void {
+  reply.header('ratelimit-policy', `"default";q=${budget.limit};w=${rateWindow / 1000}`)
+  reply.header('ratelimit', `"default";r=${budget.remaining};t=${secondsLeft(budget, now)}`)
+}
+
+function limited (budget: RateBudget, now: number): Problem {
+  return new Problem('rate_limited', { headers: { 'retry-after': String(Math.max(1, secondsLeft(budget, now))) } })
+}
+
+function secondsLeft (budget: RateBudget, now: number): number {
+  return Math.ceil(budget.resetsIn(now) / 1000)
+}
+
 function answer (budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused): void {
-  const { limit, remaining } = budget
-  const resets = Math.ceil(budget.resetsIn(now) / 1000)
-  reply.header('ratelimit-policy', `"default";q=${limit};w=${rateWindow / 1000}`)
-  reply.header('ratelimit', `"default";r=${remaining};t=${resets}`)
+  writeFields(budget, now, reply)
   if (allowed) return done()
   refused.limited++
-  done(new Problem('rate_limited', { headers: { 'retry-after': String(Math.max(1, resets)) } }))
+  done(limited(budget, now))
 }

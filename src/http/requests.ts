@@ -15,8 +15,8 @@ declare module 'fastify' {
   }
 }
 
-/** Where a request moved handoffs to, in that order; and the successor that it made, where it did, and why. */
-export interface Moved { to: Status[], reissued?: 'failed' | 'declined' | 'requested', successor?: string }
+/** Where a request moved handoffs to, in that order, and which; and why it made successors, where it did. */
+export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed' | 'declined' | 'requested'> }
 
 /** Milliseconds; the last for those that wait (`wait=60`). */
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
@@ -38,6 +38,8 @@ export class Requests {
   readonly moved = Object.fromEntries(statuses.map(status => [status, 0])) as Record<Status, number>
   /** Successors that were made, by why; those that the sweep makes aren't among them. */
   readonly reissued = { failed: 0, declined: 0, requested: 0 }
+  /** How many operations batches had. */
+  readonly batchSizes = new Histogram([1, 2, 5, 10, 20, 50, 100])
   readonly conflicts = new Map<ErrorCode, number>(conflictCodes.map(code => [code, 0]))
 
   /** Counts every request of this instance. Call it before the routes are registered: it gives each a counter of its own. */
@@ -83,10 +85,16 @@ export class Requests {
       durationsOf(byStatus, status).add(performance.now() - request.startedAt)
       if (request.moved !== null) {
         for (const to of request.moved.to) moved[to]++
-        if (request.moved.reissued !== undefined) reissued[request.moved.reissued]++
+        for (const because of request.moved.reissued ?? []) reissued[because]++
       } else if (moves !== undefined && status < 400 && !isReplayed(reply)) moved[moves]++
       done()
     }
+  }
+
+  /** Counts what came to a route otherwise than as a request of its own. @returns to be called with the status and the milliseconds of each */
+  counterOf (method: string, route: string): (status: number, took: number) => void {
+    const known = this.routes.find(one => one.method === method && one.route === route) ?? this.#open(method, route)
+    return (status, took) => durationsOf(known.byStatus, status).add(took)
   }
 
   #open (method: string, route: string): RouteRequests {

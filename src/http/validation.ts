@@ -7,6 +7,12 @@ const options = { coerceTypes: false, removeAdditional: false, useDefaults: fals
 interface QuerySchema { properties?: Record<string, { type?: string }> }
 type Validate = ((data: Record<string, unknown>) => boolean) & { errors?: FastifySchemaValidationError[] | null }
 
+/** Holds a value to a schema as a request's body is. @returns what is wrong; null where nothing is */
+export function strictValidator (schema: object): (value: unknown) => FastifySchemaValidationError[] | null {
+  const validate = new Ajv(options).compile(schema) as unknown as Validate
+  return value => validate(value as Record<string, unknown>) ? null : validate.errors ?? []
+}
+
 /** How requests are held to their schemas. */
 export function useStrictValidation (app: FastifyInstance): void {
   const ajv = new Ajv(options)

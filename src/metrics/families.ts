@@ -55,23 +55,23 @@ export class Families {
     })
   }
 
-  /** Seconds of what was counted in milliseconds. */
-  histogram ({ name, help }: Family, read: () => Timed[]): void {
+  /** Seconds of what was counted in milliseconds. @param unit what one of its unit is of what was counted: 1 where that is no time */
+  histogram ({ name, help }: Family, read: () => Timed[], unit = 1000): void {
     // prom-client's own can't take what was counted elsewhere. A registry asks no more of a metric than its name and this.
     const histogram = {
       name,
-      get: async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: read().flatMap(([labels, durations]) => valuesOf(name, labels, durations)) }),
+      get: async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: read().flatMap(([labels, durations]) => valuesOf(name, labels, durations, unit)) }),
     }
     this.#registry.registerMetric(histogram as unknown as Metric)
   }
 }
 
-function valuesOf (name: string, labels: Labels, { bounds, counts, sum }: Histogram) {
+function valuesOf (name: string, labels: Labels, { bounds, counts, sum }: Histogram, unit: number) {
   let count = 0
   const buckets = counts.map((more, at) => {
     const bound = bounds[at]
     count += more
-    return { metricName: `${name}_bucket`, labels: { ...labels, le: bound === undefined ? '+Inf' : bound / 1000 }, value: count }
+    return { metricName: `${name}_bucket`, labels: { ...labels, le: bound === undefined ? '+Inf' : bound / unit }, value: count }
   })
-  return [...buckets, { metricName: `${name}_sum`, labels, value: sum / 1000 }, { metricName: `${name}_count`, labels, value: count }]
+  return [...buckets, { metricName: `${name}_sum`, labels, value: sum / unit }, { metricName: `${name}_count`, labels, value: count }]
 }

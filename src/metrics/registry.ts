@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client'
+import type { InboxService } from '../handoff/inboxes.ts'
 import type { Waiter } from '../handoff/waiter.ts'
 import type { Requests } from '../http/requests.ts'
 import type { SweepCounts } from '../store/sweep-statistics.ts'
@@ -11,6 +12,7 @@ import { processFamilies } from './process.ts'
 export interface Sources {
   requests: Requests
   waiter: Waiter
+  inboxes: Pick<InboxService, 'counts' | 'waiting'>
   store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes'>
   isDraining: () => boolean
   /** What became of keys that were looked for, and requests refused for their number; told of where there is such counting. */
@@ -24,6 +26,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   const registry = new Registry()
   const families = new Families(registry)
   requestFamilies(families, sources)
+  inboxFamilies(families, sources)
   refusalFamilies(families, sources)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
@@ -56,6 +59,13 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests that wait (wait=).' }, () => [[{}, waiter.count]])
+  families.histogram({ name: 'handoff_batch_operations', help: 'Operations in a batch.' }, () => [[{}, requests.batchSizes]], 1)
+}
+
+function inboxFamilies (families: Families, { inboxes }: Sources): void {
+  families.counter({ name: 'handoff_inbox_taken_total', help: 'Handoffs that were caught from an inbox; those of replayed answers are not counted.' }, () => [[{}, inboxes.counts.taken]])
+  families.counter({ name: 'handoff_inbox_empty_total', help: 'Catches from an inbox that were answered without a handoff.' }, () => [[{}, inboxes.counts.empty]])
+  families.gauge({ name: 'handoff_inbox_waiters', help: 'Requests that wait for an inbox.' }, () => [[{}, inboxes.waiting]])
 }
 
 /** What the sweep makes of them besides: successors are made pending, too. */

@@ -6,22 +6,26 @@ import { Histogram } from '../histogram.ts'
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
-  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
+  'take', 'turns', 'inbox', 'claim', 'unclaim', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
 /** What few scripts share, by its files in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place'],
   'key-list': ['place'],
-  approve: ['decision'],
-  reject: ['decision'],
-  catch: ['attempts'],
+  pass: ['inbox'],
+  approve: ['inbox', 'decision'],
+  reject: ['inbox', 'decision'],
+  catch: ['attempts', 'inbox', 'catching'],
+  take: ['attempts', 'catching', 'taking'],
+  inbox: ['inbox'],
+  cancel: ['inbox'],
   done: ['holder'],
   heartbeat: ['holder', 'attempts'],
-  fail: ['holder', 'attempts', 'successor'],
-  decline: ['holder', 'attempts', 'successor'],
-  reissue: ['attempts', 'successor'],
-  sweep: ['attempts', 'successor'],
+  fail: ['holder', 'attempts', 'inbox', 'successor'],
+  decline: ['holder', 'attempts', 'inbox', 'successor'],
+  reissue: ['attempts', 'inbox', 'successor'],
+  sweep: ['attempts', 'inbox', 'successor'],
 }
 
 /** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (redis/lanes.ts). */

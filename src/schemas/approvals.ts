@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { statuses } from '../model.ts'
-import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, object } from './handoff.ts'
+import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, object, priority, to } from './handoff.ts'
 
 /** The schemas of what people see and decide. */
 
@@ -44,6 +44,8 @@ export const inspectAnswer = Type.Object({
   expires_at: expiresAt,
   passed_by: passedBy,
   approval,
+  to: Type.Optional(to),
+  priority: Type.Optional(priority),
   parent: Type.Optional(Type.String({ description: 'As passed.' })),
   work_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),

@@ -9,6 +9,10 @@ export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
+/** What names an inbox, as an agent or a tenant: 1 to 64 characters. */
+export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
+export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
+
 const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 export const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
 export const createdAt = time('When it was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
@@ -71,6 +75,8 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
   output: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Result of the agent that passes.', examples: [{ rows: 128, total: 1.0 }] })),
   context: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] })),
   constraints: Type.Optional(nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })),
+  to: Type.Optional(nullable<string>('string', { pattern: namePattern, description: 'The inbox that it is for, from which any agent of the tenant can catch it.', examples: ['reviewer'] })),
+  priority: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 9, default: 0, description: 'Its priority in that inbox: a step outweighs a minute of waiting. Needs `to`.', examples: [5] })),
   require_human: Type.Optional(nullable<boolean>('boolean', { default: false, description: 'A person must approve before anyone can catch it.' })),
   expires_in: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxExpiresIn, description: 'Seconds until it can’t be caught any more.', examples: [3600] })),
   work_within: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxWorkTtl, description: 'Seconds from its catch in which it must be done.', examples: [900] })),
@@ -103,6 +109,8 @@ export const approval = Type.Object({
   digest: Type.Optional(Type.String({ description: 'What stands for what they saw; there where the decision said so.' })),
 })
 
+export const priority = Type.Integer({ description: 'Its priority in that inbox; there with `to`.', examples: [0] })
+
 /** What an attempt says of itself, on catch and status; there on the second and those behind it. */
 const attempt = {
   attempt: Type.Optional(Type.Integer({ minimum: 2, description: 'Which attempt this is.', examples: [2] })),
@@ -130,6 +138,7 @@ export const catchAnswer = Type.Object({
   constraints: nullable<string>('string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }),
   created_at: createdAt,
   approval: Type.Optional(approval),
+  to: Type.Optional(to),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.', examples: [60] })),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
@@ -157,6 +166,8 @@ export const statusAnswer = Type.Object({
   completed_at: nullable<string>('string', { format: 'date-time', examples: [null] }),
   approval: Type.Union([approval, Type.Null()], { examples: [null] }),
   result: nullable<object>('object', { additionalProperties: true, description: 'The output as given to done.', examples: [null] }),
+  to: Type.Optional(to),
+  priority: Type.Optional(priority),
   available_at: Type.Optional(availableAt),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),

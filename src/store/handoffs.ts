@@ -18,6 +18,8 @@ export interface NewHandoff extends Place {
   traceparent?: string | undefined
   passedBy: string
   requireHuman: boolean
+  /** The inbox that it is for. */
+  to?: string | undefined
   /** Milliseconds from now. */
   expiresIn: number
   /** What a plain handoff doesn't have, as lua/pass.lua takes it; empty for none (options.ts). */
@@ -28,10 +30,10 @@ export interface NewHandoff extends Place {
 
 export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number, availableAt: number | null } | { outcome: 'reused' | 'fresh' }
 
-export type CatchRefusal = 'not_found' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' | 'already_done' | 'already_failed' | 'already_declined' |
+export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' | 'already_done' | 'already_failed' | 'already_declined' |
   'approval_required' | 'not_yet'
-export interface CaughtReply {
-  outcome: 'caught' | 'replayed'
+/** One that is caught, as whoever caught it is to know it. */
+export interface Caught {
   createdAt: number
   payload: Buffer
   decision: Decision | null
@@ -41,6 +43,7 @@ export interface CaughtReply {
   /** JSON text; null where none was passed. */
   schema: Buffer | null
 }
+export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | Refused<CatchRefusal>
 
 /** Why an agent can't say how the work goes, in this order (docs/api.md, "Order"). */
@@ -91,6 +94,7 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
+    if (handoff.to !== undefined) keys.push(handoff.requireHuman ? this.#keyNames.undecided(tag, tenant, handoff.to) : this.#keyNames.inbox(tag, tenant, handoff.to))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, handoff.options]
     return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: readPass })
@@ -102,9 +106,10 @@ export class Handoffs {
     return reply.outcome === 'fresh' ? null : reply
   }
 
-  catch (place: Place, token: string, agent: string): Promise<CatchReply> {
+  /** @param inboxes those that it may come from; null for any */
+  catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [token, agent, this.#workTtl, this.#retention, member]
+    const texts = [token, agent, this.#workTtl, this.#retention, member, inboxes === null ? '' : ` ${[...inboxes].join(' ')} `]
     return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch })
   }
 
@@ -152,8 +157,12 @@ function readCatch (reply: unknown): CatchReply {
   const parts = tagged(reply)
   const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
+  return { outcome, ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema) }
+}
+
+/** What lua/catch.lua says of one that is caught, and lua/take.lua of each. */
+export function readCaught (createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown, schema: unknown): Caught {
   return {
-    outcome,
     createdAt: createdAt as number,
     payload: payload as Buffer,
     decision: parseDecision(decision),

@@ -28,6 +28,21 @@ export class KeyNames {
     return `${this.partition(tag)}w:${tenant}`
   }
 
+  /** What can be caught from a tenant's inbox, by its turn. */
+  inbox (tag: string, tenant: string, inbox: string): string {
+    return `${this.partition(tag)}i:${tenant}:${inbox}`
+  }
+
+  /** What is for an inbox and waits for a person, by when it expires. */
+  undecided (tag: string, tenant: string, inbox: string): string {
+    return `${this.inbox(tag, tenant, inbox)}:waiting`
+  }
+
+  /** What an operation took that was to catch from an inbox. */
+  taken (tag: string, token: string): string {
+    return `${this.partition(tag)}n:${token}`
+  }
+
   /** A person's session, by its secret's digest. */
   session (tag: string, digest: string): string {
     return `${this.partition(tag)}s:${digest}`

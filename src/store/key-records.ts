@@ -30,6 +30,8 @@ export interface KeyRecord {
   revokedAt: number | null
   /** Its own limit of requests; null where the service's stands. */
   ratePerMinute: number | null
+  /** The inboxes that it may catch from; null for any of its tenant. */
+  inboxes: string[] | null
 }
 
 export interface NewKey {
@@ -40,6 +42,8 @@ export interface NewKey {
   /** Milliseconds from now; null for no end. */
   expiresIn: number | null
   ratePerMinute: number | null
+  /** Names as the others; left out for any. */
+  inboxes?: readonly string[] | undefined
   /** Who makes it, for the log: user@host. */
   by: string
 }
@@ -74,11 +78,11 @@ export class KeyRecords {
   }
 
   /** @returns the key's secret: here alone it is to be had @throws {Unavailable} */
-  async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
+  async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, inboxes, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
     const id = newKeyId()
     const key = newSecret(id)
     const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
-    const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), String(keyRetention)]
+    const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), inboxes?.join() ?? '', String(keyRetention)]
     const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
     if (outcome !== 'created') throw new Error('a new key’s id is another’s: its randomness is none')
     return { id, key, record: parseFields(id, fields).record }
@@ -197,6 +201,7 @@ function parseFields (id: string, parts: unknown): Omit<Lookup, 'now'> {
     previousEndsAt: time('previous_ends'),
     revokedAt: time('revoked'),
     ratePerMinute: time('rate'),
+    inboxes: fields.inboxes?.split(',') ?? null,
   }
   return { record, digest: fields.digest as string, previous: fields.previous ?? null }
 }

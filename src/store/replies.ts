@@ -52,6 +52,8 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
 const nothing: Extra = Object.freeze({})
 
 const letters: Record<string, (value: string, extra: Extra) => unknown> = {
+  t: (value, extra) => { extra.to = value },
+  u: (value, extra) => { extra.priority = Number(value) },
   w: (value, extra) => { extra.workWithin = Number(value) },
   b: (value, extra) => { extra.heartbeatWithin = Number(value) },
   a: (value, extra) => { extra.availableAt = Number(value) },

@@ -3,6 +3,7 @@ import { Approvals } from './approvals.ts'
 import { Attempts } from './attempts.ts'
 import { ClusterMasters } from '../redis/cluster.ts'
 import { Handoffs } from './handoffs.ts'
+import { Inboxes } from './inboxes.ts'
 import type { Lifetimes } from './handoffs.ts'
 import { KeyRecords } from './key-records.ts'
 import { KeyNames } from './key-names.ts'
@@ -41,6 +42,7 @@ export interface StoreOptions extends Lifetimes {
 export interface Store {
   handoffs: Handoffs
   attempts: Attempts
+  inboxes: Inboxes
   approvals: Approvals
   subscriptions: Subscriptions
   sessions: Sessions
@@ -83,6 +85,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
   return {
     handoffs,
     attempts: new Attempts(lanes, scripts, keyNames, options),
+    inboxes: new Inboxes(lanes, scripts, keyNames, options),
     approvals: new Approvals(lanes, scripts, keyNames, options.retention),
     subscriptions,
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),

@@ -21,7 +21,7 @@ export function traceRequests (app: FastifyInstance): void {
     const own = new RequestTrace(propagation.extract(ROOT_CONTEXT, request.headers))
     noteRequest(request, own)
     // Of which trace a catch is, its handoff knows.
-    if (request.routeOptions.config.moves !== 'caught') {
+    if (request.routeOptions.config.resumesTrace !== true) {
       own.begin(startSpan(request, own, own.asked))
       carry(own, request.headers)
     }

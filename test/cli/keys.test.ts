@@ -44,9 +44,9 @@ t.test('a key is made, listed, given another secret and revoked', async t => {
 
   t.match(parsed<object[]>(await run('list', '--json')), [{ id, state: 'in grace' }, { id: other.id, state: 'revoked', revoked_at: at }])
   const { stdout } = await run('list')
-  t.match(stdout, /^id +tenant +name +scopes +created +ends +state\n/)
-  t.match(stdout, new RegExp(`^${id} +acme +reader-1 +catch,status +\\S+Z +\\S+Z +in grace until \\S+Z$`, 'm'))
-  t.match(stdout, new RegExp(`^${other.id} +default +w +pass +\\S+Z +never +revoked ${at}$`, 'm'))
+  t.match(stdout, /^id +tenant +name +scopes +inboxes +created +ends +state\n/)
+  t.match(stdout, new RegExp(`^${id} +acme +reader-1 +catch,status +any +\\S+Z +\\S+Z +in grace until \\S+Z$`, 'm'))
+  t.match(stdout, new RegExp(`^${other.id} +default +w +pass +any +\\S+Z +never +revoked ${at}$`, 'm'))
 
   const records = await Promise.all((await redis.keys(`${prefix}:*:k:*`)).map(key => redis.hgetall(key)))
   const kept = JSON.stringify([records, await redis.xrange(store.keyRecords.channel, '-', '+')])

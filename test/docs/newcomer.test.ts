@@ -63,6 +63,18 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.strictSame(others, [])
   })
 
+  await t.test('docs/inboxes.md: what comes next', async t => {
+    const [passed, counted, caught, ...others] = answersIn(type(commandsUnder('docs/inboxes.md', 'Inboxes')))
+    t.match(passed, { status: 'pending' })
+    t.match(counted, { inbox: 'reviewer', pending: 1, waiting_approval: 0 })
+    t.match(caught, { items: [{ task: 'Review the figures', to: 'reviewer' }] })
+    t.strictSame(others, [])
+  })
+
+  await t.test('docs/batches.md: two at once', async t => {
+    t.match(answersIn(type(commandsUnder('docs/batches.md', 'Batches'))), [{ results: [{ status: 201 }, { status: 201, body: { status: 'pending' } }] }])
+  })
+
   await t.test('docs/approvals.md: by program', async t => {
     const [list, whole, decided, caught, ...others] = answersIn(type(commandsUnder('docs/approvals.md', 'By program')))
     t.match(list, { items: [{ task: 'Delete the old invoices' }], next_cursor: null })
@@ -74,7 +86,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
 
   await t.test('docs/keys.md: a key’s life', async t => {
     const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
-    t.match(said, /^id +tenant +name +scopes +created +ends +state\n\S+ +default +summariser +pass,status +\S+ +\S+ +live\n/)
+    t.match(said, /^id +tenant +name +scopes +inboxes +created +ends +state\n\S+ +default +summariser +pass,status +any +\S+ +\S+ +live\n/)
     t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
   })
 

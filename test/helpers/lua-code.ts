@@ -112,7 +112,7 @@ function isClock (node: LuaNode | undefined): boolean {
 
 function isLocalClock (statement: LuaNode, variable: LuaNode | undefined): boolean {
   return statement.type === 'LocalStatement' && variable?.type === 'Identifier' &&
-    nodes(statement.variables).length === 1 && nodes(statement.variables)[0]!.name === variable.name && isClock(nodes(statement.init)[0])
+    nodes(statement.variables)[0]!.name === variable.name && isClock(nodes(statement.init)[0])
 }
 
 function isFirstArgument (node: LuaNode | undefined): boolean {

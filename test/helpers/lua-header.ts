@@ -7,18 +7,19 @@ import type { Library, LuaCode } from './lua-code.ts'
 /** What the first comment of a script in lua/ says. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
+const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
 /** A message is one: what is told has happened, so nothing may be refused after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'RENAME', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
-  'redis.sha1hex', 'select', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
+  'redis.sha1hex', 'select', 'string.find', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** What only a script that writes nothing may call besides: there is no half that it could stop at. */
 const functionsOfReaders = new Set(['pcall'])
 
 const shapes = new KeyNames('prefix')
 const keyShapes = new Set([
-  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
+  shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'),
+  shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
 ])

@@ -97,9 +97,9 @@ function movableClock (prefix: string): string {
   end
   local function clock()
     local set = redis.call('GET', '${clockKey(prefix)}')
-    if set then return tonumber(set) end
+    if set then return tonumber(set), set * 1000 end
     local time = redis.call('TIME')
-    return time[1] * 1000 + math.floor(time[2] / 1000)
+    return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
   end
   `
 }

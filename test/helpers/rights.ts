@@ -11,7 +11,7 @@ export async function prepared ({ call }: TestApp): Promise<Prepared> {
   const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
   const [toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject] = await Promise.all([
     pass(), pass(), pass({ heartbeat_within: 60 }), pass({ max_attempts: 2 }), pass(), pass(), pass(), pass(),
-    pass({ require_human: true }), pass({ require_human: true }), pass({ require_human: true, expires_in: 1 }),
+    pass({ require_human: true }), pass({ require_human: true, to: 'work' }), pass({ require_human: true, expires_in: 1 }),
   ])
   for (const id of [toDo, toHear, toFail, toDecline, toReissue]) await call('bob', 'GET', `/api/catch/${id}`)
   return { toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject }
@@ -25,7 +25,11 @@ export async function allOperations ({ app, call }: TestApp, ids: Prepared): Pro
   const asked: Array<[status: number, who: Who, method: 'GET' | 'POST', path: string, body?: object]> = [
     [201, 'alice', 'POST', '/api/pass', { task: 't' }],
     [201, 'alice', 'POST', '/api/pass', { task: 't', require_human: true }],
+    [201, 'alice', 'POST', '/api/pass', { task: 't', to: 'bob' }],
     [200, 'bob', 'GET', `/api/catch/${toCatch}`],
+    [200, 'bob', 'POST', '/api/catch'],
+    [200, 'alice', 'GET', '/api/inboxes/bob'],
+    [200, 'alice', 'POST', '/api/batch', { operations: [{ op: 'pass', body: { task: 't' } }] }],
     [200, 'bob', 'POST', `/api/done/${toDo}`, { output: { a: 1 } }],
     [200, 'bob', 'POST', `/api/heartbeat/${toHear}`, { progress: { percent: 1 } }],
     [200, 'bob', 'POST', `/api/fail/${toFail}`, { error: { message: 'm' } }],

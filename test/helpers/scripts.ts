@@ -22,7 +22,7 @@ export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
 
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */
 export function sourceAt (name: ScriptName, now: number): string {
-  return loadScripts(`local function clock() return ${now} end\n`)[name].source
+  return loadScripts(`local function clock() return ${now}, ${now} * 1000 end\n`)[name].source
 }
 
 /** Runs a script at a moment. Its reply: texts, numbers, null and arrays of these. */

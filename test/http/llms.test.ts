@@ -52,7 +52,7 @@ t.test('every operation of the document is on both pages', async t => {
     const members = Object.keys(requestBody?.content['application/json'].schema.properties ?? {})
     const others = (parameters ?? []).filter((one: Json) => one.in !== 'path').map(({ name }: Json) => name as string)
     for (const name of [...members, ...others]) t.match(own, `\`${name}\``, `${method} ${path}: ${name}`)
-    t.match(own, `\`\`\`sh\ncurl ${method === 'GET' ? '"' : `-X ${method} "`}http://127.0.0.1:8080${path.replace(':id', '$ID')}"`, 'an example')
+    t.match(own, `\`\`\`sh\ncurl ${method === 'GET' ? '"' : `-X ${method} "`}http://127.0.0.1:8080${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`, 'an example')
   }
 })
 

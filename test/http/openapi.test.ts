@@ -32,18 +32,19 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
   const described = operationsOf(document).map(([method, path]) => `${method.toUpperCase()} ${path}`).sort()
   const shown = routes.filter(({ method, schema }) => method !== 'HEAD' && schema?.hide !== true)
   t.strictSame(shown.map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`).sort(), described)
-  t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/status/{id}', 'GET /healthz',
-    'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/cancel/{id}', 'POST /api/decline/{id}', 'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}',
+  t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/inboxes/{name}', 'GET /api/status/{id}', 'GET /healthz',
+    'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/batch', 'POST /api/cancel/{id}', 'POST /api/catch', 'POST /api/decline/{id}', 'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}',
     'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
 })
 
 /** What the operations take in their query: each one's name, is it required, from what number to what. */
 const fields: Json = {
   pass: ['idempotency-key', 'traceparent'],
-  ...Object.fromEntries(['catch', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),
+  ...Object.fromEntries(['catch', 'catchNext', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),
 }
 const queries: Json = {
   catch: [['wait', false, 0, 60]],
+  catchNext: [['wait', false, 0, 60]],
   status: [['wait', false, 0, 60], ['until', false, null, null]],
   listApprovals: [['cursor', false, null, null], ['limit', false, 1, 100]],
 }
@@ -85,7 +86,10 @@ t.test('each operation lists every error that it can answer', async t => {
   const held = [...everywhere, ...withBody, 'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed', 'already_declined']
   const expected: Record<string, string[]> = {
     pass: [...everywhere.filter(code => code !== 'not_found'), 'payload_too_large', 'unsupported_media_type', 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow'],
-    catch: [...everywhere, 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet'],
+    catchNext: [...everywhere.filter(code => code !== 'not_found'), ...withBody, 'not_addressee', 'idempotency_key_reused'],
+    inbox: everywhere,
+    batch: [...everywhere.filter(code => code !== 'not_found'), ...withBody],
+    catch: [...everywhere, 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet'],
     done: [...held, 'result_invalid', 'result_schema_too_slow'],
     heartbeat: held,
     fail: held,

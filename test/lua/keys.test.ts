@@ -11,7 +11,7 @@ const id = 'abcdefghijkl'
 function create (on: Raw, now: number, digest: string, { deadline = now, lasts = '' as number | '' } = {}) {
   const { keys } = on
   return run(on, 'key-create', now, [keys.apiKey(tag, id), keys.apiKeys(tag), keys.apiKeysOver(tag), keys.apiKeysLog(tag)],
-    [deadline, id, digest, 'acme', 'bob', 'pass,catch', lasts, '', 5000, 'me'])
+    [deadline, id, digest, 'acme', 'bob', 'pass,catch', lasts, '', '', 5000, 'me'])
 }
 
 function rotate (on: Raw, now: number, digest: string, { deadline = now, grace = 1000 } = {}) {

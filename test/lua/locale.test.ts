@@ -32,5 +32,5 @@ t.test('in another locale than C', { skip: !made && 'localedef can’t make a lo
   const admin = new Redis(redis.socket)
   t.teardown(() => admin.disconnect())
   t.equal(await admin.eval("return tostring('a' < 'B')", 0), 'true', 'it has that locale')
-  await passes(t, { REDIS_URL: redis.socket, REDIS_LIMITED_URL: redis.socket }, ['lua/waiting', 'lua/keys', 'http/approvals', 'store/key-records'])
+  await passes(t, { REDIS_URL: redis.socket, REDIS_LIMITED_URL: redis.socket }, ['lua/waiting', 'lua/keys', 'http/approvals', 'http/inboxes', 'store/key-records'])
 })

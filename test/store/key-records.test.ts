@@ -26,6 +26,7 @@ t.test('a key is made, found, listed, rotated and revoked', async t => {
     previousEndsAt: null,
     revokedAt: null,
     ratePerMinute: 7,
+    inboxes: null,
   })
   t.match(key, new RegExp(`^handoff_${id}_`))
   t.strictSame(await records.find(id), record)

@@ -1,150 +1,89 @@
 import type { FastifyInstance } from 'fastify'
-import { invalid } from '../../errors.ts'
 import type { ErrorCode } from '../../errors.ts'
-import type { AttemptService } from '../../handoff/attempts.ts'
-import { cutNested } from '../../handoff/json.ts'
-import type { Members } from '../../handoff/json.ts'
-import {
-  cancelBody, cancelRequestedAnswer, cancelledAnswer, declineBody, endAnswer, failBody, handoffParams, heartbeatAnswer, heartbeatBody, idempotencyHeaders, ignoredKeyHeaders, noQuery, passAnswer,
-  reissueBody
-} from '../../schemas/handoff.ts'
-import type { EndAnswer, Limits } from '../../schemas/handoff.ts'
+import { cancelRequestedAnswer, cancelledAnswer, endAnswer, handoffParams, heartbeatAnswer, idempotencyHeaders, ignoredKeyHeaders, noQuery, passAnswer } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
-import { idempotencyKey, markReplayed } from '../idempotency.ts'
-import { jsonType } from '../media.ts'
-import type { Moved } from '../requests.ts'
+import type { Operations } from '../operations.ts'
+import { perform } from '../perform.ts'
 
 /** What can be in the way of whoever says how the work goes, in the order in which it is told. */
 export const holderRefusals: ErrorCode[] = ['expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed', 'already_declined']
 
-interface OneHandoff { Params: { id: string } }
-
-/** What a catcher says of its work beside done. */
-export function workRoutes (app: FastifyInstance, service: AttemptService, limits: Limits): void {
-  const config = { scope: 'catch' as const }
+/** What a catcher says of its work beside done. @param base BASE_URL's path */
+export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: Operations, base: string): void {
   const common = { tags: ['handoffs'], params: handoffParams, querystring: noQuery }
 
-  app.post<OneHandoff & { Body: { extend_by?: number | null } }>('/api/heartbeat/:id', {
-    config: { ...config, nested: ['progress'] },
+  app.post('/api/heartbeat/:id', {
+    config: { scope: heartbeat.scope, nested: heartbeat.nested },
     schema: {
       ...common,
       operationId: 'heartbeat',
       summary: 'Say that the work goes on',
       description: 'Only by the agent that caught it. Needed where it was passed with heartbeat_within; it can also move the deadline of the work and tell how far it is. The body may be left out.',
       headers: ignoredKeyHeaders,
-      body: heartbeatBody(limits),
+      body: heartbeat.body,
       response: { 200: heartbeatAnswer, ...problems({ body: true }, ...holderRefusals) },
     },
-  }, async (request, reply) => {
-    const { caller, params, body, members } = request
-    reply.header('content-type', jsonType)
-    return service.heartbeat(caller, params.id, body.extend_by ?? null, progressOf(members))
-  })
+  }, (request, reply) => perform(heartbeat, request, reply, base))
 
-  app.post<OneHandoff & { Body: { retry?: boolean | null } }>('/api/fail/:id', {
-    config: { ...config, nested: ['error'] },
+  app.post('/api/fail/:id', {
+    config: { scope: fail.scope, nested: fail.nested },
     schema: {
       ...common,
       operationId: 'fail',
       summary: 'Report that the work could not be done',
       description: 'Only by the agent that caught it. Where it has attempts left and retry isn’t false, a successor is made.',
       headers: idempotencyHeaders,
-      body: failBody,
+      body: fail.body,
       response: { 200: endAnswer('failed'), ...problems({ body: true }, ...holderRefusals) },
     },
-  }, async (request, reply) => {
-    const { caller, params, body, bytes: raw, members } = request
-    const { answer, replayed } = await service.fail(caller, params.id, members.raw('error')!, body.retry !== false, { raw, key: idempotencyKey(request) })
-    markReplayed(reply, replayed)
-    request.moved = ended(answer, replayed)
-    return answer
-  })
+  }, (request, reply) => perform(fail, request, reply, base))
 
-  app.post<OneHandoff>('/api/decline/:id', {
-    config,
+  app.post('/api/decline/:id', {
+    config: { scope: decline.scope },
     schema: {
       ...common,
       operationId: 'decline',
       summary: 'Give a caught handoff back undone',
       description: 'Only by the agent that caught it. Where it has attempts left, a successor is made, which another agent can catch.',
       headers: idempotencyHeaders,
-      body: declineBody,
+      body: decline.body,
       response: { 200: endAnswer('declined'), ...problems({ body: true }, ...holderRefusals) },
     },
-  }, async (request, reply) => {
-    const { caller, params, bytes: raw, members } = request
-    const { answer, replayed } = await service.decline(caller, params.id, members.raw('reason')!, { raw, key: idempotencyKey(request) })
-    markReplayed(reply, replayed)
-    request.moved = ended(answer, replayed)
-    return answer
-  })
+  }, (request, reply) => perform(decline, request, reply, base))
 }
 
 /** What a passer wants of what it passed. @param base BASE_URL's path */
-export function passerRoutes (app: FastifyInstance, service: AttemptService, base: string): void {
-  const config = { scope: 'pass' as const }
+export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operations, base: string): void {
   const common = { tags: ['handoffs'], params: handoffParams, querystring: noQuery, headers: ignoredKeyHeaders }
 
-  app.post<OneHandoff & { Body: { force?: boolean | null, reason?: string | null } }>('/api/cancel/:id', {
-    config,
+  app.post('/api/cancel/:id', {
+    config: { scope: cancel.scope },
     schema: {
       ...common,
       operationId: 'cancel',
       summary: 'Take a handoff back',
       description: 'Only by the agent that passed it. What somebody has caught is only asked to stop, and its catcher told by its heartbeats; with force it is taken. It may be asked again. The body may be left out.',
-      body: cancelBody,
+      body: cancel.body,
       response: {
         200: cancelledAnswer,
         202: cancelRequestedAnswer,
         ...problems({ body: true }, 'not_the_passer', 'expired', 'rejected', 'already_done', 'already_failed', 'already_declined'),
       },
     },
-  }, async (request, reply) => {
-    const { caller, params, body, members } = request
-    const reason = body.reason == null ? undefined : members.raw('reason')
-    const { answer, replayed } = await service.cancel(caller, params.id, body.force === true, reason)
-    request.moved = { to: replayed ? [] : ['cancelled'] }
-    return reply.code(answer.status === 'caught' ? 202 : 200).send(answer)
-  })
+  }, (request, reply) => perform(cancel, request, reply, base))
 
-  app.post<OneHandoff>('/api/reissue/:id', {
-    config,
+  app.post('/api/reissue/:id', {
+    config: { scope: reissue.scope },
     schema: {
       ...common,
       operationId: 'reissue',
       summary: 'Have a handoff tried again',
       description: 'Only by the agent that passed it. Makes a successor with the same payload of what failed, was declined, ran out of time after its catch, or is still caught, which is taken from its catcher. What has a successor is answered with that one. The body may be left out.',
-      body: reissueBody,
+      body: reissue.body,
       response: {
         201: passAnswer,
         ...problems({ body: true }, 'not_the_passer', 'not_caught', 'expired', 'already_done', 'rejected', 'cancelled'),
       },
     },
-  }, async (request, reply) => {
-    const { answer, replayed, isTaken } = await service.reissue(request.caller, request.params.id)
-    markReplayed(reply, replayed)
-    request.moved = replayed ? { to: [] } : { to: isTaken ? ['cancelled', 'pending'] : ['pending'], reissued: 'requested', successor: answer.handoff_id }
-    reply.code(201).header('location', `${base}/api/status/${answer.handoff_id}`)
-    return answer
-  })
-}
-
-function ended ({ status, reissued_as: successor }: EndAnswer, replayed: boolean): Moved {
-  if (replayed) return { to: [] }
-  return successor === undefined ? { to: [status] } : { to: [status, 'pending'], reissued: status, successor }
-}
-
-/** What was said of the progress, an object's JSON text: its members as they came, without those that are null. */
-function progressOf (members: Members): Buffer | undefined {
-  const inside = cutNested(members, 'progress')
-  if (inside === undefined) return undefined
-  const said = ['message', 'percent'].filter(name => inside.values[name] != null)
-  if (said.length === 0) throw invalid({ pointer: '/progress', message: 'needs a message or a percent' })
-  return Buffer.from(`{${said.map(name => `"${name}":${textOf(inside, name)}`).join(',')}}`)
-}
-
-/** As it came; but a number may come in a million digits, and one that is as near to 100 as numbers are be more than that. */
-function textOf (members: Members, name: string): string {
-  const raw = members.raw(name)!.toString()
-  return name === 'percent' && raw.length > 20 ? String(members.values[name]) : raw
+  }, (request, reply) => perform(reissue, request, reply, base))
 }

@@ -1,15 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import type { HandoffService } from '../../handoff/service.ts'
 import { catchAnswer, handoffParams, idempotencyHeaders, waitQuery } from '../../schemas/handoff.ts'
-import type { WaitQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
-import { idempotencyKey, markReplayed } from '../idempotency.ts'
-import { jsonType } from '../media.ts'
-import { waitOptions } from '../waiting.ts'
+import type { Operation } from '../operations.ts'
+import { perform } from '../perform.ts'
 
-export function catchRoute (app: FastifyInstance, service: HandoffService): void {
-  app.get<{ Params: { id: string }, Querystring: WaitQuery }>('/api/catch/:id', {
-    config: { scope: 'catch', moves: 'caught' },
+/** @param base BASE_URL's path */
+export function catchRoute (app: FastifyInstance, operation: Operation, base: string): void {
+  app.get('/api/catch/:id', {
+    config: { scope: operation.scope, resumesTrace: true },
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff: the only one who gets it',
@@ -20,14 +18,8 @@ export function catchRoute (app: FastifyInstance, service: HandoffService): void
       headers: idempotencyHeaders,
       response: {
         200: catchAnswer,
-        ...problems({ body: false }, 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet')
+        ...problems({ body: false }, 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet')
       },
     },
-  }, async (request, reply) => {
-    const { answer, replayed, traceparent } = await service.catch(request.caller, request.params.id, idempotencyKey(request), waitOptions(request, reply))
-    markReplayed(reply, replayed)
-    if (traceparent !== undefined) reply.header('traceparent', traceparent)
-    reply.header('content-type', jsonType)
-    return answer
-  })
+  }, (request, reply) => perform(operation, request, reply, base))
 }

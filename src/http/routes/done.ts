@@ -1,13 +1,14 @@
 import type { FastifyInstance } from 'fastify'
-import type { HandoffService } from '../../handoff/service.ts'
-import { doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
+import { doneAnswer, handoffParams, idempotencyHeaders, noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
-import { idempotencyKey, markReplayed } from '../idempotency.ts'
+import type { Operation } from '../operations.ts'
+import { perform } from '../perform.ts'
 import { holderRefusals } from './attempts.ts'
 
-export function doneRoute (app: FastifyInstance, service: HandoffService): void {
-  app.post<{ Params: { id: string }, Body: { output?: object | null } }>('/api/done/:id', {
-    config: { scope: 'catch', moves: 'done' },
+/** @param base BASE_URL's path */
+export function doneRoute (app: FastifyInstance, operation: Operation, base: string): void {
+  app.post('/api/done/:id', {
+    config: { scope: operation.scope },
     schema: {
       operationId: 'done',
       summary: 'Report a caught handoff done',
@@ -16,17 +17,11 @@ export function doneRoute (app: FastifyInstance, service: HandoffService): void 
       params: handoffParams,
       querystring: noQuery,
       headers: idempotencyHeaders,
-      body: doneBody,
+      body: operation.body,
       response: {
         200: doneAnswer,
         ...problems({ body: true }, ...holderRefusals, 'result_invalid', 'result_schema_too_slow')
       },
     },
-  }, async (request, reply) => {
-    const { caller, params, body, bytes, members } = request
-    const result = body.output == null ? undefined : members.raw('output')
-    const { answer, replayed } = await service.done(caller, params.id, result, bytes, idempotencyKey(request))
-    markReplayed(reply, replayed)
-    return answer
-  })
+  }, (request, reply) => perform(operation, request, reply, base))
 }

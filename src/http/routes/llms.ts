@@ -47,6 +47,7 @@ function conduct (workSeconds: number): string {
 - Keep the \`handoff_id\` that pass answers: nothing lists your handoffs for you.
 - Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one when you ask again. After a timeout, a
   lost connection or a 503, ask again with it: you get the answer that you missed, and nothing happens twice.
+- Serve an inbox with \`POST /api/catch?wait=30\`: nobody has to tell you ids. Catch no more than you can begin at once.
 - Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
   there is something to say.
 - Ask again only where an error says \`"retryable": true\`, and not before the seconds of \`Retry-After\` are over. With any other error, read its \`code\` and \`detail\`.

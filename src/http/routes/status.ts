@@ -1,14 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import type { HandoffService } from '../../handoff/service.ts'
 import { handoffParams, statusAnswer, statusQuery } from '../../schemas/handoff.ts'
-import type { StatusQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
-import { jsonType } from '../media.ts'
-import { waitOptions } from '../waiting.ts'
+import type { Operation } from '../operations.ts'
+import { perform } from '../perform.ts'
 
-export function statusRoute (app: FastifyInstance, service: HandoffService): void {
-  app.get<{ Params: { id: string }, Querystring: StatusQuery }>('/api/status/:id', {
-    config: { scope: 'status' },
+/** @param base BASE_URL's path */
+export function statusRoute (app: FastifyInstance, operation: Operation, base: string): void {
+  app.get('/api/status/:id', {
+    config: { scope: operation.scope },
     schema: {
       operationId: 'status',
       summary: 'See where a handoff stands',
@@ -18,8 +17,5 @@ export function statusRoute (app: FastifyInstance, service: HandoffService): voi
       querystring: statusQuery,
       response: { 200: statusAnswer, ...problems({ body: false }) },
     },
-  }, async (request, reply) => {
-    reply.header('content-type', jsonType)
-    return service.status(request.caller, request.params.id, request.query.until ?? 'done', waitOptions(request, reply))
-  })
+  }, (request, reply) => perform(operation, request, reply, base))
 }

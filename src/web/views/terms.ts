@@ -11,10 +11,14 @@ type Row = [name: string, value: string]
 
 /** What was agreed on beside what there is to do, and what stands for that: a list for a part of the page; null for a plain handoff. @param base BASE_URL's path */
 export function terms (base: string, one: ToRead): string | null {
-  const rows = [...windows(one), ...attempts(base, one), ...lineage(base, one)]
+  const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
   if (rows.length === 0 && one.schema === null) return null
   if (one.digest !== null) rows.push(['Digest', digest(digestText(one.digest))])
   return html`<dl class="terms">!${rows.map(([name, value]) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
+}
+
+function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
+  return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
 }
 
 function windows ({ record: { extra } }: ToRead): Row[] {

@@ -1,0 +1,22 @@
+-- One that a catch from an inbox gives back, in nine parts behind those before.
+local function addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
+  local parts = { turn, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema }
+  for _, part in ipairs(parts) do items[#items + 1] = part end
+end
+-- Of what an operation took, what is caught by it still. One that isn't here may be on another node while its slot moves: Redis refuses to
+-- say then of two keys together, and is asked again.
+local function stillCaught(remembered, prefix, members, catcher, now)
+  local items = {}
+  for member in string.gmatch(members, '%S+') do
+    local key = prefix .. member
+    local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
+    if not record then redis.call('EXISTS', remembered, key) end
+    local status, _, created, _, _, passed, deadline, by, made_by = string.match(record or '', RECORD)
+    local beat = extra and string.match(extra, ' h(%d+)')
+    local isOver = status == 'caught' and (now >= tonumber(deadline) or beat and now >= tonumber(beat))
+    if status == 'caught' and not isOver and by == catcher.agent and made_by == catcher.token then
+      addItem(items, 0, member, created, payload, decision, passed, record, extra, schema)
+    end
+  end
+  return items
+end

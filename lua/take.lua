@@ -1,0 +1,67 @@
+#!lua flags=allow-oom
+-- pending -> caught, for the first that can be caught from an inbox: each as catch.lua does it. What frees memory in the end goes on when
+-- Redis is full (allow-oom). What can't be caught any more leaves the list where it is met: 32 more are looked at than are wanted.
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/inbox.lua)
+--       2 prefix:{tag}:due              live handoffs by when to look at them
+--       3 prefix:{tag}:n:token          what this operation took, for when it is asked again
+-- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
+--       7 how many at most; 0: those alone that this operation took before  8 how many bytes of an answer's they have already
+--       9 how long it is remembered what was taken (ms), and as long as the work on it may take; empty for as long as a call is asked again
+--       10 the request's digest, or -  11 the turns of what this operation can take elsewhere, ascending, parted by spaces
+-- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 where
+--                        there may be others, else 0; elsewhere: how many of the others' turns come before what is left; of each what
+--                        catch.lua says
+--          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed
+--          {'reused'}    this operation's token was another request's; nothing changed
+--          {'late'}      the call's deadline is over; nothing changed
+local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
+local catcher = { token = ARGV[2], agent = ARGV[3], work_ttl = ARGV[4], retention = ARGV[5] }
+local prefix, most, size, kept_for, request = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local now = clock()
+local before = redis.call('GET', remembered)
+
+if late(ARGV[1], now) then return { 'late' } end
+if before then
+  local asked, others, members = string.match(before, '^(%S+) (%d+)(.*)$')
+  if asked ~= request then return { 'reused' } end
+  return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, catcher, now)) }
+end
+
+local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
+local turns = {}
+for turn in string.gmatch(ARGV[11], '%S+') do turns[#turns + 1] = tonumber(turn) end
+local from, upto = 0, most
+while most > 0 and more == 0 do
+  local entries = redis.call('ZRANGE', inbox, from, upto, 'WITHSCORES')
+  for i = 1, #entries, 2 do
+    local member, turn = entries[i], tonumber(entries[i + 1])
+    while turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < most do elsewhere = elsewhere + 1 end
+    if #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
+    looked = looked + 1
+    local key = prefix .. member
+    local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
+    local status, approval, created, expires, _, passed = string.match(record or '', RECORD)
+    local available = extra and string.match(extra, ' a(%d+)')
+    if not record or status and (status ~= 'pending' or approval == 'waiting' or now >= tonumber(expires)) then
+      gone[#gone + 1] = member
+    elseif status and now >= tonumber(available or 0) then
+      local length = #payload + #(schema or '') + #(decision or '') + 700
+      if size > 0 and size + length > 4194304 then more = 1 break end
+      size = size + length
+      record, extra = becomeCaught(key, due, member, record, extra, expires, catcher, now)
+      latest = math.max(latest, tonumber(string.match(record, ' (%d+) %S+ %S+$')))
+      gone[#gone + 1], names = member, names .. ' ' .. member
+      addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
+    end
+  end
+  if #entries < 2 * (upto - from + 1) then break end
+  from, upto = upto + 1, upto + 32
+end
+if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end
+if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
+-- Behind all that it names, so that whoever asks again finds the whole of it or nothing.
+if #items > 0 then
+  local remember = kept_for == '' and 10000 or math.max(kept_for, latest - now)
+  redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names, 'PX', ms(remember))
+end
+return { 'taken', more, elsewhere, unpack(items) }

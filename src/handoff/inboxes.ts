@@ -1,0 +1,219 @@
+import { Problem } from '../errors.ts'
+import type { Caller } from '../model.ts'
+import type { Inboxes, InboxPlace, Taken } from '../store/inboxes.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
+import { caughtText } from './catch-answer.ts'
+import { iso } from './answers.ts'
+import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from './id.ts'
+import { InboxQueue } from './inbox-queue.ts'
+import type { Ticket, WatchedList } from './inbox-queue.ts'
+import type { WaitOptions, Waiter } from './waiter.ts'
+
+/** What a catch from an inbox answers: each as a catch by its id does. */
+export interface Batch { items: Taken[], replayed: boolean }
+
+/** What is asked of an inbox; `raw` are the request's bytes, which with its key say whether it is the same. */
+export interface Asked { inbox: string, most: number, raw: Buffer }
+
+/** A request with an Idempotency-Key: its token, and what stands for its bytes. */
+interface Keyed { token: string, request: string, tag: string }
+
+/** An inbox's two lists: its own, and its tenant's home's, of what a person approved; one where both are of one partition. */
+interface Places { own: InboxPlace, home: InboxPlace | null }
+
+/** What a look found; `isMore`: there may be others behind it. */
+interface Found extends Batch { isMore: boolean }
+
+export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
+
+/** How long it is believed that nothing was approved which nobody told of, in milliseconds. */
+const homeBelieved = 1000
+/** How often a look goes on behind what can't be caught any more: each drops 32 of those. */
+const callsALook = 10
+/** How long it then waits before it looks once more, in milliseconds. */
+const pause = 100
+/** How often queues that nobody uses are looked for, in milliseconds. */
+const tidying = 5000
+const nameShape = /^[A-Za-z0-9._-]{1,64}$/
+
+/** Catches from inboxes, and counts what is in them. */
+export class InboxService {
+  /** Plain numbers, for metrics. */
+  readonly counts = { taken: 0, empty: 0 }
+  readonly #inboxes: Inboxes
+  readonly #subscriptions: Subscriptions
+  readonly #waiter: Waiter
+  readonly #workTtl: number
+  readonly #queues = new Map<string, InboxQueue>()
+  #tidier: NodeJS.Timeout | undefined
+
+  /** @param workTtl milliseconds */
+  constructor (inboxes: Inboxes, subscriptions: Subscriptions, waiter: Waiter, workTtl: number) {
+    this.#inboxes = inboxes
+    this.#subscriptions = subscriptions
+    this.#waiter = waiter
+    this.#workTtl = workTtl
+  }
+
+  /** How many requests wait for an inbox. */
+  get waiting (): number {
+    let waiting = 0
+    for (const { size } of this.#queues.values()) waiting += size
+    return waiting
+  }
+
+  async catch (caller: Caller, asked: Asked, key: string | undefined, waiting: WaitOptions | null): Promise<Batch> {
+    if (caller.inboxes !== null && !caller.inboxes.has(asked.inbox)) throw new Problem('not_addressee')
+    const places = placesOf(caller.tenant, asked.inbox)
+    const batch = await (key === undefined ? this.#wait(places, caller, asked, null, waiting) : this.#catchOnce(places, caller, asked, key, waiting))
+    if (batch.items.length === 0) this.counts.empty++
+    else if (!batch.replayed) this.counts.taken += batch.items.length
+    return batch
+  }
+
+  async count (tenant: string, inbox: string): Promise<InboxCount> {
+    if (!nameShape.test(inbox)) throw new Problem('not_found')
+    const { own, home } = placesOf(tenant, inbox)
+    const counts = await Promise.all([own, ...home === null ? [] : [home]].map(place => this.#inboxes.count(place)))
+    const oldest = Math.min(...counts.map(({ oldestAt }) => oldestAt ?? Infinity))
+    return {
+      inbox,
+      pending: counts.reduce((sum, { pending }) => sum + pending, 0),
+      oldest_at: oldest === Infinity ? null : iso(oldest),
+      waiting_approval: counts.reduce((sum, { waiting }) => sum + waiting, 0),
+    }
+  }
+
+  close (): void {
+    clearInterval(this.#tidier)
+  }
+
+  /** What an Idempotency-Key took is answered again; it stands for one request, whichever inbox that asks. */
+  async #catchOnce (places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null): Promise<Batch> {
+    const scope = `${caller.tenant} ${caller.agent}`
+    const token = digestToken(`catch-next ${scope}`, key, undefined)
+    const keyed = { token, request: digestToken('request', '', asked.raw), tag: tagOfDigest(`key ${scope} ${key}`) }
+    const claim = await this.#inboxes.claim(keyed.tag, token, keyed.request, this.#workTtl)
+    if (claim === 'reused') throw new Problem('idempotency_key_reused')
+    const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
+    const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting)
+    if (batch.items.length === 0 && !batch.replayed) await this.#inboxes.unclaim(keyed.tag, token, keyed.request)
+    const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
+    // One that was known may have been forgotten meanwhile, by the same request that found nothing.
+    if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
+      await this.#inboxes.claim(keyed.tag, token, keyed.request, Math.max(longest, this.#workTtl))
+    }
+    return batch
+  }
+
+  /** What this key took before; null where it took nothing. */
+  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Keyed): Promise<Batch | null> {
+    const look = (place: InboxPlace, most: number) => this.#takeFrom(place, caller, most, keyed, 0, [])
+    const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
+    if (!first.replayed && second?.replayed !== true) return null
+    // Its first answer may have broken off between the two lists: then the second part is taken now.
+    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0 ? await look(home, first.elsewhere) : second
+    return { items: [...first.items, ...rest?.items ?? []], replayed: true }
+  }
+
+  async #wait (places: Places, caller: Caller, asked: Asked, keyed: Keyed | null, waiting: WaitOptions | null): Promise<Batch> {
+    const queue = this.#queueOf(places)
+    const look = () => this.#look(queue, places, caller, asked, keyed)
+    if (waiting === null) return look()
+    const ticket: Ticket = { hasTurn: queue.size === 0 && queue.mayHave, wake: () => {} }
+    const lookInTurn = async () => {
+      if (!ticket.hasTurn) return nothing
+      const found = await look()
+      // What came while it looked is its own to look for: nobody else was told.
+      ticket.hasTurn = found.items.length === 0 && queue.mayHave
+      if (found.items.length > 0 && queue.mayHave) queue.giveTurn()
+      return found
+    }
+    return this.#waiter.waitOn(queue.join(ticket), waiting, lookInTurn, ({ items, isMore }) => {
+      if (items.length > 0) return null
+      return ticket.hasTurn ? isMore ? pause : 0 : waiting.milliseconds
+    })
+  }
+
+  /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, so many times. */
+  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
+    for (let calls = 1; ; calls++) {
+      const found = await this.#take(queue, places, caller, asked, keyed)
+      if (found.items.length > 0 || found.replayed || !found.isMore || calls === callsALook) return found
+    }
+  }
+
+  /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
+  async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
+    queue.touch()
+    const turns = await this.#turnsOf(home, queue.home, asked.most)
+    const isEmpty = queue.own.begin()
+    const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
+    if (!taken.isMore) isEmpty()
+    if (taken.elsewhere === 0 || home === null) return taken
+    const rest = await this.#takeFrom(home, caller, taken.elsewhere, keyed, sizeOf(taken.items), [])
+    return {
+      items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore,
+    }
+  }
+
+  async #turnsOf (place: InboxPlace | null, list: WatchedList, most: number): Promise<string[]> {
+    if (place === null || !list.isWorthALook(homeBelieved)) return []
+    const isEmpty = list.begin()
+    const turns = await this.#inboxes.turns(place, most)
+    if (turns.length === 0) isEmpty()
+    return turns
+  }
+
+  /** @param size bytes that the answer has already */
+  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number }> {
+    const reply = await this.#inboxes.take(place, {
+      token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', turns,
+    })
+    if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
+    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed' }
+  }
+
+  #queueOf ({ own, home }: Places): InboxQueue {
+    const name = `${own.tenant} ${own.inbox}`
+    let queue = this.#queues.get(name)
+    if (queue === undefined) {
+      queue = new InboxQueue(this.#subscriptions, this.#inboxes.channelOf(own), this.#inboxes.channelOf(home ?? own))
+      this.#queues.set(name, queue)
+      this.#tidier ??= setInterval(() => this.#tidy(), tidying).unref()
+    }
+    queue.touch()
+    return queue
+  }
+
+  #tidy (): void {
+    const now = performance.now()
+    for (const [name, queue] of this.#queues) {
+      if (!queue.isIdle(now)) continue
+      this.#queues.delete(name)
+      queue.close().catch(() => {})
+    }
+    if (this.#queues.size > 0) return
+    clearInterval(this.#tidier)
+    this.#tidier = undefined
+  }
+}
+
+const nothing: Found = { items: [], replayed: false, isMore: false }
+
+function placesOf (tenant: string, inbox: string): Places {
+  const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
+  return { own: { tenant, inbox, tag }, home: home === tag ? null : { tenant, inbox, tag: home } }
+}
+
+function sizeOf (items: readonly Taken[]): number {
+  return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
+}
+
+/** The answer's bytes, with the payloads' as they were passed. */
+export function batchText ({ items }: Batch): Buffer {
+  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
+  return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
+}
+
+const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [Buffer, Buffer, Buffer, Buffer]

@@ -1,0 +1,110 @@
+import { invalid } from '../errors.ts'
+import type { Fault } from '../errors.ts'
+import { enclosed } from '../handoff/json.ts'
+import { closeBrace, closeBracket, comma, invalidAt, openBrace, openBracket, pointerTo, roomFor, skipColon, skipSpace, skipString, skipValue } from '../handoff/json-scan.ts'
+
+/** Operations that a batch takes. None of them waits, and none makes more than one handoff. */
+export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel'] as const
+export type BatchOperation = typeof batchOperations[number]
+
+/** One of a batch as it came: its body's bytes are a view of the batch's, and not looked into yet. */
+export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
+
+const most = 100
+/** How many faults are told: a batch may be wrong in each of its members. */
+const faultsTold = 100
+const bodiless = new Set<string>(['catch', 'status'])
+const keyShape = /^[!-~]{1,128}$/
+
+/**
+ * Cuts a batch's body into its operations, in one pass over its bytes. Its envelope is held to the rules at once, and all that is wrong with
+ * it is told together; within each `body` only JSON's syntax is checked here, for that is its operation's own.
+ * @throws {Problem} invalid_request @throws {BodyError}
+ */
+export function cutBatch (bytes: Buffer): Entry[] {
+  const json = enclosed(bytes)
+  const open = roomFor(json.length)
+  const faults: Fault[] = []
+  let entries: Entry[] | undefined
+  const end = eachMember(json, skipSpace(json, 0), '', faults, (name, at) => {
+    if (name === 'operations' && json[at] === openBracket) {
+      entries = []
+      return cutArray(json, at, open, faults, entries)
+    }
+    faults.push({ pointer: pointerTo(name), message: name === 'operations' ? 'must be an array' : 'unknown' })
+    return skipValue(json, at, name, open)
+  })
+  if (end !== json.length) throw invalidAt(end)
+  if (entries === undefined && faults.length === 0) faults.push({ pointer: '/operations', message: 'required' })
+  if (entries !== undefined && faults.length === 0 && (entries.length === 0 || entries.length > most)) {
+    faults.push({ pointer: '/operations', message: `must have 1 to ${most} operations` })
+  }
+  if (faults.length > 0) throw invalid(...faults.slice(0, faultsTold))
+  return entries!
+}
+
+function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Fault[], entries: Entry[]): number {
+  let at = skipSpace(json, start + 1)
+  if (json[at] === closeBracket) return at + 1
+  for (;;) {
+    const pointer = `/operations/${entries.length}`
+    const values = new Map<string, Buffer>()
+    if (json[at] === openBrace) {
+      at = eachMember(json, at, pointer, faults, (name, valueAt) => {
+        const end = skipValue(json, valueAt, name, open)
+        values.set(name, json.subarray(valueAt, end))
+        return end
+      })
+    } else {
+      at = skipValue(json, at, 'operations', open)
+      faults.push({ pointer, message: 'must be an object' })
+    }
+    entries.push(entryOf(values, pointer, faults))
+    at = skipSpace(json, at)
+    if (json[at] === closeBracket) return at + 1
+    if (json[at] !== comma) throw invalidAt(at)
+    at = skipSpace(json, at + 1)
+  }
+}
+
+/** Calls `visit` for each member of the object that begins at `at`, with where its value begins; it says where that ends. @returns where the object ends */
+function eachMember (json: Buffer, at: number, pointer: string, faults: Fault[], visit: (name: string, at: number) => number): number {
+  const seen = new Set<string>()
+  at = skipSpace(json, at + 1)
+  if (json[at] === closeBrace) return at + 1
+  for (;;) {
+    const nameEnd = skipString(json, at)
+    const name = JSON.parse(json.toString('utf8', at, nameEnd)) as string
+    if (seen.has(name)) faults.push({ pointer: pointer + pointerTo(name), message: 'repeated' })
+    seen.add(name)
+    at = skipSpace(json, visit(name, skipColon(json, nameEnd)))
+    if (json[at] === closeBrace) return at + 1
+    if (json[at] !== comma) throw invalidAt(at)
+    at = skipSpace(json, at + 1)
+  }
+}
+
+const members = new Set(['op', 'id', 'body', 'idempotency_key'])
+
+function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: Fault[]): Entry {
+  const fault = (name: string, message: string) => { faults.push({ pointer: pointer + pointerTo(name), message }) }
+  const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => textOf(values.get(name)))
+  const raw = values.get('body')
+  // An optional member that is null is absent, as everywhere.
+  const body = raw === undefined || raw.toString('latin1') === 'null' ? undefined : raw
+  for (const name of values.keys()) if (!members.has(name)) fault(name, 'unknown')
+  if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
+  else if (op === 'pass' && id != null) fault('id', 'pass takes none')
+  else if (op !== 'pass' && typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
+  else if (bodiless.has(op) && body !== undefined) fault('body', `${op} takes none`)
+  if (key != null && (typeof key !== 'string' || !keyShape.test(key))) fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
+  return { op: op as BatchOperation, id: id ?? '', body, key: key ?? undefined }
+}
+
+/** A string; null and what is absent as they are; of anything else that it is neither. */
+function textOf (value: Buffer | undefined): string | null | undefined {
+  if (value === undefined) return undefined
+  const text = value.toString()
+  if (text === 'null') return null
+  return text.startsWith('"') ? JSON.parse(text) as string : ([] as unknown as string)
+}

@@ -1,0 +1,96 @@
+import { errorTable, Problem, invalid } from '../errors.ts'
+import type { Caller, Scope } from '../model.ts'
+import { hasScope, refusedScope } from '../auth/key-grant.ts'
+import type { BatchOperation, Entry } from './batch-body.ts'
+import { batchOperations } from './batch-body.ts'
+import { membersOf } from './body.ts'
+import type { Asked, Operation, Operations, Outcome } from './operations.ts'
+import { asProblem, problemText, readFault } from './problem.ts'
+import type { BatchLimit } from './rate-limit.ts'
+import type { Moved, Requests } from './requests.ts'
+import { strictValidator } from './validation.ts'
+
+type Validate = ReturnType<typeof strictValidator>
+
+/** An operation with all that a batch needs of it, made once. */
+interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
+
+/** Who asks for a batch, and by what. */
+export interface Batcher { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit }
+
+const nothing = Buffer.alloc(0)
+
+/** Carries out the operations of a batch: each as its own request would be. */
+export class Batches {
+  readonly #members: Record<BatchOperation, Member>
+  readonly #requests: Requests
+  readonly #bodyLimit: number
+  readonly #base: string
+  readonly #onFault: (error: unknown, batcher: Batcher) => void
+
+  /** @param bodyLimit of each operation's body, in bytes @param base BASE_URL's path */
+  constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, onFault: (error: unknown, batcher: Batcher) => void) {
+    this.#members = Object.fromEntries(batchOperations.map(name => {
+      const operation = operations[name]
+      const validate = operation.body === null ? null : strictValidator(operation.body)
+      return [name, { operation, validate, count: requests.counterOf(operation.method, operation.route) }]
+    })) as Record<BatchOperation, Member>
+    this.#requests = requests
+    this.#bodyLimit = bodyLimit
+    this.#base = base
+    this.#onFault = onFault
+  }
+
+  /** @returns the answer's JSON, and what was moved */
+  async run (entries: readonly Entry[], batcher: Batcher): Promise<{ answer: Buffer, moved: Moved }> {
+    const began = performance.now()
+    const all = await Promise.all(entries.map(async entry => {
+      const outcome = await this.#one(entry, batcher)
+      this.#members[entry.op].count(outcome.status, performance.now() - began)
+      return outcome
+    }))
+    const changes = all.map(({ moved }) => moved)
+    return {
+      answer: resultsText(all),
+      moved: { to: changes.flatMap(({ to }) => to), ids: changes.flatMap(({ ids = [] }) => ids), reissued: changes.flatMap(({ reissued = [] }) => reissued) },
+    }
+  }
+
+  async #one (entry: Entry, batcher: Batcher): Promise<Outcome> {
+    try {
+      const { operation, validate } = this.#members[entry.op]
+      if (!hasScope(batcher.caller, operation.scope)) throw refusedScope(operation.scope as Scope)
+      const pending = batcher.limit.spend()
+      if (pending !== undefined) await pending
+      return await operation.run(this.#ask(entry, operation, validate, batcher))
+    } catch (error) {
+      const problem = asProblem(error)
+      this.#requests.refused(problem.code)
+      if (problem.code === 'internal_error') this.#onFault(error, batcher)
+      return { status: errorTable[problem.code].status, answer: problemText(problem, batcher.requestId, this.#base), replayed: false, moved: { to: [] } }
+    }
+  }
+
+  #ask ({ id, body: bytes = nothing, key }: Entry, { nested }: Operation, validate: Validate | null, { caller, traceparent }: Batcher): Asked {
+    if (bytes.length > this.#bodyLimit) throw new Problem('payload_too_large')
+    const members = membersOf(bytes, nested)
+    const faults = validate?.(members.values)
+    if (faults != null) throw invalid(...faults.map(fault => readFault(fault, 'body')))
+    return { caller, id, body: members.values, members, bytes, key, traceparent, waiting: null, until: 'done' }
+  }
+}
+
+/** `{"results":[…]}`, each answer's bytes as they are. */
+function resultsText (all: readonly Outcome[]): Buffer {
+  const parts: Buffer[] = []
+  let text = '{"results":['
+  all.forEach(({ status, answer, replayed }, at) => {
+    text += `${at === 0 ? '' : ','}{"status":${status},"body":`
+    if (Buffer.isBuffer(answer)) {
+      parts.push(Buffer.from(text), answer)
+      text = ''
+    } else text += typeof answer === 'string' ? answer : JSON.stringify(answer)
+    text += replayed ? ',"replayed":true}' : '}'
+  })
+  return Buffer.concat([...parts, Buffer.from(`${text}]}`)])
+}

@@ -1,0 +1,132 @@
+import type { TSchema } from '@sinclair/typebox'
+import { invalid } from '../errors.ts'
+import type { AttemptService } from '../handoff/attempts.ts'
+import { cutNested } from '../handoff/json.ts'
+import type { Members } from '../handoff/json.ts'
+import type { HandoffService, Until } from '../handoff/service.ts'
+import type { WaitOptions } from '../handoff/waiter.ts'
+import type { Caller, Scope } from '../model.ts'
+import { cancelBody, declineBody, doneBody, failBody, heartbeatBody, passBody, reissueBody } from '../schemas/handoff.ts'
+import type { EndAnswer, Limits, PassBody } from '../schemas/handoff.ts'
+import type { Moved } from './requests.ts'
+
+/** What an agent asks for, whichever way it came in. The body is its members as its schema took them. */
+export interface Asked<Body = unknown> {
+  caller: Caller
+  /** Empty where the operation takes none. */
+  id: string
+  body: Body
+  members: Members
+  /** The body's bytes. */
+  bytes: Buffer
+  /** The Idempotency-Key. */
+  key: string | undefined
+  traceparent: string | undefined
+  waiting: WaitOptions | null
+  until: Until
+}
+
+/** What it is answered. */
+export interface Outcome {
+  status: number
+  /** JSON text, or what is written as JSON. */
+  answer: object | string | Buffer
+  replayed: boolean
+  moved: Moved
+  /** Where the handoff that was made has its status. */
+  made?: string
+  /** The trace that the handoff was passed in. */
+  traceparent?: string | undefined
+}
+
+/** One operation on a handoff: its scope, its body and what it does, for a request of its own and for a batch alike. */
+export interface Operation {
+  scope: Scope
+  method: 'GET' | 'POST'
+  route: string
+  body: TSchema | null
+  /** Members of its body that are objects with members of their own to be checked. */
+  nested: readonly string[]
+  run (asked: Asked): Promise<Outcome>
+}
+
+export type OperationName = 'pass' | 'catch' | 'done' | 'status' | 'heartbeat' | 'fail' | 'decline' | 'cancel' | 'reissue'
+export type Operations = Record<OperationName, Operation>
+
+const stays: Moved = { to: [] }
+
+/** All that can be asked about one handoff. */
+export function operationsOf (service: HandoffService, attempts: AttemptService, limits: Limits): Operations {
+  return {
+    pass: operation('pass', 'POST', '/api/pass', passBody(limits), async ({ caller, body, members, bytes: raw, traceparent, key }: Asked<PassBody>) => {
+      const { answer, replayed } = await service.pass(caller, body, { members, raw, traceparent }, key)
+      const made = answer.handoff_id
+      return { status: 201, answer, replayed, moved: replayed ? stays : { to: ['pending'], ids: [made] }, made }
+    }),
+    catch: operation('catch', 'GET', '/api/catch/:id', null, async ({ caller, id, key, waiting }) => {
+      const { answer, replayed, traceparent } = await service.catch(caller, id, key, waiting)
+      return { status: 200, answer, replayed, moved: moved('caught', id, replayed), traceparent }
+    }),
+    done: operation('catch', 'POST', '/api/done/:id', doneBody, async ({ caller, id, body, members, bytes, key }: Asked<{ output?: object | null }>) => {
+      const result = body.output == null ? undefined : members.raw('output')
+      const { answer, replayed } = await service.done(caller, id, result, bytes, key)
+      return { status: 200, answer, replayed, moved: moved('done', id, replayed) }
+    }),
+    status: operation('status', 'GET', '/api/status/:id', null, async ({ caller, id, until, waiting }) => {
+      return { status: 200, answer: await service.status(caller, id, until, waiting), replayed: false, moved: stays }
+    }),
+    heartbeat: operation('catch', 'POST', '/api/heartbeat/:id', heartbeatBody(limits), async ({ caller, id, body, members }: Asked<{ extend_by?: number | null }>) => {
+      return { status: 200, answer: await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members)), replayed: false, moved: stays }
+    }, ['progress']),
+    fail: operation('catch', 'POST', '/api/fail/:id', failBody, async ({ caller, id, body, members, bytes: raw, key }: Asked<{ retry?: boolean | null }>) => {
+      return ended(id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, { raw, key }))
+    }, ['error']),
+    decline: operation('catch', 'POST', '/api/decline/:id', declineBody, async ({ caller, id, members, bytes: raw, key }) => {
+      return ended(id, await attempts.decline(caller, id, members.raw('reason')!, { raw, key }))
+    }),
+    cancel: operation('pass', 'POST', '/api/cancel/:id', cancelBody, async ({ caller, id, body, members }: Asked<{ force?: boolean | null, reason?: string | null }>) => {
+      const reason = body.reason == null ? undefined : members.raw('reason')
+      const { answer, replayed } = await attempts.cancel(caller, id, body.force === true, reason)
+      const isAsked = answer.status === 'caught'
+      // It may be asked again, with a key or without: so no answer is called a replay.
+      return { status: isAsked ? 202 : 200, answer, replayed: false, moved: moved('cancelled', id, replayed) }
+    }),
+    reissue: operation('pass', 'POST', '/api/reissue/:id', reissueBody, async ({ caller, id }) => {
+      const { answer, replayed, isTaken } = await attempts.reissue(caller, id)
+      const made = answer.handoff_id
+      const change: Moved = isTaken ? { to: ['cancelled', 'pending'], ids: [id, made] } : { to: ['pending'], ids: [made] }
+      return { status: 201, answer, replayed, moved: replayed ? stays : { ...change, reissued: ['requested'] }, made }
+    }),
+  }
+}
+
+function operation<Body> (
+  scope: Scope, method: 'GET' | 'POST', route: string, body: TSchema | null, run: (asked: Asked<Body>) => Promise<Outcome>, nested: readonly string[] = []
+): Operation {
+  return { scope, method, route, body, nested, run: run as Operation['run'] }
+}
+
+function moved (to: Moved['to'][number], id: string, replayed: boolean): Moved {
+  return replayed ? stays : { to: [to], ids: [id] }
+}
+
+function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed: boolean }): Outcome {
+  const { status, reissued_as: successor } = answer
+  const change: Moved = successor === undefined ? { to: [status], ids: [id] } : { to: [status, 'pending'], ids: [id, successor], reissued: [status] }
+  return { status: 200, answer, replayed, moved: replayed ? stays : change }
+}
+
+/** What was said of the progress, an object's JSON text: its members as they came, without those that are null. */
+function progressOf (members: Members): Buffer | undefined {
+  const inside = cutNested(members, 'progress')
+  if (inside === undefined) return undefined
+  const said = ['message', 'percent'].filter(name => inside.values[name] != null)
+  if (said.length === 0) throw invalid({ pointer: '/progress', message: 'needs a message or a percent' })
+  return Buffer.from(`{${said.map(name => `"${name}":${textOf(inside, name)}`).join(',')}}`)
+}
+
+/** As it came; but a number may come in a million digits, and one that is as near to 100 as numbers are be more than that. */
+function textOf (members: Members, name: string): string {
+  const raw = members.raw(name)!.toString()
+  return name === 'percent' && raw.length > 20 ? String(members.values[name]) : raw
+}

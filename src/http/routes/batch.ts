@@ -1,0 +1,44 @@
+import type { FastifyInstance } from 'fastify'
+import { invalid } from '../../errors.ts'
+import { batchAnswer, batchBody } from '../../schemas/batch.ts'
+import { noQuery } from '../../schemas/handoff.ts'
+import { problems } from '../../schemas/problem.ts'
+import type { Histogram } from '../../histogram.ts'
+import type { Caller } from '../../model.ts'
+import { batchOperations, cutBatch } from '../batch-body.ts'
+import type { Batches } from '../batch.ts'
+import { jsonType } from '../media.ts'
+import type { BatchLimit } from '../rate-limit.ts'
+import { traceparentOf } from '../traceparent.ts'
+
+/** What a batch takes. @param limitOf what its caller may still ask @param sizes how many operations each had @param bodyLimit bytes of the whole */
+export interface BatchOptions { limitOf (caller: Caller): BatchLimit, sizes: Histogram, bodyLimit: number }
+
+export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, sizes, bodyLimit }: BatchOptions): void {
+  app.post('/api/batch', {
+    bodyLimit,
+    config: { isBatch: true },
+    // The body's envelope is the route's own to check, and each operation's body that operation's.
+    validatorCompiler: ({ schema, httpPart }) => httpPart === 'body' ? () => true : app.validatorCompiler!({ schema, httpPart } as never),
+    schema: {
+      operationId: 'batch',
+      summary: 'Ask for many operations at once',
+      description: 'Each is what its own request would be: its scope, limit, Idempotency-Key and answer. They run side by side in no order, and none waits.',
+      tags: ['batches'],
+      querystring: noQuery,
+      body: batchBody(batchOperations),
+      response: { 200: batchAnswer, ...problems({ body: true }) },
+    },
+  }, async (request, reply) => {
+    if (request.headers['idempotency-key'] !== undefined) throw invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' })
+    const entries = cutBatch(request.bytes)
+    sizes.add(entries.length)
+    const { caller, id: requestId } = request
+    const limit = limitOf(caller)
+    const { answer, moved } = await batches.run(entries, { caller, traceparent: traceparentOf(request), requestId, limit })
+    limit.tell(reply)
+    request.moved = moved
+    reply.header('content-type', jsonType)
+    return answer
+  })
+}

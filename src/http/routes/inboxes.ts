@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify'
+import { batchText } from '../../handoff/inboxes.ts'
+import type { InboxService } from '../../handoff/inboxes.ts'
+import { idempotencyHeaders, noQuery, waitQuery } from '../../schemas/handoff.ts'
+import type { WaitQuery } from '../../schemas/handoff.ts'
+import { inboxAnswer, inboxParams, takeAnswer, takeBody } from '../../schemas/inboxes.ts'
+import type { TakeBody } from '../../schemas/inboxes.ts'
+import { problems } from '../../schemas/problem.ts'
+import { idempotencyKey, markReplayed } from '../idempotency.ts'
+import { jsonType } from '../media.ts'
+import { waitOptions } from '../waiting.ts'
+
+export function inboxRoutes (app: FastifyInstance, service: InboxService): void {
+  app.post<{ Body: TakeBody, Querystring: WaitQuery }>('/api/catch', {
+    config: { scope: 'catch', resumesTrace: true },
+    schema: {
+      operationId: 'catchNext',
+      summary: 'Catch what comes next in an inbox',
+      description: 'The earliest first; a step of priority outweighs a minute. With wait= it is answered as soon as there is one. The body may be left out. Send an Idempotency-Key to be able to ask again when the answer is lost: it gives the same handoffs.',
+      tags: ['inboxes'],
+      querystring: waitQuery,
+      headers: idempotencyHeaders,
+      body: takeBody,
+      response: { 200: takeAnswer, ...problems({ body: true }, 'not_addressee', 'idempotency_key_reused') },
+    },
+  }, async (request, reply) => {
+    const { caller, body, bytes: raw } = request
+    const asked = { inbox: body.inbox ?? caller.agent, most: body.max ?? 1, raw }
+    const batch = await service.catch(caller, asked, idempotencyKey(request), waitOptions(request, reply))
+    markReplayed(reply, batch.replayed)
+    const { items, replayed } = batch
+    request.moved = { to: replayed ? [] : items.map(() => 'caught'), ids: items.map(({ id }) => id) }
+    // One has a trace to go on in; of several each may have its own.
+    const [first] = items
+    if (items.length === 1 && first!.traceparent !== undefined) reply.header('traceparent', first!.traceparent)
+    reply.header('content-type', jsonType)
+    return batchText(batch)
+  })
+
+  app.get<{ Params: { name: string } }>('/api/inboxes/:name', {
+    config: { scope: 'status' },
+    schema: {
+      operationId: 'inbox',
+      summary: 'Count what is in an inbox',
+      description: 'Changes nothing, and shows no contents.',
+      tags: ['inboxes'],
+      params: inboxParams,
+      querystring: noQuery,
+      response: { 200: inboxAnswer, ...problems({ body: false }) },
+    },
+  }, async request => service.count(request.caller.tenant, request.params.name))
+}

@@ -1,0 +1,188 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
+
+/** Many operations in one request: each is what its own request would be. */
+
+interface Result { status: number, body: Record<string, unknown>, replayed?: true }
+
+const send = ({ call }: TestApp, operations: unknown, who: Who = 'alice', headers?: Record<string, string>) => call(who, 'POST', '/api/batch', { operations }, headers)
+const results = async (service: TestApp, operations: unknown, who?: Who): Promise<Result[]> => (await send(service, operations, who)).json().results
+const pass = async ({ call }: TestApp, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
+const caught = async (service: TestApp, more: object = {}): Promise<string> => {
+  const id = await pass(service, more)
+  await service.call('alice', 'GET', `/api/catch/${id}`)
+  return id
+}
+const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json().status
+
+t.test('each of the eight answers as its own request does', async t => {
+  const service = await testApp(t)
+  const [a, b, c, d, e] = [await pass(service), await caught(service), await caught(service), await caught(service), await caught(service)]
+  const answer = await send(service, [
+    { op: 'pass', body: { task: 'new' } },
+    { op: 'catch', id: a },
+    { op: 'done', id: b, body: { output: { x: 1 } } },
+    { op: 'status', id: c },
+    { op: 'heartbeat', id: c },
+    { op: 'fail', id: d, body: { error: { message: 'm' } } },
+    { op: 'decline', id: e, body: { reason: 'r' } },
+    { op: 'cancel', id: c, body: {} },
+  ])
+  t.equal(answer.statusCode, 200)
+  t.equal(answer.headers['cache-control'], 'no-store')
+  t.ok(answer.headers['x-request-id'])
+  t.match(answer.headers['content-type'], /^application\/json/)
+  const all = answer.json().results
+  t.strictSame(all.map(({ status }: Result) => status), [201, 200, 200, 200, 200, 200, 200, 202])
+  for (const result of all) t.strictSame(Object.keys(result), ['status', 'body'])
+  t.match(all, [
+    { body: { status: 'pending', pickup_url: String } },
+    { body: { handoff_id: a, status: 'caught', task: 't', output: {}, constraints: null } },
+    { body: { handoff_id: b, status: 'done' } },
+    { body: { handoff_id: c, status: 'caught' } },
+    { body: { handoff_id: c, cancel_requested: Boolean } },
+    { body: { handoff_id: d, status: 'failed' } },
+    { body: { handoff_id: e, status: 'declined' } },
+    { body: { handoff_id: c, cancel_requested_at: String } },
+  ])
+  t.strictSame(Object.keys(all[0].body), ['handoff_id', 'pickup_url', 'status', 'created_at', 'expires_at'])
+})
+
+t.test('one that fails touches no other', async t => {
+  const service = await testApp(t)
+  const id = await pass(service)
+  const all = await results(service, [
+    { op: 'pass', body: { task: '' } }, { op: 'pass' }, { op: 'pass', body: { task: 't', extra: 1 } }, { op: 'pass', body: [] },
+    { op: 'catch', id: 'nonsense' }, { op: 'catch', id }, { op: 'done', id: 'AAAAAAAAAAAAAAAAAAAAAAAAA' }, { op: 'heartbeat', id, body: { progress: { percent: 101 } } },
+    { op: 'fail', id, body: { error: { message: 'm', message2: 1 } } }, { op: 'decline', id, body: {} }, { op: 'pass', body: { task: 't', priority: 1 } },
+  ])
+  t.strictSame(all.map(({ status, body }) => [status, body.code ?? '']), [
+    [400, 'invalid_request'], [400, 'invalid_request'], [400, 'invalid_request'], [400, 'invalid_request'],
+    [404, 'not_found'], [200, ''], [404, 'not_found'], [400, 'invalid_request'], [400, 'invalid_request'], [400, 'invalid_request'], [400, 'invalid_request'],
+  ])
+  t.match(all[0]!.body, { type: '/problems#invalid_request', title: 'Invalid request', status: 400, retryable: false, errors: [{ pointer: '/task' }], request_id: String })
+  t.match(all[2]!.body, { errors: [{ pointer: '/extra', message: 'unknown' }] })
+  t.match(all[8]!.body, { errors: [{ pointer: '/error/message2' }] })
+})
+
+t.test('the envelope is checked before anything runs', async t => {
+  const service = await testApp(t)
+  const { call } = service
+  const id = await pass(service)
+  const good = { op: 'catch', id }
+  const wrong: Array<[string, unknown, string]> = [
+    ['no operations', {}, '/operations'], ['null', { operations: null }, '/operations'], ['an object', { operations: {} }, '/operations'],
+    ['none', { operations: [] }, '/operations'], ['101', { operations: Array(101).fill(good) }, '/operations'],
+    ['another member', { operations: [good], more: 1 }, '/more'],
+    ['no object', { operations: [good, 7] }, '/operations/1'], ['no op', { operations: [good, {}] }, '/operations/1/op'],
+    ['reissue', { operations: [good, { op: 'reissue', id }] }, '/operations/1/op'], ['approve', { operations: [good, { op: 'approve', id }] }, '/operations/1/op'],
+    ['an op that is no string', { operations: [good, { op: ['catch'], id }] }, '/operations/1/op'],
+    ['a prototype’s', { operations: [good, { op: 'constructor', id }] }, '/operations/1/op'],
+    ['an unknown member', { operations: [good, { op: 'catch', id, wait: 3 }] }, '/operations/1/wait'],
+    ['no id', { operations: [good, { op: 'done' }] }, '/operations/1/id'], ['null for an id', { operations: [good, { op: 'done', id: null }] }, '/operations/1/id'],
+    ['a number for an id', { operations: [good, { op: 'done', id: 7 }] }, '/operations/1/id'],
+    ['an id for pass', { operations: [good, { op: 'pass', id, body: { task: 't' } }] }, '/operations/1/id'],
+    ['a body for catch', { operations: [good, { op: 'catch', id, body: {} }] }, '/operations/1/body'],
+    ['a body for status', { operations: [good, { op: 'status', id, body: { a: 1 } }] }, '/operations/1/body'],
+    ['a bad key', { operations: [good, { op: 'pass', body: { task: 't' }, idempotency_key: 'a b' }] }, '/operations/1/idempotency_key'],
+    ['an empty key', { operations: [good, { op: 'pass', body: { task: 't' }, idempotency_key: '' }] }, '/operations/1/idempotency_key'],
+    ['a number for a key', { operations: [good, { op: 'status', id, idempotency_key: 1 }] }, '/operations/1/idempotency_key'],
+  ]
+  for (const [name, body, pointer] of wrong) {
+    const problem = isProblem(t, await service.call('alice', 'POST', '/api/batch', body), 400, 'invalid_request', name) as { errors: unknown }
+    t.match(problem.errors, [{ pointer }], name)
+  }
+  for (const [name, text] of [
+    ['no JSON', '{"operations":[{"op":"catch"'], ['an array', '[]'], ['nothing', ''], ['bad syntax in a body', `{"operations":[{"op":"pass","body":{"task":tru}},{"op":"catch","id":"${id}"}]}`],
+    ['text behind it', `{"operations":[{"op":"catch","id":"${id}"}]}x`], ['operations twice', `{"operations":[],"operations":[{"op":"catch","id":"${id}"}]}`],
+    ['op twice', `{"operations":[{"op":"status","op":"catch","id":"${id}"}]}`], ['two names for one', `{"operations":[{"op":"status","\\u006fp":"catch","id":"${id}"}]}`],
+    ['a comma too many', `{"operations":[{"op":"catch","id":"${id}"},]}`], ['a byte order mark', `\ufeff{"operations":[{"op":"catch","id":"${id}"}]}`],
+  ] as const) isProblem(t, await service.call('alice', 'POST', '/api/batch', text), 400, 'invalid_request', name)
+  isProblem(t, await send(service, [good], 'alice', { 'idempotency-key': 'k' }), 400, 'invalid_request', 'an Idempotency-Key')
+  isProblem(t, await service.call('alice', 'POST', '/api/batch?wait=1', { operations: [good] }), 400, 'invalid_request', 'a query')
+  isProblem(t, await service.call('alice', 'POST', '/api/batch', '{}', { 'content-type': 'text/plain' }), 415, 'unsupported_media_type')
+  isProblem(t, await call(null, 'POST', '/api/batch', { operations: [good] }), 401, 'unauthorized')
+  t.equal(await status(service, id), 'pending', 'nothing ran')
+  t.equal((await send(service, Array(100).fill({ op: 'status', id }))).json().results.length, 100)
+  t.equal((await service.call('alice', 'POST', '/api/batch', `\n {\t"operations" : [ {"id" : "${id}" , "op":"\\u0063atch", "body":null, "idempotency_key":null} ] }\r\n`)).json().results[0].status, 200)
+})
+
+t.test('payloads are literal, and each body has its own depth', async t => {
+  const service = await testApp(t)
+  const output = '{"n":9007199254740993,"f":1.0,"big":1e400,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'
+  const deep = (levels: number) => `{"task":"t","output":${'{"a":'.repeat(levels - 2)}{}${'}'.repeat(levels - 2)}}`
+  const body = `{"operations":[{"op":"pass","body":{"task":"t","output": ${output} }},{"op":"pass","body":${deep(100)}},{"op":"pass","body":${deep(101)}},{"op":"pass","body":${deep(20_000)}},` +
+    '{"op":"pass","body":{"task":"a","task":"b"}}]}'
+  const passed = (await service.call('alice', 'POST', '/api/batch', body)).json().results
+  t.strictSame(passed.map(({ status }: Result) => status), [201, 201, 400, 400, 400])
+  const answer = await send(service, [{ op: 'catch', id: passed[0].body.handoff_id }])
+  t.ok(answer.body.includes(`"output":${output}`))
+})
+
+t.test('scopes, limits of size, other tenants: as alone', async t => {
+  const service = await testApp(t, { BODY_LIMIT: '1024', BATCH_LIMIT: '8192' })
+  const id = await pass(service)
+  const approver = await results(service, [{ op: 'pass', body: { task: 't' } }, { op: 'status', id }, { op: 'catch', id }, { op: 'cancel', id }], 'approver')
+  t.strictSame(approver.map(({ status, body }) => [status, body.code ?? '']), [[403, 'insufficient_scope'], [200, ''], [403, 'insufficient_scope'], [403, 'insufficient_scope']])
+  t.match(await results(service, [{ op: 'catch', id }, { op: 'status', id }, { op: 'cancel', id }], 'foreignAlice'), [{ status: 404 }, { status: 404 }, { status: 404 }])
+  t.match(await results(service, [{ op: 'cancel', id }], 'bob'), [{ status: 403, body: { code: 'not_the_passer', handoff_status: 'pending' } }])
+  const sized = (bytes: number) => ({ op: 'pass', body: { task: 'x'.repeat(bytes - '{"task":""}'.length) } })
+  t.match(await results(service, [sized(1024), sized(1025), sized(12)]), [{ status: 201 }, { status: 413, body: { code: 'payload_too_large' } }, { status: 201 }])
+  isProblem(t, await send(service, Array(9).fill(sized(1000))), 413, 'payload_too_large')
+  isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 'x'.repeat(1025) }), 413, 'payload_too_large', 'the others’ limit stays')
+})
+
+t.test('keys as alone: a replay is marked, two with one key act once', async t => {
+  const service = await testApp(t)
+  const one = { op: 'pass', body: { task: 't' }, idempotency_key: 'k' }
+  const first = await results(service, [one, one, one])
+  t.strictSame(first.map(({ status }) => status), [201, 201, 201])
+  t.equal(new Set(first.map(({ body }) => body.handoff_id)).size, 1)
+  t.equal(first.filter(({ replayed }) => replayed === true).length, 2)
+  const single = await service.call('alice', 'POST', '/api/pass', '{"task":"t"}', { 'idempotency-key': 'k' })
+  t.equal(single.headers['idempotency-replayed'], 'true', 'the single request is the same operation')
+  t.equal(single.json().handoff_id, first[0]!.body.handoff_id)
+  t.match(await results(service, [{ ...one, body: { task: 'u' } }]), [{ status: 422, body: { code: 'idempotency_key_reused' } }])
+  const id = first[0]!.body.handoff_id as string
+  const catches = await results(service, [{ op: 'catch', id, idempotency_key: 'c' }, { op: 'catch', id, idempotency_key: 'c' }, { op: 'catch', id }])
+  t.strictSame(catches.map(({ status, replayed }) => `${status} ${replayed ?? ''}`).sort(), ['200 ', '200 true', '409 '].sort())
+  const dones = await results(service, [{ op: 'done', id, body: { output: {} }, idempotency_key: 'd' }, { op: 'done', id, body: { output: {} }, idempotency_key: 'd' }])
+  t.strictSame(dones.map(({ status, replayed }) => `${status} ${replayed ?? ''}`).sort(), ['200 ', '200 true'].sort())
+})
+
+t.test('the same handoff twice: one catches', async t => {
+  const service = await testApp(t)
+  const id = await pass(service)
+  t.strictSame((await results(service, Array(20).fill({ op: 'catch', id }))).map(({ status }) => status).sort(), [200, ...Array(19).fill(409)])
+})
+
+t.test('each operation counts against the limit, and the batch not once more', async t => {
+  const service = await testApp(t)
+  const { key } = await newKey(service.store.keyRecords, { ratePerMinute: 10 })
+  const ask = (operations: unknown[]) => service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload: { operations } })
+  const one = { op: 'pass', body: { task: 't' } }
+  const first = await ask(Array(6).fill(one))
+  t.match(first.headers, { 'ratelimit-policy': '"default";q=10;w=60', ratelimit: /r=4;/ })
+  const second = await ask(Array(6).fill(one))
+  t.equal(second.statusCode, 200)
+  t.strictSame(second.json().results.map(({ status }: Result) => status).sort(), [201, 201, 201, 201, 429, 429])
+  t.match(second.json().results.find(({ status }: Result) => status === 429).body, { code: 'rate_limited', retryable: true })
+  const metrics = (await service.app.inject({ url: '/metrics' })).body
+  t.match(metrics, /handoff_transitions_total\{to="pending"\} 10\n/)
+})
+
+t.test('metrics are those of the single requests, and how many a batch has', async t => {
+  const service = await testApp(t)
+  const id = await pass(service, { max_attempts: 2 })
+  await results(service, [{ op: 'catch', id }, { op: 'pass', body: { task: 't' } }, { op: 'pass', body: { task: '' } }])
+  await results(service, [{ op: 'fail', id, body: { error: { message: 'm' } } }, { op: 'catch', id }])
+  const { body } = await service.app.inject({ url: '/metrics' })
+  for (const line of [
+    'handoff_transitions_total{to="caught"} 1', 'handoff_transitions_total{to="failed"} 1', 'handoff_transitions_total{to="pending"} 3',
+    'handoff_reissued_total{because="failed"} 1', 'handoff_batch_operations_count 2', 'handoff_batch_operations_sum 5',
+    'http_request_duration_seconds_count{method="POST",route="/api/pass",status_code="400"} 1', 'http_request_duration_seconds_count{method="POST",route="/api/batch",status_code="200"} 2',
+  ]) t.ok(body.includes(`${line}\n`), line)
+})

@@ -1,0 +1,364 @@
+import t from 'tap'
+import { homeTag, inboxTag } from '../../src/handoff/id.ts'
+import { callerOf } from '../../src/model.ts'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+
+/** Inboxes: passing to one, catching what comes next, counting. */
+
+const start = Date.now() + 3600_000
+const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
+
+const pass = async ({ call }: TestApp, more: object = {}, who: Who = 'alice', headers?: Record<string, string>): Promise<string> =>
+  (await call(who, 'POST', '/api/pass', { task: 't', to: 'work', ...more }, headers)).json().handoff_id
+const next = ({ call }: TestApp, body: unknown = { inbox: 'work' }, headers?: Record<string, string>, who: Who = 'bob') =>
+  call(who, 'POST', '/api/catch', body, headers)
+const taken = async (service: TestApp, body: unknown = { inbox: 'work', max: 100 }, headers?: Record<string, string>, who?: Who): Promise<string[]> =>
+  (await next(service, body, headers, who)).json().items.map(({ handoff_id: id }: { handoff_id: string }) => id)
+const inbox = async ({ call }: TestApp, name = 'work', who: Who = 'alice') => (await call(who, 'GET', `/api/inboxes/${name}`)).json()
+const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
+const sweep = ({ store }: TestApp) => Promise.all([inboxTag('default', 'work'), homeTag('default')].map(tag => store.handoffs.sweep(tag, 100, false)))
+const approve = ({ call }: TestApp, id: string) => call('approver', 'POST', `/api/approve/${id}`)
+
+t.test('what is passed to an inbox is caught there once, as by its id', async t => {
+  const service = await testApp(t)
+  const first = await pass(service, { task: 'one', output: { a: 1.0 }, priority: 0 })
+  const second = await pass(service, { task: 'two' })
+  const answer = await next(service)
+  t.equal(answer.statusCode, 200)
+  t.equal(answer.headers['cache-control'], 'no-store')
+  const { items } = answer.json()
+  t.strictSame(Object.keys(items[0]), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at', 'to'])
+  t.match(items, [{ handoff_id: first, status: 'caught', task: 'one', to: 'work', constraints: null }])
+  t.match(await status(service, first), { status: 'caught', caught_by: 'bob', to: 'work', priority: 0 })
+  t.match(await status(service, second), { status: 'pending', to: 'work', priority: 0 })
+  t.strictSame(await taken(service), [second])
+  t.equal((await next(service)).body, '{"items":[]}')
+  isProblem(t, await service.call('bob', 'GET', `/api/catch/${first}`), 409, 'already_caught')
+  t.equal((await service.call('bob', 'POST', `/api/done/${first}`)).statusCode, 200)
+})
+
+t.test('payloads are literal', async t => {
+  const service = await testApp(t)
+  const output = '{"n":9007199254740993,"f":1.0,"big":1e400,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'
+  await service.call('alice', 'POST', '/api/pass', `{"task":"t","to":"work","output":${output}}`)
+  t.ok((await next(service)).body.includes(`"output":${output}`))
+})
+
+t.test('what is in an inbox can be caught by its id, and is not in it then', async t => {
+  const service = await testApp(t)
+  const id = await pass(service)
+  t.match((await service.call('bob', 'GET', `/api/catch/${id}`)).json(), { handoff_id: id, to: 'work' })
+  t.match(await inbox(service), { pending: 0, oldest_at: null })
+  t.strictSame(await taken(service), [])
+})
+
+t.test('without a body it is the inbox that is called like the agent, and one', async t => {
+  const service = await testApp(t)
+  const ids = [await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' })]
+  t.strictSame((await service.call('bob', 'POST', '/api/catch')).json().items.map((item: { handoff_id: string }) => item.handoff_id), [ids[0]])
+  t.strictSame(await taken(service, {}), [ids[1]])
+  t.strictSame(await taken(service, { inbox: null, max: null }), [ids[2]])
+})
+
+t.test('the earliest come first, and a step of priority outweighs a minute', async t => {
+  const service = await testApp(t)
+  const at = async (seconds: number, more: object) => {
+    await service.setClock(start + seconds * 1000)
+    return await pass(service, more)
+  }
+  const a = await at(0, { priority: 0 })
+  const b = await at(59, { priority: 1 })
+  const c = await at(61, { priority: 1 })
+  const d = await at(541, { priority: 9 })
+  const e = await at(539, { priority: 9 })
+  t.match(await inbox(service), { pending: 5, oldest_at: iso(start) })
+  t.strictSame(await taken(service), [b, e, a, c, d])
+})
+
+t.test('nobody starves: priority 9 without pause, and a priority 0 has its turn within 10 minutes', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const patient = await pass(service)
+  let caught = ''
+  let minute = 0
+  for (; minute < 12 && caught !== patient; minute++) {
+    await service.setClock(start + minute * 60_000 + 1)
+    await pass(service, { priority: 9 })
+    caught = (await taken(service, { inbox: 'work' }))[0]!
+  }
+  t.equal(caught, patient)
+  t.ok(minute <= 10, `minute ${minute}`)
+})
+
+t.test('names, and what else can’t be', async t => {
+  const service = await testApp(t)
+  const { call } = service
+  for (const to of ['', 'a b', 'ä', 'x'.repeat(65), 'a/b', 'a:b', 7, {}]) {
+    isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 't', to }), 400, 'invalid_request', `to ${JSON.stringify(to)}`)
+    isProblem(t, await next(service, { inbox: to }), 400, 'invalid_request', `inbox ${JSON.stringify(to)}`)
+  }
+  t.match((await service.call('alice', 'POST', '/api/pass', { task: 't', priority: 3 })).json(), { code: 'invalid_request', errors: [{ pointer: '/priority' }] })
+  for (const priority of [-1, 10, 1.5, '5', true]) isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'work', priority }), 400, 'invalid_request')
+  for (const max of [0, 101, '5', 1.5, -1]) isProblem(t, await next(service, { inbox: 'work', max }), 400, 'invalid_request', `max ${max}`)
+  isProblem(t, await next(service, { inbox: 'work', more: 1 }), 400, 'invalid_request')
+  isProblem(t, await next(service, '{"inbox":"a","inbox":"b"}'), 400, 'invalid_request')
+  for (const wait of ['61', '-1', '1.5', 'x', '']) isProblem(t, await service.call('bob', 'POST', `/api/catch?wait=${wait}`), 400, 'invalid_request', `wait ${wait}`)
+  isProblem(t, await service.call('bob', 'POST', '/api/catch?limit=1'), 400, 'invalid_request')
+  isProblem(t, await service.call('approver', 'POST', '/api/catch'), 403, 'insufficient_scope')
+  isProblem(t, await call(null, 'POST', '/api/catch'), 401, 'unauthorized')
+  const get = await service.app.inject({ method: 'GET', url: '/api/catch' })
+  isProblem(t, get, 405, 'method_not_allowed')
+  t.equal(get.headers.allow, 'POST')
+  for (const name of ['a%20b', 'x'.repeat(65), '%C3%A4']) isProblem(t, await service.call('alice', 'GET', `/api/inboxes/${name}`), 404, 'not_found', name)
+  isProblem(t, await service.call('alice', 'GET', '/api/inboxes/work?x=1'), 400, 'invalid_request')
+  t.match(await service.call('approver', 'GET', '/api/inboxes/work'), { statusCode: 200 }, 'whoever may see a status')
+})
+
+t.test('an inbox counts what can be caught and what waits for a person', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  t.strictSame(await inbox(service), { inbox: 'work', pending: 0, oldest_at: null, waiting_approval: 0 })
+  await pass(service, { priority: 9 })
+  await service.setClock(start + 1000)
+  const asked = await pass(service, { require_human: true })
+  const rejected = await pass(service, { require_human: true })
+  const cancelled = await pass(service, { require_human: true })
+  await pass(service, { require_human: true, expires_in: 1 })
+  await pass(service, { to: 'else' })
+  t.strictSame(await inbox(service), { inbox: 'work', pending: 1, oldest_at: iso(start), waiting_approval: 4 })
+  await service.setClock(start + 2000)
+  t.match(await inbox(service), { waiting_approval: 3 }, 'one that has expired waits no more')
+  await approve(service, asked)
+  await service.call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })
+  await service.call('alice', 'POST', `/api/cancel/${cancelled}`)
+  t.strictSame(await inbox(service), { inbox: 'work', pending: 2, oldest_at: iso(start), waiting_approval: 0 })
+  t.strictSame(await inbox(service, 'work', 'foreignAlice'), { inbox: 'work', pending: 0, oldest_at: null, waiting_approval: 0 }, 'another tenant’s is another inbox')
+  t.strictSame(await taken(service, { inbox: 'work', max: 9 }, undefined, 'foreignAlice'), [])
+})
+
+t.test('with require_human it enters when it is approved', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const asked = await pass(service, { require_human: true, priority: 0 })
+  await service.setClock(start + 1000)
+  const plain = await pass(service)
+  t.strictSame(await taken(service, { inbox: 'work', max: 1 }), [plain])
+  await service.setClock(start + 2000)
+  const second = await pass(service)
+  await service.setClock(start + 3000)
+  await approve(service, asked)
+  await service.setClock(start + 4000)
+  const third = await pass(service)
+  t.match(await inbox(service), { pending: 3, oldest_at: iso(start + 2000) })
+  const { items } = (await next(service, { inbox: 'work', max: 5 })).json()
+  t.strictSame(items.map(({ handoff_id: id }: { handoff_id: string }) => id), [second, asked, third])
+  t.match(items[1], { approval: { state: 'approved', decided_by: 'carol' }, to: 'work' })
+})
+
+t.test('approved ones have their turn before a flood, one at a time', async t => {
+  const service = await testApp(t)
+  for (let i = 0; i < 20; i++) {
+    const before = await pass(service)
+    const asked = await pass(service, { require_human: true })
+    await approve(service, asked)
+    const behind = await pass(service)
+    t.strictSame([...await taken(service, { inbox: 'work' }), ...await taken(service, { inbox: 'work' }), ...await taken(service, { inbox: 'work' })], [before, asked, behind], `${i}`)
+  }
+})
+
+t.test('with a delay it enters when that is over, and not before', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const late = await pass(service, { delay: 60, priority: 9 })
+  const asked = await pass(service, { delay: 60, require_human: true })
+  await approve(service, asked)
+  t.match(await inbox(service), { pending: 0 })
+  t.strictSame(await taken(service), [])
+  await service.setClock(start + 59_999)
+  await sweep(service)
+  t.strictSame(await taken(service), [])
+  await service.setClock(start + 60_000)
+  await sweep(service)
+  t.match(await inbox(service), { pending: 2, oldest_at: iso(start + 60_000) })
+  t.strictSame(await taken(service), [late, asked])
+})
+
+t.test('what ends leaves its inbox', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const cancelled = await pass(service)
+  await pass(service, { expires_in: 1 })
+  await service.call('alice', 'POST', `/api/cancel/${cancelled}`)
+  t.match(await inbox(service), { pending: 1 })
+  await service.setClock(start + 1000)
+  t.strictSame(await taken(service), [], 'it is over from its millisecond on')
+  await sweep(service)
+  t.match(await inbox(service), { pending: 0, oldest_at: null })
+})
+
+t.test('successors go to the inbox of the first', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const first = await pass(service, { max_attempts: 3, retry_delay: 0, priority: 4 })
+  await taken(service)
+  const second = (await service.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'm' } })).json().reissued_as
+  t.match(await status(service, second), { to: 'work', priority: 4, attempt: 2 })
+  t.strictSame(await taken(service), [second])
+  const third = (await service.call('alice', 'POST', `/api/reissue/${second}`)).json().handoff_id
+  t.strictSame(await taken(service), [third])
+  const asked = await pass(service, { max_attempts: 2, retry_delay: 5, require_human: true })
+  await approve(service, asked)
+  t.strictSame(await taken(service), [asked])
+  const again = (await service.call('bob', 'POST', `/api/decline/${asked}`, { reason: 'r' })).json().reissued_as
+  t.strictSame(await taken(service), [])
+  await service.setClock(start + 5000)
+  await sweep(service)
+  const { items } = (await next(service)).json()
+  t.match(items, [{ handoff_id: again, approval: { state: 'approved' }, attempt: 2, reissue_of: asked }])
+})
+
+t.test('to is part of the scope of pass’s Idempotency-Key', async t => {
+  const service = await testApp(t)
+  const key = { 'idempotency-key': 'k' }
+  const ids = [await pass(service, {}, 'alice', key), await pass(service, { to: 'other' }, 'alice', key), await pass(service, { to: undefined }, 'alice', key),
+    await pass(service, { require_human: true }, 'alice', key)]
+  t.equal(new Set(ids).size, 4)
+  const again = await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'work' }, key)
+  t.match(again, { statusCode: 201, headers: { 'idempotency-replayed': 'true' } })
+  t.equal(again.json().handoff_id, ids[0])
+  isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 'u', to: 'work' }, key), 422, 'idempotency_key_reused')
+  t.match(await inbox(service), { pending: 1 })
+})
+
+t.test('the same key catches the same again, while it is caught', async t => {
+  const service = await testApp(t)
+  const key = { 'idempotency-key': 'k' }
+  const body = { inbox: 'work', max: 2 }
+  const empty = await next(service, body, key)
+  t.match(empty, { statusCode: 200, body: '{"items":[]}' })
+  t.notOk(empty.headers['idempotency-replayed'])
+  t.equal((await next(service, { inbox: 'work', max: 3 }, key)).statusCode, 200, 'an answer without items isn’t kept')
+  const ids = [await pass(service), await pass(service), await pass(service)]
+  const first = await next(service, body, key)
+  t.notOk(first.headers['idempotency-replayed'])
+  const again = await next(service, body, key)
+  t.equal(again.headers['idempotency-replayed'], 'true')
+  t.equal(again.body, first.body)
+  t.strictSame(first.json().items.map((item: { handoff_id: string }) => item.handoff_id), ids.slice(0, 2))
+  isProblem(t, await next(service, { inbox: 'work', max: 1 }, key), 422, 'idempotency_key_reused')
+  isProblem(t, await next(service, { inbox: 'other', max: 2 }, key), 422, 'idempotency_key_reused', 'another inbox is another request')
+  isProblem(t, await next(service, JSON.stringify(body) + ' ', key), 422, 'idempotency_key_reused')
+  isProblem(t, await service.call('bob', 'GET', `/api/catch/${ids[0]}`, undefined, key), 409, 'already_caught')
+  t.strictSame(await taken(service, body, key, 'alice'), [ids[2]], 'another agent’s key is another')
+  await service.call('bob', 'POST', `/api/done/${ids[0]}`)
+  t.strictSame((await next(service, body, key)).json().items.map((item: { handoff_id: string }) => item.handoff_id), [ids[1]])
+  await service.call('bob', 'POST', `/api/done/${ids[1]}`)
+  const none = await next(service, body, key)
+  t.match(none, { statusCode: 200, body: '{"items":[]}', headers: { 'idempotency-replayed': 'true' } })
+  isProblem(t, await next(service, body, { 'idempotency-key': 'ä' }), 400, 'invalid_request')
+})
+
+t.test('a key’s replay gives what was approved as well, and takes nothing new', async t => {
+  const service = await testApp(t)
+  const key = { 'idempotency-key': 'k' }
+  const asked = await pass(service, { require_human: true })
+  await approve(service, asked)
+  const plain = await pass(service)
+  const body = { inbox: 'work', max: 5 }
+  const first = await next(service, body, key)
+  t.strictSame(first.json().items.map((item: { handoff_id: string }) => item.handoff_id), [asked, plain])
+  const other = await pass(service, { require_human: true })
+  await approve(service, other)
+  await pass(service)
+  const again = await next(service, body, key)
+  t.strictSame(again.json().items.map((item: { handoff_id: string }) => item.handoff_id).sort(), [asked, plain].sort())
+  t.equal(again.headers['idempotency-replayed'], 'true')
+})
+
+t.test('two with one key under way at once catch once', async t => {
+  const service = await testApp(t)
+  for (let i = 0; i < 10; i++) {
+    const id = await pass(service)
+    await pass(service, { to: 'next' })
+    const answers = await Promise.all([1, 2, 3, 4].map(() => next(service, { inbox: 'work', max: 1 }, { 'idempotency-key': `k${i}` })))
+    for (const answer of answers) t.equal(answer.json().items[0]?.handoff_id, id, 'each has it')
+    t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1, 'one acted')
+  }
+})
+
+t.test('a key lives as long as the work on what it took', async t => {
+  const service = await testApp(t, { WORK_TTL: '60' })
+  await pass(service, { work_within: 3600 })
+  await next(service, { inbox: 'work' }, { 'idempotency-key': 'k' })
+  const keys = (await service.redis.keys(`${service.prefix}:*:n:*`))
+  t.equal(keys.length, 2)
+  for (const name of keys) {
+    const left = await service.redis.pttl(name)
+    t.ok(left > 3590_000 && left <= 3600_000, `${left}`)
+  }
+})
+
+t.test('together they are 4 MiB at most, and one always', async t => {
+  const service = await testApp(t)
+  const output = { text: 'x'.repeat(1_000_000) }
+  for (let i = 0; i < 3; i++) {
+    await pass(service, { output })
+    await approve(service, await pass(service, { output, require_human: true }))
+  }
+  const sizes = []
+  for (let left = 6; left > 0;) {
+    const answer = await next(service, { inbox: 'work', max: 100 })
+    sizes.push(answer.json().items.length)
+    left -= sizes.at(-1)!
+    t.ok(answer.rawPayload.length <= 4 * 1024 * 1024, `${answer.rawPayload.length} bytes`)
+  }
+  t.strictSame(sizes, [4, 2])
+})
+
+t.test('a key that is held to inboxes catches from those alone', async t => {
+  const held = { caller: { ...callerOf('default', 'worker', ['catch', 'status', 'pass']), inboxes: new Set(['work', 'a.b']) }, secret: 'worker-secret-0123456789' }
+  const service = await testApp(t, {}, {}, [held])
+  const ask = (method: 'GET' | 'POST', url: string, body?: object) =>
+    service.app.inject({ method, url, headers: { authorization: `Bearer ${held.secret}` }, ...body !== undefined && { payload: body } })
+  isProblem(t, await ask('POST', '/api/catch'), 403, 'not_addressee', 'its own name is another inbox')
+  isProblem(t, await ask('POST', '/api/catch', { inbox: 'other' }), 403, 'not_addressee')
+  isProblem(t, await ask('POST', '/api/catch', { inbox: 'aXb' }), 403, 'not_addressee')
+  const work = await pass(service)
+  t.equal((await ask('POST', '/api/catch', { inbox: 'work' })).json().items[0].handoff_id, work)
+  const other = await pass(service, { to: 'aXb' })
+  t.match(isProblem(t, await ask('GET', `/api/catch/${other}`), 403, 'not_addressee'), { handoff_status: 'pending' })
+  t.equal((await status(service, other)).status, 'pending')
+  const plain = await pass(service, { to: undefined })
+  t.equal((await ask('GET', `/api/catch/${plain}`)).statusCode, 200, 'what has no inbox')
+  await service.call('bob', 'GET', `/api/catch/${other}`)
+  await service.call('bob', 'POST', `/api/done/${other}`)
+  const ended = isProblem(t, await ask('GET', `/api/catch/${other}`), 403, 'not_addressee') as { completed_at?: string, handoff_status?: string }
+  t.equal(ended.handoff_status, 'done')
+  t.ok(ended.completed_at)
+  const mine = await pass(service, { to: 'a.b' })
+  t.equal((await ask('GET', `/api/catch/${mine}`)).statusCode, 200)
+  t.equal((await ask('GET', '/api/inboxes/other')).statusCode, 200, 'it bears on catching alone')
+  isProblem(t, await ask('GET', '/api/catch/AAAAAAAAAAAAAAAAAAAAAAAAA'), 404, 'not_found')
+})
+
+t.test('dead entries are passed over, however many there are', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  for (let i = 0; i < 100; i++) await pass(service, { expires_in: 1 })
+  await service.setClock(start + 1)
+  const live = await pass(service)
+  await service.setClock(start + 1000)
+  t.strictSame(await taken(service, { inbox: 'work' }), [live])
+  t.match(await inbox(service), { pending: 0 })
+})
+
+t.test('a person sees which inbox it is for', async t => {
+  const service = await testApp(t)
+  const id = await pass(service, { require_human: true, priority: 3 })
+  t.match((await service.call('approver', 'GET', `/api/approvals/${id}`)).json(), { to: 'work', priority: 3 })
+  const other = await pass(service, { require_human: true })
+  const seen = (await service.call('approver', 'GET', `/api/approvals/${other}`)).json()
+  t.equal(seen.to, 'work')
+})

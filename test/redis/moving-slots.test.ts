@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import slotOf from 'cluster-key-slot'
+import t from 'tap'
+import { homeTag, inboxTag, randomToken, tags } from '../../src/handoff/id.ts'
+import type { Place } from '../../src/store/handoffs.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
+import { memberOf } from '../../src/store/key-names.ts'
+import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { fleetStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** What one script does to several keys, while their slot moves and some of them have gone ahead. */
+
+t.setTimeout(300_000)
+
+t.test('on a Cluster', async t => {
+  const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
+  const { handoffs, attempts, inboxes, approvals } = fleetStore(t, `redis+cluster://${cluster.servers[0]!.at}`)
+  await untilServing(handoffs)
+  let last = 0
+  const freshTag = () => tags[(last += 89) % tags.length]!
+  const keyOf = ({ tag, tenant, id }: Place) => `handoff:{${tag}}:h:${memberOf(tenant, id)}`
+  const passed = async (tag: string, options = '', more: object = {}): Promise<Place> => {
+    const place = placeIn(tag)
+    await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options, expiresIn: 60_000, payload, ...more })
+    return place
+  }
+
+  /** Begins a move with these keys gone ahead, asks, and ends the move a moment later. */
+  async function whileMoving<T> (tag: string, ahead: readonly string[], ask: () => Promise<T>): Promise<T> {
+    const slot = slotOf(tag)
+    const from = await cluster.ownerOf(slot)
+    const to = cluster.servers.find(server => server !== from)!
+    const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
+    await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
+    await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
+    if (ahead.length > 0) await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...ahead)
+    const answer = ask()
+    await Promise.race([answer, sleep(200)])
+    await cluster.moveSlot(slot, to)
+    return await answer
+  }
+
+  const parts: Array<[string, (place: Place) => string[]]> = [
+    ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['the index of what is due', ({ tag }) => [`handoff:{${tag}}:due`]],
+    ['both', place => [keyOf(place), `handoff:{${place.tag}}:due`]],
+  ]
+  for (const [name, ahead] of parts) {
+    const again = ' m3 d1000 t' + `work${name.length}`
+    await t.test(`a successor, with ${name} gone ahead`, async t => {
+      for (const end of ['fail', 'decline', 'reissue'] as const) {
+        const place = await passed(freshTag(), ' m3 d1000')
+        await handoffs.catch(place, randomToken(), 'bob')
+        const reply = await whileMoving<{ outcome: string, successor?: string | null }>(place.tag, ahead(place), () => end === 'reissue'
+          ? attempts.reissue(place, 'alice')
+          : end === 'fail' ? attempts.fail(place, randomToken(), 'bob', true, Buffer.from('{}')) : attempts.decline(place, randomToken(), 'bob', Buffer.from('""')))
+        t.match(reply, { outcome: end === 'reissue' ? 'reissued' : 'ended', successor: String }, end)
+        const next = { ...place, id: reply.successor! }
+        t.match(await handoffs.status(next), { outcome: 'found', record: { status: 'pending' } }, end)
+        t.match(await handoffs.status(place), { outcome: 'found', record: { extra: { reissuedAs: next.id } } }, end)
+      }
+    })
+
+    await t.test(`an inbox, with ${name} gone ahead`, async t => {
+      const inbox = `work${name.length}`
+      const tag = inboxTag('default', inbox)
+      const at = { tenant: 'default', inbox, tag }
+      const list = `handoff:{${tag}}:i:default:${inbox}`
+      const wanted = (token = randomToken()) => ({ token, agent: 'bob', most: 1, size: 0, keptFor: null, request: '-', turns: [] })
+      const one = () => passed(tag, ` t${inbox}`, { to: inbox })
+      for (const keys of [ahead(await one()), [...ahead(await one()), list]]) {
+        t.match(await whileMoving(tag, keys, () => inboxes.take(at, wanted())), { outcome: 'taken', items: [{}] }, 'take')
+      }
+      const byId = await one()
+      t.match(await whileMoving(tag, [...ahead(byId), list], () => handoffs.catch(byId, randomToken(), 'bob')), { outcome: 'caught' }, 'catch')
+      const cancelled = await one()
+      t.match(await whileMoving(tag, [list], () => attempts.cancel(cancelled, 'alice', false, Buffer.alloc(0))), { outcome: 'cancelled' }, 'cancel')
+      const failing = await passed(tag, again, { to: inbox })
+      await handoffs.catch(failing, randomToken(), 'bob')
+      t.match(await whileMoving(tag, [list], () => attempts.reissue(failing, 'alice')), { outcome: 'reissued' }, 'reissue')
+      const delayed = await passed(tag, ` t${inbox} a100`, { to: inbox })
+      await sleep(150)
+      await whileMoving(tag, ahead(delayed), () => handoffs.sweep(tag, 100, false))
+      await until(async () => {
+        await handoffs.sweep(tag, 100, false)
+        return (await inboxes.count(at)).pending === 2
+      })
+      const taken = [await inboxes.take(at, { ...wanted(), most: 100 })].flatMap(reply => 'items' in reply ? reply.items.map(({ id }) => id) : [])
+      t.equal(taken.length, 2)
+      t.ok(taken.includes(delayed.id))
+      t.match(await inboxes.count(at), { pending: 0 })
+    })
+  }
+
+  await t.test('what is approved while its tenant’s home moves', async t => {
+    const tag = homeTag('default')
+    const at = { tenant: 'default', inbox: 'asked', tag }
+    const lists = [`handoff:{${tag}}:w:default`, `handoff:{${tag}}:i:default:asked:waiting`, `handoff:{${tag}}:i:default:asked`]
+    for (const ahead of [[], ...lists.map(list => [list]), lists]) {
+      const place = await passed(tag, ' tasked l2 hdigest', { to: 'asked', requireHuman: true })
+      t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
+      t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
+      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', most: 5, size: 0, keptFor: null, request: '-', turns: [] }), { items: [{ id: place.id }] })
+    }
+  })
+})
