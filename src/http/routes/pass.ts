@@ -12,7 +12,7 @@ export function passRoute (app: FastifyInstance, service: HandoffService, limits
     config: { scope: 'pass', moves: 'pending' },
     schema: {
       operationId: 'pass',
-      summary: 'Pass a task to whoever catches it',
+      summary: 'Pass a task to another agent',
       tags: ['handoffs'],
       querystring: noQuery,
       headers: passHeaders,
