@@ -45,7 +45,7 @@ t.test('a note that can’t be taken is given back', async t => {
   const before = await service.dump()
   const seen = await shown(service, id, cookie)
   const reject = (note: string) => service.app.inject(form(`/approvals/${id}/reject`, { note, ...seen }, { ...own, cookie }))
-  for (const [note, why] of [['', /say why/], [' \r\n ', /say why/], ['y'.repeat(102_400), /102400 characters; 4000 is the most/], ['a\0b', /control characters/], ['bell\x07', /control characters/]] as const) {
+  for (const [note, why] of [['', /say why/], [' \r\n ', /say why/], ['y'.repeat(102_400), /102400 characters; at most 4000/], ['a\0b', /control characters/], ['bell\x07', /control characters/]] as const) {
     const { statusCode, body } = await reject(note)
     t.equal(statusCode, 400)
     t.match(body, why)
@@ -78,9 +78,9 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
     for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
       const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, ...fields }, { ...own, cookie }))
       t.equal(statusCode, 409, `${name}: ${verb} ${note.slice(0, 10)}`)
-      t.match(body, /This is another handoff than the one that was shown to you/)
+      t.match(body, /The handoff that you read is gone, and this is another one/)
       t.match(body, /Delete ALL of them\./)
-      t.notMatch(body, /Delete the old ones|autofocus|say why|4000 is the most/, 'nothing leads past what is to be read')
+      t.notMatch(body, /Delete the old ones|autofocus|say why|at most 4000/, 'nothing leads past what is to be read')
       t.ok(body.includes(`dir="auto">\n${note.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('/', '&#x2F;').slice(0, 5)}`), 'what was typed is there still')
       t.ok(body.includes(`name="created_at" value="${new Date(start + 60_000).toISOString()}"`))
     }
@@ -112,7 +112,7 @@ t.test('nor when it comes back within the same millisecond: the content is anoth
     for (const digest of [before.digest, 'x']) {
       const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, created_at: now.created_at, digest }, { ...own, cookie }))
       t.equal(statusCode, 409, `${verb} ${note.slice(0, 10)}`)
-      t.match(body, /This is another handoff than the one that was shown to you[^]*2029/)
+      t.match(body, /The handoff that you read is gone, and this is another one[^]*2029/)
       t.ok(body.includes('name="digest"'), 'to be decided on as it is now')
     }
   }

@@ -121,7 +121,7 @@ t.test('a payload of 1 MB stays a page', { skip }, async t => {
     t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/)
     t.ok((await page.content()).length < 3_000_000)
   }
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Get the whole' }).click()])
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download the whole' }).click()])
   let text = ''
   for await (const some of await file.createReadStream()) text += some
   t.equal(JSON.parse(text).task, 'word '.repeat(200_000))

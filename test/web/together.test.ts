@@ -55,7 +55,7 @@ t.test('of two who decide at once one wins, and the other is told who', { skip }
   t.match(said[winner], /^You (approved|rejected)/)
   t.match(said[loser], new RegExp(`^${approval.decided_by} ${approval.state} this \\d{4}-\\d\\d-\\d\\d at .* A decision is final.*because`, 's'))
   await picture(people[loser]!, 'somebody-else-decided')
-  await people[loser]!.getByRole('link', { name: 'To what waits' }).click()
+  await people[loser]!.getByRole('link', { name: 'To the list' }).click()
   await people[loser]!.getByText('Nothing waits').waitFor()
 })
 
@@ -138,7 +138,7 @@ t.test('another site can link here, and decide nothing', { skip }, async t => {
   await page.goBack()
   await page.goto(await elsewhere(t, `<form method="post" action="${address}/approvals/${id}/approve"><button>win</button></form>`))
   await page.getByRole('button', { name: 'win' }).click()
-  await page.getByText('This came from somewhere else').waitFor()
+  await page.getByText('Another site sent this form').waitFor()
   t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'pending', approval: { state: 'waiting' } })
 })
 
