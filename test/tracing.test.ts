@@ -65,7 +65,7 @@ t.test('two agents, two replicas, one trace', async t => {
   t.equal(done.status, 200)
   await ask(one, secrets.bob, '/healthz')
 
-  // Nothing waits for a batch to fill: what is left goes when a service stops.
+  // No handoff waits for a batch to fill: what is left goes when a service stops.
   for (const service of [one, other]) {
     await service.stop()
     t.equal(await service.ended, 0)

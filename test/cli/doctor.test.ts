@@ -40,8 +40,8 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   t.match(well, { code: 0, ok: true, errors: [], warnings: [], notes: [] })
   t.ok(well.findings.length >= 8, `${well.findings.length} looks`)
   t.match(well.of('version'), { level: 'ok', saw: /^(Redis|Valkey) \d/, server: server.at })
-  t.match(well.of('latency').saw, /^\d+\.\d ms a round trip$/)
-  t.equal(well.of('clock').saw, 'as this machine’s')
+  t.match(well.of('latency').saw, /^\d+\.\d ms per round trip$/)
+  t.equal(well.of('clock').saw, 'the same as this machine’s')
 
   const whole = await handoff(['doctor'], { env: { REDIS_URL: url } })
   t.match(whole, { code: 0, stderr: '', stdout: new RegExp(`^ok +ready: the service can serve\n\n${server.at}\nok +version: [^]*\n0 errors, \\d warnings?, 0 notes\n$`) })
@@ -55,7 +55,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
     [{ 'hash-max-listpack-value': 64 }, 'hash-max-listpack-value', { level: 'note', saw: '64', set: '2048', why: /480 bytes/ }, 0],
     [{ 'hash-max-listpack-entries': 2 }, 'hash-max-listpack-entries', { level: 'note', saw: '2', set: '128' }, 0],
     [{ appendonly: 'no' }, 'persistence', { level: 'error', saw: 'none', set: 'appendonly yes', why: /everything/ }, 1],
-    [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'snapshots alone (save 3600 1)', why: /last snapshot/ }, 1],
+    [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'only snapshots (save 3600 1)', why: /last snapshot/ }, 1],
     [{ maxmemory: 1 }, 'maxmemory', { level: 'error', set: 'a higher limit' }, 1],
     [{ maxmemory: Math.round(used * 1.05) }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
     [{ 'min-replicas-to-write': 1 }, 'min-replicas-to-write', { level: 'error', saw: '1, and 0 online' }, 1],

@@ -126,7 +126,7 @@ t.test('its longer life: what was agreed on, how it goes, how it ended', async t
   // The command asks Redis's own clock: the deadline goes back instead.
   const key = `${service.prefix}:{${tagOf(stalled)}}:h:default:${stalled}`
   await service.redis.hset(key, 'x', (await service.redis.hget(key, 'x'))!.replace(/ h\d+/, ` h${Date.now() - 1000}`))
-  t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +when the sweep gets there$/m)
+  t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +soon, by the sweep$/m)
   t.match(await json(stalled), { status: 'expired', expired_because: 'stalled', ended_by: null, reissued_as: null })
   await store.handoffs.sweep(tagOf(stalled), 100)
   t.match(await told(root), /^((?!windows|attempt|parent|schema|digest|cancel|progress|ended|reissued|heartbeat)[^])*$/, 'of a plain one there is no more than before')

@@ -47,12 +47,12 @@ t.test('names', async t => {
 
 t.test('requests a minute', async t => {
   t.equal(parseRate('--option', '600'), 600)
-  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /; it takes how many requests a minute/)
+  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /; it takes a number of requests per minute/)
 })
 
 t.test('what is wrong is named, but no key', async t => {
   const message = (text: string) => { try { parseScopes('--scopes', text) } catch (error) { return (error as Error).message } }
-  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, with commas and no spaces between')
+  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, separated by commas without spaces')
   t.match(message(newSecret(newKeyId())), /^--scopes: a value that looks like an API key is not valid/)
   t.match(message(long), /^--scopes: "x{40}…" is not valid/)
 })

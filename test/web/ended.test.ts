@@ -126,7 +126,7 @@ t.test('one whose browser goes away during its first look does not come to wait'
 t.test('a person who signed out in another window is led to sign in', { skip: skip || ofOneReplica }, async t => {
   const { approver } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   const second = await page.context().newPage()
   await second.goto('/approvals')
   await second.getByRole('button', { name: 'Sign out' }).click()

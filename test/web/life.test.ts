@@ -163,7 +163,7 @@ t.test('who decides on what was cancelled meanwhile is told so', { skip }, async
     t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
     t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'cancelled', approval: { state: 'waiting' } })
     await page.getByRole('link', { name: 'To the list' }).click()
-    await page.getByText('Nothing waits').waitFor()
+    await page.getByText('No handoff waits').waitFor()
   }
 })
 
@@ -187,6 +187,6 @@ t.test('what is cancelled leaves the open list by itself', { skip }, async t => 
   const id = await service.ask({ task: 'comes and goes' })
   await page.getByText('comes and goes').waitFor()
   await post(service, 'alice', 'cancel', id)
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   t.equal(await page.getByText('comes and goes').count(), 0)
 })

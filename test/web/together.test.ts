@@ -11,7 +11,7 @@ const two = { APPROVER_KEYS: `carol:${secrets.approver},dora:${dora}` }
 t.test('a new one appears by itself, and a decided one goes', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   const id = await ask({ task: 'just passed' })
   await page.getByText('just passed').waitFor()
   t.match(await page.getByRole('status').innerText(), /One handoff waits/)
@@ -27,7 +27,7 @@ t.test('a new one appears by itself, and a decided one goes', { skip }, async t 
 t.test('when the service was away, the list comes back by itself', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   await page.route('**/approvals/list*', route => route.abort())
   await ask({ task: 'while away' })
   await page.waitForEvent('requestfailed')
@@ -56,7 +56,7 @@ t.test('of two who decide at once one wins, and the other is told who', { skip }
   t.match(said[loser], new RegExp(`^${approval.decided_by} ${approval.state} this \\d{4}-\\d\\d-\\d\\d at .* A decision is final.*because`, 's'))
   await picture(people[loser]!, 'somebody-else-decided')
   await people[loser]!.getByRole('link', { name: 'To the list' }).click()
-  await people[loser]!.getByText('Nothing waits').waitFor()
+  await people[loser]!.getByText('No handoff waits').waitFor()
 })
 
 t.test('what expires while it is open says so', { skip }, async t => {
