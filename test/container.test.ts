@@ -28,26 +28,26 @@ async function testImage (docker: Dockerode): Promise<void> {
   t.teardown(() => docker.getImage(image).remove({ force: true }))
   await build(docker)
 
-  t.test('the settings that README.md gives it are settings', async t => {
+  t.test('the settings that README.md gives the container exist', async t => {
     const env = Object.fromEntries(hardened['-e']!.map(setting => setting.split('=')))
     t.match(loadConfig(env), { redisUrl: env.REDIS_URL, apiKeys: [{ caller: { agent: 'writer' } }] })
   })
 
-  t.test('beside a Redis', async t => {
+  t.test('with a Redis beside it', async t => {
     const service = await startBesideRedis(t)
-    await t.test('the image holds the service and nothing else', t => holdsNothingElse(t, service))
+    await t.test('the image contains the service and nothing else', t => holdsNothingElse(t, service))
     await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
-    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
-    await t.test('the command makes a key that the service takes', t => makesKey(t, service))
-    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+    await t.test('the health check tells a service that answers from one that doesn’t', t => checksHealth(t, service, docker))
+    await t.test('the command makes a key that the service accepts', t => makesKey(t, service))
+    await t.test('SIGTERM ends it gracefully', t => endsByItself(t, service, docker))
   })
 
-  t.test('on a file system that nobody can write, with no capability', async t => {
+  t.test('on a read-only file system, without capabilities', async t => {
     const service = await startBesideRedis(t, new Hardened(image))
-    await t.test('nothing is left to take hold of', t => isHardened(t, service))
+    await t.test('the container is hardened', t => isHardened(t, service))
     await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
-    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
-    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+    await t.test('the health check tells a service that answers from one that doesn’t', t => checksHealth(t, service, docker))
+    await t.test('SIGTERM ends it gracefully', t => endsByItself(t, service, docker))
   })
 
   // A service that finds a Redis after all would go on for ever.

@@ -29,7 +29,7 @@ function startAgent (t: Test, ...args: string[]): WorkingAgent {
   return { process: child, next: async () => JSON.parse((await lines.next()).value ?? '{}'), ended: once(child, 'exit') }
 }
 
-t.test('what a killed agent was at is another’s to finish within heartbeat_within + 3 s + retry_delay', { timeout: 120_000 }, async t => {
+t.test('a killed agent’s work is finished by another within heartbeat_within + 3 s + retry_delay', { timeout: 120_000 }, async t => {
   const port = await freePort(loopback)
   const { admin } = await ownRedis(t, ['--port', String(port)])
   const keys = [`passer:${passer}`, ...Object.entries(workers).map(([name, secret]) => `${name}:${secret}`)]

@@ -27,7 +27,7 @@ async function npm (...args: string[]): Promise<{ code: number, out: string }> {
   return { code, out }
 }
 
-t.test('what the service runs on is locked by its content, under a permissive licence', async t => {
+t.test('runtime dependencies are locked by content and permissively licensed', async t => {
   const packages = await production()
   t.ok(packages.some(([name]) => name === 'ioredis') && !packages.some(([name]) => name === 'tap'))
   for (const [name, { license = 'none', integrity = 'none' }] of packages) {
@@ -36,7 +36,7 @@ t.test('what the service runs on is locked by its content, under a permissive li
   }
 })
 
-t.test('npm run sbom names all of it, with version and licence, and nothing else', async t => {
+t.test('npm run sbom lists all of them, with version and licence, and nothing else', async t => {
   const { code, out } = await npm('run', '--silent', 'sbom')
   t.equal(code, 0)
   const bill = JSON.parse(out)
@@ -71,7 +71,7 @@ async function advisories (t: Test, status: number, answer: object): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-t.test('npm run audit fails on a serious vulnerability in what the service runs on', async t => {
+t.test('npm run audit fails on a serious vulnerability in a runtime dependency', async t => {
   const of = (severity: string) => ({ ioredis: [{ id: 1, url: 'https://advisory.test/1', title: 'it breaks', severity, vulnerable_versions: '<99', cwe: [], cvss: {} }] })
   t.match(await audit(t, await advisories(t, 200, of('critical'))), { said: 'found', why: /ioredis/ })
   t.match(await audit(t, await advisories(t, 200, of('low'))), { said: 'clean' })
@@ -79,7 +79,7 @@ t.test('npm run audit fails on a serious vulnerability in what the service runs 
   t.match(await audit(t, await advisories(t, 405, {})), { said: 'not asked', why: /405/ })
 })
 
-t.test('nothing serious is known of it today', { timeout: 60_000 }, async t => {
+t.test('no serious vulnerability is known today', { timeout: 60_000 }, async t => {
   const { said, why } = await audit(t)
   if (said === 'not asked') return t.comment(`nobody could be asked: ${why}`)
   t.equal(said, 'clean', why)

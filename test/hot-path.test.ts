@@ -5,7 +5,7 @@ import { instructions } from '../bench/instructions.ts'
 
 const missing = await missingForCallgrind()
 
-t.test('the hot path has not got dearer', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
+t.test('the hot path costs no more instructions than before', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
   const kept = await keptHotPath()
   const { table, figures } = await instructions({ say: line => t.comment(line) })
   const { dearer, cheaper } = compare(figures.ratios, kept.ratios)
@@ -29,7 +29,7 @@ t.test('a fifth more is too much', async t => {
   t.equal(compare({ ...kept, pass: NaN }, kept).dearer.length, 1, 'what went wrong')
 })
 
-t.test('what callgrind writes is added up', async t => {
+t.test('callgrind’s output is summed up', async t => {
   const dump = `events: Ir
 totals: 61
 

@@ -41,7 +41,7 @@ async function allGone (pids: number[]): Promise<boolean> {
   return (await Promise.all(pids.map(pid => untilGone(pid)))).every(gone => gone)
 }
 
-t.test('it says where it is, shows the keys once, keeps what it took, and leaves nothing behind', async t => {
+t.test('npm start prints its address, shows the keys once, keeps its data, and leaves no process behind', async t => {
   const DATA_DIR = await scratchDir(t)
   const first = await npmStart(t, { DATA_DIR })
   const key = keyOf(first.output())
@@ -72,7 +72,7 @@ t.test('it says where it is, shows the keys once, keeps what it took, and leaves
   t.match(second.output(), '"stopped"')
 })
 
-t.test('killed with -9 and started again it has what is older than a second', async t => {
+t.test('killed with -9 and started again, it has everything older than a second', async t => {
   const DATA_DIR = await scratchDir(t)
   const first = await npmStart(t, { DATA_DIR })
   const key = keyOf(first.output())
@@ -94,7 +94,7 @@ t.test('killed with -9 and started again it has what is older than a second', as
   t.match(third.output(), '"stopped"')
 })
 
-t.test('a second one on the same data stops with one line', async t => {
+t.test('a second start on the same data stops with one line', async t => {
   const DATA_DIR = await scratchDir(t)
   await npmStart(t, { DATA_DIR })
   const refused = await npmStart(t, { DATA_DIR }).catch((error: Error) => error.message)
@@ -103,7 +103,7 @@ t.test('a second one on the same data stops with one line', async t => {
   t.notMatch(refused, /\n\s+at /, 'no stack')
 })
 
-t.test('with a REDIS_URL several run side by side, and none invents a key', async t => {
+t.test('with a REDIS_URL several run side by side, and none makes a key', async t => {
   const port = await freePort()
   await ownRedis(t, ['--port', String(port)])
   const env = { REDIS_URL: `redis://127.0.0.1:${port}`, API_KEYS: 'writer:a-secret-of-sixteen' }

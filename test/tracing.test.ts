@@ -50,7 +50,7 @@ function spanOf (traceparent: string | null): { traceId: string, spanId: string 
 const named = (spans: ExportedSpan[], name: string) => spans.find(span => span.name === name)
 const moved = ({ lines }: ServiceReplica) => lines.filter(line => line.startsWith('{')).map(line => JSON.parse(line)).filter(({ msg }) => msg === 'moved')
 
-t.test('two agents, two replicas, one trace', async t => {
+t.test('two agents on two replicas have one trace', async t => {
   const { url, spans } = await collector(t)
   const otel = { [endpoint!]: url, SERVICE_NAME: 'handoff-test' }
   const [one, other] = [await replica(t, otel), await replica(t, otel)]
@@ -87,7 +87,7 @@ t.test('two agents, two replicas, one trace', async t => {
   t.same([...moved(one), ...moved(other)].map(({ to, trace_id: its }) => [to, its]), [['pending', trace], ['caught', trace], ['done', trace]], 'and the log names it')
 })
 
-t.test('who passes without a trace begins one, and a catcher’s own is linked', async t => {
+t.test('a pass without a trace begins one, and the catcher’s own trace is linked', async t => {
   const { url, spans } = await collector(t)
   const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url })
   const { handoff_id: id } = (await ask(service, secrets.alice, '/api/pass', { task: 'count' }, { traceparent: 'malformed' })).json
@@ -102,7 +102,7 @@ t.test('who passes without a trace begins one, and a catcher’s own is linked',
   t.equal(pass.service, 'handoff', 'a service that was given no name')
 })
 
-t.test('what is not sampled is not exported, and goes through all the same', async t => {
+t.test('an unsampled trace is not exported, but passed on', async t => {
   const { url, spans } = await collector(t)
   const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url, TRACES_SAMPLER: 'always_off' })
   const { handoff_id: id } = (await ask(service, secrets.alice, '/api/pass', { task: 'count' }, { traceparent })).json
@@ -112,7 +112,7 @@ t.test('what is not sampled is not exported, and goes through all the same', asy
   t.strictSame(spans, [])
 })
 
-t.test('a collector that is away or silent keeps nobody waiting', async t => {
+t.test('a missing or silent collector delays nobody', async t => {
   const silent = await collector(t, false)
   for (const url of [silent.url, 'http://127.0.0.1:9']) {
     const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url })

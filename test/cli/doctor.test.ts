@@ -33,7 +33,7 @@ async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, st
 // Some thirty runs of the command, each a process of its own, on a machine that may be busy.
 t.setTimeout(300_000)
 
-t.test('a Redis as it should be, and one setting after another that is wrong', async t => {
+t.test('doctor accepts a good Redis and finds each wrong setting', async t => {
   const server = await startRedisServer(t)
   const { url, admin } = server
   const well = await examine(url)
@@ -71,7 +71,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   t.match((await examine(url, { DURABILITY: 'replicas:2' })).of('replicas'), { level: 'error', saw: '0 online', set: /^2 of them/ })
 })
 
-t.test('a master with a replica, and the replica', async t => {
+t.test('doctor accepts a master with a replica, and not the replica', async t => {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)
@@ -81,7 +81,7 @@ t.test('a master with a replica, and the replica', async t => {
   t.match(await examine(replica.url), { code: 1, errors: ['ready'] })
 })
 
-t.test('what this user may not do', async t => {
+t.test('doctor finds missing rights', async t => {
   const server = await startRedisServer(t)
   const user = (name: string, ...rights: string[]) => server.admin.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights)
   const urlOf = (name: string) => server.url.replace('://', `://${name}:secret@`)

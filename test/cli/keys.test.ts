@@ -7,7 +7,7 @@ import { testStore } from '../helpers/redis.ts'
 // Over TCP: a socket's path is no REDIS_URL.
 const { url } = await startRedisServer(t)
 
-t.test('a key is made, listed, given another secret and revoked', async t => {
+t.test('a key is created, listed, rotated and revoked', async t => {
   const { store, prefix, redis } = await testStore(t, { url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const run = (...args: string[]) => handoff(['keys', ...args], { env })
@@ -55,7 +55,7 @@ t.test('a key is made, listed, given another secret and revoked', async t => {
   for (const secret of [key, other.key, rotated.key]) t.notOk(stdout.includes(String(secret)), 'nor in the list')
 })
 
-t.test('a key that ends, and who did what', async t => {
+t.test('an expiring key ends, and the log says who did what', async t => {
   const { store, prefix, redis } = await testStore(t, { url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const { id } = await store.keyRecords.create({ tenant: 'default', agent: 'a', scopes: ['pass'], expiresIn: 1, ratePerMinute: null, by: 'test' })
@@ -66,7 +66,7 @@ t.test('a key that ends, and who did what', async t => {
   t.match(log, new RegExp(`"revoked","id","${id}".*"by","[^"@]+@${hostname()}"`))
 })
 
-t.test('what is asked for wrongly is told in one line', async t => {
+t.test('wrong usage is reported in one line', async t => {
   const { prefix, redis } = await testStore(t, { url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const long = 'x'.repeat(10_000)
@@ -100,7 +100,7 @@ t.test('what is asked for wrongly is told in one line', async t => {
   t.strictSame(await redis.keys(`${prefix}:*`), [], 'nothing was made')
 })
 
-t.test('help is there for the asking', async t => {
+t.test('help is printed on request', async t => {
   t.match(await handoff(['--help']), { code: 0, stdout: /serve[^]*keys[^]*status[^]*inspect[^]*doctor[^]*healthcheck/, stderr: '' })
   t.match(await handoff(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
   t.match(await handoff(['keys', 'create', '--help']), { code: 0, stdout: /--expires-in <duration>.*60s, 15m, 48h, 90d/, stderr: '' })

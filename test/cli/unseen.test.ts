@@ -10,7 +10,7 @@ import { handoff, parsed } from '../helpers/command.ts'
 
 interface Findings { findings: Array<{ level: string, name: string, saw: string }> }
 
-t.test('a command that the server doesn’t have', async t => {
+t.test('a command that the server doesn’t have is found', async t => {
   for (const [command, level, code] of [['SPUBLISH', 'error', 1], ['XADD', 'note', 0]] as const) {
     const { url } = await startRedisServer(t, { options: ['--rename-command', command, '""'] })
     const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url } })
@@ -22,7 +22,7 @@ t.test('a command that the server doesn’t have', async t => {
   }
 })
 
-t.test('rights that can’t be asked about', t => {
+t.test('doctor notes rights that it can’t check', t => {
   const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
   t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
   const findings = checkRights({ ...nothing, untold: ['hset'], said: 'ERR Wrong number of args' }, 'handoff')
@@ -31,7 +31,7 @@ t.test('rights that can’t be asked about', t => {
   t.end()
 })
 
-t.test('a server that tells little of itself', t => {
+t.test('doctor notes what a server doesn’t report', t => {
   const facts = { info: {}, config: {}, refusals: {}, roundTrips: [], skew: null }
   const findings = serverChecks.map(check => check(facts, { replicas: 1 })).filter(finding => finding !== null)
   t.match(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see redis_version, maxmemory_policy, used_memory, maxmemory, aof_enabled, role: not in INFO' }])
@@ -42,7 +42,7 @@ t.test('a server that tells little of itself', t => {
   t.end()
 })
 
-t.test('Sentinels that tell little', t => {
+t.test('doctor notes what Sentinels don’t report', t => {
   const known = { at: 's:1', master: { 'num-other-sentinels': '2', quorum: '2', 'down-after-milliseconds': '5000' } }
   const quorum = (words: string) => checkSentinels([{ ...known, quorum: words }]).filter(({ level }) => level !== 'ok')
   t.strictSame(quorum('OK 3 usable Sentinels'), [])

@@ -55,7 +55,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.equal(said.match(/idempotency-replayed/gi)?.length, 1)
   })
 
-  await t.test('docs/attempts.md: a heartbeat, and a failure that is tried again', async t => {
+  await t.test('docs/attempts.md: a heartbeat, and a failure with a successor', async t => {
     const [caught, heard, failed, ...others] = answersIn(type(commandsUnder('docs/attempts.md', 'Windows')))
     t.match(caught, { status: 'caught', task: 'Count the rows', heartbeat_within: 60 })
     t.match(heard, { status: 'caught', cancel_requested: false })

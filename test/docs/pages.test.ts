@@ -39,7 +39,7 @@ t.test('every link leads to a file, and to a heading of it', async t => {
   for (const [path] of manual) if (path.startsWith('docs/')) t.ok(pages.get('README.md')!.links.includes(path), `README.md leads to ${path}`)
 })
 
-t.test('a link that leads nowhere is found', async t => {
+t.test('a broken link is found', async t => {
   const made = parsePage('# One thing\n\n## `Another`, too!\n\n## One thing\n\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [a\nlink](x.md "title") `two\nlines` [b](y.md)\n')
   t.strictSame(anchorsOf(made), ['one-thing', 'another-too', 'one-thing-1'])
   t.strictSame(made.links, ['x.md', 'y.md'])
@@ -85,7 +85,7 @@ t.test('every command is run by a test', async t => {
   t.ok(there.size > 10, `${there.size} places`)
 })
 
-t.test('a command that nobody runs is found', async t => {
+t.test('an untested command is found', async t => {
   const made = parsePage('## Start\n\n```sh\nnpm start\n```\n\n## Other\n\n```\nx\n```\n\n```text\nnpm test\n```\n\n```bash\nx\n```\n\n```json\n{}\n```\n')
   t.strictSame(commandsIn('x.md', made), ['x.md, "Start"'])
   t.strictSame([...commandsRun(["const [a] = commandsUnder('x.md', 'Start')", 'x'])], ['x.md, "Start"'])
@@ -95,7 +95,7 @@ t.test('a command that nobody runs is found', async t => {
   for (const line of ['{"node": 1}', 'ok       ready', 'location /handoff/ {', 'redis://host']) t.notMatch(line, looksLikeCommand)
 })
 
-t.test('npm scripts and files that are named are there', async t => {
+t.test('npm scripts and files that pages name exist', async t => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   for (const [path, { code, blocks }] of manual) {
     for (const text of [...code, ...blocks.map(({ text }) => text)]) {
@@ -134,7 +134,7 @@ t.test('the pages name what the code has', async t => {
   }
 })
 
-t.test('what is tested is what the pages say is tested', async t => {
+t.test('the pages name the tested servers and Node versions', async t => {
   const ci = read('.ci/run')
   for (const page of ['README.md', 'docs/redis.md']) for (const server of testedServers) t.match(read(page), server, page)
   // The system's own is 7.0.
@@ -143,7 +143,7 @@ t.test('what is tested is what the pages say is tested', async t => {
   for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)
 })
 
-t.test('README.md can be read in one go', async t => {
+t.test('README.md is short enough to read in one go', async t => {
   const lines = read('README.md').trimEnd().split('\n').length
   t.ok(lines < 180, `${lines} lines`)
 })

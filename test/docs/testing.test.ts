@@ -18,7 +18,7 @@ t.test('docs/testing.md says of each file when it runs', async t => {
   t.ok(rows.every(({ runs }) => runs[2]), 'test:all runs everything')
 })
 
-t.test('each list names files that are there, each file once', async t => {
+t.test('each list names existing files, each file once', async t => {
   const named = [...alone, ...smoke, ...long]
   t.equal(new Set(named).size, named.length)
   t.strictSame(named.filter(file => !everyFile().includes(file)), [])

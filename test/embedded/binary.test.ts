@@ -40,14 +40,14 @@ async function find (t: Test, opts: { serverBin?: string, cacheDir?: string } = 
   return { ...found, lines, cacheDir }
 }
 
-t.test('one on PATH is taken, and Valkey first', async (t) => {
+t.test('a server on PATH is used, Valkey first', async (t) => {
   const dir = await onlyPath(t, ['env'], { 'redis-server': theReal })
   t.match(await find(t), { path: join(dir, 'redis-server'), version: real.version, lines: [] })
   await writeFile(join(dir, 'valkey-server'), `#!/bin/sh\n${says('Valkey server v=8.1.1 sha=00000000:0 malloc=jemalloc')}\n`, { mode: 0o755 })
   t.match(await find(t), { path: join(dir, 'valkey-server'), version: '8.1.1', lines: [] })
 })
 
-t.test('one that will not do is passed over, and the log says why', async (t) => {
+t.test('an unsuitable server is passed over, and the log says why', async (t) => {
   const dir = await onlyPath(t, ['env'], {
     'valkey-server': 'echo "cannot find libvalkey" >&2; exit 127',
     'redis-server': says('Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc')
@@ -70,7 +70,7 @@ t.test('REDIS_SERVER_BIN is the only one looked at', async (t) => {
   t.match(await find(t, { serverBin: join(dir, 'none') }), { error: /^EmbeddedError: REDIS_SERVER_BIN=.*\/none cannot be used \(.*No such file[^\n]*$/ })
 })
 
-t.test('apt fills the cache, whole or not at all, also with several at it, and then the cache serves', { skip: !hasApt }, async (t) => {
+t.test('apt fills the cache completely or not at all, even when several fill it, and then the cache is used', { skip: !hasApt }, async (t) => {
   // apt runs many other programs; all may stay but a redis-server that is installed here.
   const others = (await readdir('/usr/bin')).filter((name) => /^[\w.+-]+$/.test(name) && !/^(redis|valkey)-/.test(name))
   const path = await onlyPath(t, [])
@@ -88,14 +88,14 @@ t.test('apt fills the cache, whole or not at all, also with several at it, and t
   t.match(await find(t, { cacheDir }), { path: join(cacheDir, 'usr/bin/redis-server'), lines: [] })
 })
 
-t.test('apt that cannot leaves no cache and says what it said', async (t) => {
+t.test('a failing apt leaves no cache, and its error is logged', async (t) => {
   await onlyPath(t, ['env'], { 'apt-get': 'echo "E: Unable to locate package redis-server" >&2; exit 100', 'dpkg-deb': 'exit 1' })
   const { lines, cacheDir } = await find(t)
   t.match(lines, [/^getting /, 'apt could not: E: Unable to locate package redis-server'])
   t.same(await readdir(join(cacheDir, '..')), [])
 })
 
-t.test('brew\'s is taken where it is, and installed where it isn\'t', async (t) => {
+t.test('brew’s server is used, and installed if it is missing', async (t) => {
   const prefix = await scratchDir(t)
   const install = `mkdir -p '${prefix}/bin' && ln -s "$(command -v the-real)" '${prefix}/bin/redis-server'`
   await onlyPath(t, ['env', 'mkdir', 'ln'], {

@@ -119,7 +119,7 @@ async function makeClone (t: Test): Promise<Clone & { packages: Record<string, E
 const quiet = { code: 0, stdout: '', stderr: '' }
 const [installing, building] = ['installing dependencies\n', 'building\n']
 
-t.test('a start installs what the service runs on, and the compiler apart', async t => {
+t.test('a start installs the runtime dependencies, and the compiler apart from them', async t => {
   const { root, registry, run, has, packages, locks } = await makeClone(t)
   t.strictSame(await run('start'), { ...quiet, stdout: installing + building })
   t.strictSame(await has('runs', 'may', 'tests', 'typescript'), [true, false, false, false])
@@ -146,7 +146,7 @@ t.test('a start installs what the service runs on, and the compiler apart', asyn
   t.strictSame(await run('start'), { ...quiet, stdout: building }, 'nor to build again')
 })
 
-t.test('after npm ci by hand there is nothing to install, and an update keeps all of it', async t => {
+t.test('after npm ci there is nothing to install, and an update keeps everything', async t => {
   const { root, registry, byHand, run, has, packages, locks } = await makeClone(t)
   await byHand()
   const downloads = ['may', 'runs', 'tests', 'typescript']
@@ -161,7 +161,7 @@ t.test('after npm ci by hand there is nothing to install, and an update keeps al
   t.equal(await readFile(join(root, 'node_modules/runs/index.js'), 'utf8'), '// changed')
 })
 
-t.test('after npm ci --omit=dev by hand only the compiler is missing, and tests bring theirs', async t => {
+t.test('after npm ci --omit=dev only the compiler is missing, and tests bring theirs', async t => {
   const { registry, byHand, run, has } = await makeClone(t)
   await byHand('--omit=dev')
   t.strictSame(await run('start'), { ...quiet, stdout: building })
@@ -172,7 +172,7 @@ t.test('after npm ci --omit=dev by hand only the compiler is missing, and tests 
   t.strictSame(await has('tests'), [true])
 })
 
-t.test('without a network it says so in one sentence', async t => {
+t.test('without a network, one sentence says so', async t => {
   const { registry, run } = await makeClone(t)
   registry.close()
   t.strictSame(await run('start'), {

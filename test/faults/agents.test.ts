@@ -51,7 +51,7 @@ function answer (response: ServerResponse, status: number, body: object): true {
 
 const all = (history: History) => [...history.tracks.values()].flatMap(({ operations }) => operations)
 
-t.test('a sound service under load', async t => {
+t.test('a sound service under load passes all checks', async t => {
   const { counts, history, violations } = await round(t, 1800, { brief: 0.03, tried: 0.4 })
   t.strictSame(violations.map(describe), [])
   t.equal(counts.handoffs, 1800)
@@ -75,7 +75,7 @@ t.test('a sound service under load', async t => {
   t.ok(tracks.every(({ final }) => final?.status === 200), 'the end of each is known')
 })
 
-t.test('a service that drops some connections, before or after it did what it was asked', async t => {
+t.test('a service that drops connections, before or after it carried the request out, passes all checks', async t => {
   let requests = 0
   const { counts, history, violations } = await round(t, 200, { brief: 0.05, tried: 0.3 }, (request, response) => {
     const number = ++requests
@@ -93,7 +93,7 @@ t.test('a service that drops some connections, before or after it did what it wa
   t.ok(repeats.length > 0, `${repeats.length} repeats found that it had happened`)
 })
 
-t.test('a service that is out of order for a while', async t => {
+t.test('a service with an outage passes all checks', async t => {
   let began: number | undefined
   const { counts, violations } = await round(t, 100, { tried: 0.3 }, (request, response) => clock() - (began ??= clock()) < 500
     ? answer(response, 503, { code: 'unavailable', status: 503 })
@@ -147,7 +147,7 @@ const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
   ['a 500', 'I8', () => once(isDone, (_, response) => answer(response, 500, { code: 'internal_error', status: 500 }))],
 ]
 
-t.test('a service that does not sweep is found', async t => {
+t.test('a service that does not sweep is found out', async t => {
   const { violations } = await round(t, 100, { brief: 0.05 }, undefined, false)
   t.ok(violations.length > 0)
   t.strictSame(violations.filter(({ invariant }) => invariant !== 'I7').map(describe), [])

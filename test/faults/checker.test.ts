@@ -100,27 +100,27 @@ const bad: Array<[Invariant, what: string, track: Track, options?: Partial<Check
   ['I8', 'another lifetime than was asked for', tale().pass(0, 5, { answer: { status: 'pending', createdAt: start + 1, expiresAt: start + 2 } }).track()],
 ]
 
-t.test('what a sound service leaves behind is held to be sound', async t => {
+t.test('the checker accepts the history of a sound service', async t => {
   for (const [what, track, options] of good) t.strictSame(check([track], { ...usual, ...options }).map(describe), [], what)
 })
 
-t.test('each way to break an invariant is found, by its number', async t => {
+t.test('each violation of an invariant is found, by its number', async t => {
   for (const [invariant, what, track, options] of bad) {
     const found = check([track], { ...usual, ...options })
     t.ok(found.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { found: found.map(describe) })
   }
 })
 
-t.test('says when it would be well, had something happened late', async t => {
+t.test('a fault says how late an event would explain it', async t => {
   const [late] = check([tale().pass(0, 5).lost('catch', 10, 2010, unavailable).status(3000, 3010, 'caught', caught(2900)).track()])
   t.match(late?.sentence, /0, 1 it is caught|they would if one that was given up had happened later/)
 })
 
-t.test('attempts and their successors that a sound service leaves behind are held to be sound', async t => {
+t.test('the checker accepts attempts and successors of a sound service', async t => {
   for (const [what, tracks, options] of lawful) t.strictSame(check(tracks, { ...usual, ...options }).map(describe), [], what)
 })
 
-t.test('each way to break an invariant of theirs is found, by its number', async t => {
+t.test('each violation by attempts and successors is found, by its number', async t => {
   for (const [invariant, what, tracks, options] of broken) {
     const found = check(tracks, { ...usual, ...options })
     t.ok(found.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { found: found.map(describe) })
@@ -175,7 +175,7 @@ function chain (...hashes: Array<[id: string, status: string, extra: string, pay
   }
 }
 
-t.test('I7 of what has a heartbeat’s deadline', async t => {
+t.test('I7 with a heartbeat deadline', async t => {
   const faults = (extra: string, scores: number[], at?: number) => {
     const state = lying(held.replace('caught', '2:caught'), scores, at)
     return check([], usual, { ...state, hashes: state.hashes.map(hash => ({ ...hash, extra })) }).map(({ invariant, sentence }) => `${invariant} ${sentence}`)
@@ -186,7 +186,7 @@ t.test('I7 of what has a heartbeat’s deadline', async t => {
   t.match(faults(` b5000 h${start + 5010}`, [5010], 9000)[0], /^I7 its deadline was \d+, and/)
 })
 
-t.test('I10: what was passed lies in one of a chain', async t => {
+t.test('I10: exactly one handoff of a chain has the payload', async t => {
   const faults = (...hashes: Parameters<typeof chain>) => check([], usual, chain(...hashes)).filter(({ invariant }) => invariant === 'I10').map(({ sentence }) => sentence)
   t.strictSame(faults(['one', 'failed', ' m2 itwo', 0], ['two', 'failed', ' m2 n2 oone', 9]), [])
   t.strictSame(faults(['one', 'cancelled', ' itwo', 0], ['two', 'done', ' n2 oone', 0]), [], 'done without a result')
@@ -199,7 +199,7 @@ t.test('I10: what was passed lies in one of a chain', async t => {
   t.match(faults(['one', 'expired', '', 0]), ['it is expired, and what was passed is gone'], 'after its catch')
 })
 
-t.test('I1: what was passed lies in Redis', async t => {
+t.test('I1: the payload is in Redis', async t => {
   const track = tale().pass(0, 5).track()
   t.strictSame(check([track], usual, lying(pending, [60_000])), [])
   t.match(check([track], usual, lying(null, [])), [{ invariant: 'I1', handoff: 'h', sentence: /Redis has no hash of it/ }])

@@ -19,18 +19,18 @@ const noNginx = hasNginx() ? false : 'nginx is not installed'
 // Side by side, since all but one of them mostly wait. How long things take is for the long forms to judge, on a machine of their own.
 t.jobs = 4
 
-t.test('a rolling restart behind HAProxy breaks nothing', { skip: noHaproxy, buffered: true }, async t => {
+t.test('a rolling restart behind HAProxy breaks no request', { skip: noHaproxy, buffered: true }, async t => {
   const { load, result, held } = await rollingRestarts.run(t, 0.003)
   t.ok(held, `${load}: ${result}`)
 })
 
-t.test('bodies that no agent sends', { buffered: true }, async t => {
+t.test('malformed bodies are refused and break nothing', { buffered: true }, async t => {
   const { tally } = await sendFuzz(t, 5000)
   t.strictSame(tally.faults, [])
   t.ok(isAsItMustBe(tally, 5000), `${tally.bodies} sent, ${tally.compared} of ${tally.accepted} read back`)
 })
 
-t.test('slow clients beside others', { buffered: true }, async t => {
+t.test('slow clients do not slow the others down', { buffered: true }, async t => {
   const { faults, fates } = await besideSlowClients(t, 200, 1, 4000)
   t.equal(faults, 0, 'of the others')
   t.equal(total(fates, 'refused'), 0)
@@ -56,7 +56,7 @@ const asker = (url: string): Ask => async (method, path, key, body, idempotencyK
   return { status: answer.statusCode!, body: said.startsWith('{') ? JSON.parse(said) : {} }
 }
 
-t.test('what nginx does with a catch that takes too long', { skip: noNginx, buffered: true }, async t => {
+t.test('behind nginx, a catch that times out can be retried safely with an Idempotency-Key only', { skip: noNginx, buffered: true }, async t => {
   const redis = await startRedisServer(t)
   const env = { ...loadSettings, REDIS_URL: redis.url }
   const replicas = await Promise.all([startServiceReplica(t, { env }), startServiceReplica(t, { env })])

@@ -12,7 +12,7 @@ import { stepsOf } from './steps.ts'
 import type { Step } from './steps.ts'
 import { acts, tell, tellOptions } from './told-histories.ts'
 
-t.test('3,000 random histories of a sound service are held to be sound', async t => {
+t.test('3,000 random histories of a sound service pass', async t => {
   let unknown = 0
   fc.assert(fc.property(acts, all => {
     const track = tell(all)
@@ -83,7 +83,7 @@ const damages: Array<[Invariant, what: string, damage: Damage]> = [
   ['I8', 'a 500', all => replaced(all, all.find(({ kind, code }) => kind === 'catch' && code === 'already_caught'), () => ({ status: 500, code: 'internal_error', answer: null, same: null }))],
 ]
 
-t.test('a damage to any of them is found', async t => {
+t.test('damage to any of them is found', async t => {
   for (const [invariant, what, damage] of damages) {
     let damaged = 0
     fc.assert(fc.property(acts, all => {
@@ -131,7 +131,7 @@ function spoil (track: Track, at: number, how: string): Track {
   return trackOf(operations)
 }
 
-t.test('the search finds an order just where there is one', async t => {
+t.test('the search finds an order exactly if there is one', async t => {
   const seen = { order: 0, none: 0 }
   fc.assert(fc.property(spoilt, ({ acts: { steps, ...rest }, at, how }) => {
     const track = spoil(tell({ ...rest, steps: steps.slice(0, 6) }), at, how)

@@ -31,7 +31,7 @@ t.test(soak.fault, skipUnlessWhole, async t => {
   t.match(result, /; 0 violations$/, load)
 })
 
-t.test('the command prints the table, and fails with what it doesn’t know', skipUnlessWhole, async t => {
+t.test('the command prints the table, and fails on an unknown scenario', skipUnlessWhole, async t => {
   const command = (...args: string[]) => promisify(execFile)(process.execPath, ['--import=tsx', 'test/faults/run.ts', ...args], { cwd: projectRoot })
   const { stdout } = await command('replies-cut', '--scale', '0.01')
   t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \|\n$/)

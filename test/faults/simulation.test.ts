@@ -31,7 +31,7 @@ t.test(`${seeds} seeds: nothing that was acknowledged is lost, and every answer 
   t.strictSame([...broken.values()].flat(), [], `seeds ${[...broken.keys()].join(', ')}: SEED=n npm run test:faults -- simulation`)
 })
 
-t.test('the same seed is the same run', async t => {
+t.test('the same seed gives the same run', async t => {
   const hashOf = async (seed: number) => {
     const trace: string[] = []
     await simulate(seed, null, trace)
@@ -41,14 +41,14 @@ t.test('the same seed is the same run', async t => {
   for (let seed = 0; seed < 100; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
 })
 
-t.test('what is wrong on purpose is found', skipUnlessWhole, async t => {
+t.test('deliberate faults are found', skipUnlessWhole, async t => {
   for (const mutation of mutations) {
     const found = await firstBroken(mutation)
     t.ok(found, `${mutation.name}: ${found}`)
   }
 })
 
-t.test('the modelled scripts do what the real ones do', async t => {
+t.test('the modelled scripts behave like the real ones', async t => {
   const { redis, prefix } = await testStore(t)
   const keys = new KeyNames(prefix)
   const outcomes = new Set<string>()

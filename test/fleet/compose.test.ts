@@ -92,7 +92,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
     t.match(await compose('exec', '-T', 'redis-1', 'id', '-un'), 'redis')
   })
 
-  t.test('the master is killed: it goes on by itself, and nothing acknowledged is lost', async t => {
+  t.test('the master is killed: the fleet recovers by itself, and loses nothing acknowledged', async t => {
     // A Sentinel promotes only what it has heard of, which at the start takes it some ten seconds.
     const knows = async (service: string) => {
       const [, replicas, others] = /num-slaves\n(\d+)[^]*num-other-sentinels\n(\d+)/
@@ -120,7 +120,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
     await until(async () => await role() === 'slave', minute)
   })
 
-  t.test('a replica is stopped and started: no request is broken', async t => {
+  t.test('a replica is stopped and started: no request breaks', async t => {
     const load = passing()
     t.teardown(() => load.stop())
     await until(() => load.acknowledged.length >= 20, minute)

@@ -61,13 +61,13 @@ function unknownFields (all: readonly Manifest[]): string[] {
   return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
 }
 
-t.test('each document is what Kubernetes takes', async t => {
+t.test('each document satisfies Kubernetes’ schema', async t => {
   t.equal(manifests.length, Object.keys(models).length)
   for (const manifest of manifests) t.doesNotThrow(() => validate(manifest), manifest.kind)
   t.strictSame(unknownFields(manifests), [])
 })
 
-t.test('and the schemas see what it does not take', async t => {
+t.test('the schemas detect faults', async t => {
   const faults: Array<(copy: Manifest) => void> = [
     copy => { copy.spec.replicas = 'three' },
     copy => { delete copy.spec.selector },
@@ -84,7 +84,7 @@ t.test('and the schemas see what it does not take', async t => {
   t.match(unknownFields([copy]), [/readinessProb/])
 })
 
-t.test('the probes ask what the service answers, on its port for them', async t => {
+t.test('the probes request the service’s own routes, on their port', async t => {
   const { app } = await testApp(t, { METRICS_PORT: String(operations.containerPort) })
   const { startupProbe, livenessProbe, readinessProbe } = container
   for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
@@ -97,7 +97,7 @@ t.test('the probes ask what the service answers, on its port for them', async t 
   t.strictSame(one('NetworkPolicy').spec.ingress[0].ports, [{ port: port.name }, { port: operations.name }])
 })
 
-t.test('every document is of the pods that the Deployment makes', async t => {
+t.test('every document selects the Deployment’s pods', async t => {
   const { labels } = pod.metadata
   const selectors = [deployment.spec.selector.matchLabels, pod.spec.topologySpreadConstraints[0].labelSelector.matchLabels, one('Service').spec.selector,
     one('PodDisruptionBudget').spec.selector.matchLabels, one('NetworkPolicy').spec.podSelector.matchLabels]
@@ -105,7 +105,7 @@ t.test('every document is of the pods that the Deployment makes', async t => {
   t.ok(one('PodDisruptionBudget').spec.maxUnavailable < deployment.spec.replicas)
 })
 
-t.test('what it sets are settings, and it is given the time to drain', async t => {
+t.test('its environment are settings, and it has enough time to drain', async t => {
   const { data } = one('ConfigMap')
   const own = container.env.filter(({ value }: Manifest) => value !== undefined).map(({ name, value }: Manifest) => [name, value])
   const env = { ...data, ...Object.fromEntries(own), REDIS_URL: 'redis://x' }
@@ -122,13 +122,13 @@ t.test('what it sets are settings, and it is given the time to drain', async t =
   t.equal(container.envFrom[0].configMapRef.name, one('ConfigMap').metadata.name)
 })
 
-t.test('it runs as nobody who may do anything', async t => {
+t.test('it runs without privileges', async t => {
   t.match(pod.spec.securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
   t.strictSame(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
   t.equal(pod.spec.automountServiceAccountToken, false)
 })
 
-t.test('the commands of docs/deploy.md make what it asks for, and apply it', async t => {
+t.test('the commands of docs/deploy.md create what it needs, and apply it', async t => {
   // Without a cluster: what it would be told, a line a command, words parted by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })

@@ -13,7 +13,7 @@ import { projectRoot } from '../helpers/service.ts'
 
 const skip = hasHaproxy() ? false : 'haproxy is not installed'
 
-t.test('a newcomer brings up three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
+t.test('a newcomer starts three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
   const commands = commandsUnder('docs/deploy.md', 'Three replicas on one machine')
   const redis = await startRedisServer(t)
   // Ports alone are others, since tests run side by side; and what docs/newcomer.test.ts installs and builds in a clone is here already.

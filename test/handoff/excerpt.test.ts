@@ -11,7 +11,7 @@ function through (json: string): { kept: Buffer, text: string, truncated: boolea
 /** Each one character, as JSON may write it. */
 const characters = ['a', ' ', '/', 'ä', 'ก', '汉', '𝄞', '\u2028', '\\"', '\\\\', '\\/', '\\n', '\\u0041', '\\u00e4', '\\u6c49', '\\ud834\\udd1e', '\\uD834\\uDD1E', '\\ud834', '\\udd1e', '\\u005c']
 
-t.test('a task is cut behind its thousandth character, whatever that and the next are', async t => {
+t.test('a task is cut after its thousandth character, whatever the characters are', async t => {
   for (const last of characters) {
     for (const next of characters) {
       // Halves of a pair that are put together are one character.
@@ -34,7 +34,7 @@ t.test('a task is cut behind its thousandth character, whatever that and the nex
   t.pass(`${characters.length ** 2} ends`)
 })
 
-t.test('a thousand of each', async t => {
+t.test('a task of 1,000 characters is whole, and a longer one is cut, whatever the characters are', async t => {
   for (const one of characters) {
     // As pairs they would be characters of their own.
     const many = (count: number) => `"${one.repeat(count)}"`
@@ -46,7 +46,7 @@ t.test('a thousand of each', async t => {
   }
 })
 
-t.test('of a task that has no end, since it was cut by bytes: what is shown of it is the same', async t => {
+t.test('a task that was cut by bytes, without its end, gives the same excerpt', async t => {
   for (const one of ['a', '𝄞', '\\ud834\\udd1e', '\\u0041']) {
     const task = Buffer.from(`"${one.repeat(200_000)}"`)
     for (let bytes = 12_288; bytes < 12_300; bytes++) t.strictSame(excerpt(task.subarray(0, bytes)), { text: `"${one.repeat(1000)}"`, truncated: true }, `${one}, ${bytes}`)

@@ -86,7 +86,7 @@ function outlineOf (value: unknown): unknown {
   return Array.isArray(value) ? [] : {}
 }
 
-t.test('names with a backslash come out as they are, on every Node', t => {
+t.test('names with a backslash are read correctly, on every Node', t => {
   for (const name of ['\\\\', '\\n', '\\u0000', '\\"', '\\\\n']) {
     const body = `{"h":1,"${name}":2}`
     t.strictSame(Object.keys(cutMembers(Buffer.from(body)).values), ['h', JSON.parse(`"${name}"`)], body)
@@ -94,7 +94,7 @@ t.test('names with a backslash come out as they are, on every Node', t => {
   t.end()
 })
 
-t.test('every member of any object is found, outlined, and cut out as it stands', async t => {
+t.test('every member of any object is found, outlined and cut out literally', async t => {
   fc.assert(fc.property(anyBody, body => {
     const parsed = JSON.parse(body.toString()) as Record<string, unknown>
     const members = cutMembers(body)
@@ -118,7 +118,7 @@ const shreds = ['"', '\\', '{', '}', '[', ']', ',', ':', '0', '1', '-', '+', '.'
 const odd = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x80], [0xe2, 0x80], [0xf5, 0x80, 0x80, 0x80]].map(bytes => Buffer.from(bytes))
 const anyChange = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), cut: fc.nat({ max: 3 }), put: fc.constantFrom(Buffer.alloc(0), ...shreds, ...shreds, ...odd) })
 
-t.test('what is taken and what is refused, of bodies with a few changes, agrees with JSON.parse and the rules beyond it', async t => {
+t.test('for bodies with small mutations, the verdict agrees with JSON.parse and the further rules', async t => {
   const seen = { taken: 0, refused: 0 }
   function agree (body: Buffer) {
     const refused = refusal(body)
@@ -138,7 +138,7 @@ t.test('what is taken and what is refused, of bodies with a few changes, agrees 
   t.ok(seen.taken > 2000 && seen.refused > 2000, `both happen: ${JSON.stringify(seen)}`)
 })
 
-t.test('no body, however broken, makes a read past its end, which would slow down all that come after', async t => {
+t.test('no body makes the scanner read past its end, which would slow down all later reads', async t => {
   fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 6 }), parts => {
     const json = Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')])
     const watched = new Proxy(json, {
@@ -156,7 +156,7 @@ t.test('no body, however broken, makes a read past its end, which would slow dow
   t.pass('none')
 })
 
-t.test('values that JSON does not know', async t => {
+t.test('values that JSON does not have are refused', async t => {
   const bad = ['', '[1,]', '[,1]', '[1 2]', '[', ']', '[}', '[1}', '01', '-01', '+1', '1.', '.5', '-', '-.5', '1e', '1e+', '1E-', '1.e1', '1..2', '0x1', '1_0',
     'NaN', 'Infinity', '-Infinity', '"\\x"', '"\\v"', '"\\0"', '"\\u000"', '"\\u000g"', '"\\"', '"\t"', '"\n"', '"\u0000"', '"\u001f"', '"\\u00"', '"\\u00g0"', '"\\u', '"\\U0041"', '"', "'a'", 'a', 'nul',
     'nulll', 'True', 'tru', 'falsy', 'undefined', '{"a":1,}', '{,}', '{a:1}', '{1:1}', '{"a"}', '{"a":}', '{"a" 1}', '{"a":1 "b":2}', '{"a"::1}', '{}{}', '[]]', '[[]', '{"a":[}]',
@@ -176,7 +176,7 @@ t.test('values that JSON does not know', async t => {
   t.pass('all of them')
 })
 
-t.test('what is refused is told where and why', async t => {
+t.test('a refusal says where and why', async t => {
   const whole = (message: string) => ({ pointer: '', message })
   const refusals: Array<[Buffer | string, { pointer: string, message: string }]> = [
     ['', whole('the body must be a JSON object')],
@@ -213,13 +213,13 @@ t.test('what is refused is told where and why', async t => {
   t.pass('all of them')
 })
 
-t.test('a name in an error is short, and a pointer all the same', async t => {
+t.test('a name in an error is cut, and the pointer is not', async t => {
   t.equal(pointerTo('a~1/b'), '/a~01~1b')
   t.equal(pointerTo('x'.repeat(64)), '/' + 'x'.repeat(64))
   t.equal(pointerTo('x'.repeat(65)), '/' + 'x'.repeat(63) + '…')
 })
 
-t.test('names that objects have of themselves are ordinary members', async t => {
+t.test('names of Object.prototype are ordinary members', async t => {
   const { values, raw } = cutMembers(Buffer.from('{"__proto__":{"a":1},"constructor":2,"toString":null}'))
   t.strictSame(Object.keys(values), ['__proto__', 'constructor', 'toString'])
   t.equal(Object.getPrototypeOf(values), null)
@@ -228,13 +228,13 @@ t.test('names that objects have of themselves are ordinary members', async t => 
   t.equal(values['hasOwnProperty'], undefined)
 })
 
-t.test('64 members at most', async t => {
+t.test('a body has at most 64 members', async t => {
   const members = (count: number) => `{${Array.from({ length: count }, (_, i) => `"m${i}":${i}`).join()}}`
   t.equal(Object.keys(cutMembers(Buffer.from(members(64))).values).length, 64)
   t.strictSame(refusal(members(65)), { pointer: '', message: 'more than 64 members' })
 })
 
-t.test('100 levels at most, the body being the first', async t => {
+t.test('a body has at most 100 levels, itself being the first', async t => {
   const nests = [['[', ']'], ['{"":', '}'], ['[{"a":', '}]']] as const
   for (const [open, close] of nests) {
     const levels = open.length === 6 ? 2 : 1

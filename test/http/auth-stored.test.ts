@@ -33,7 +33,7 @@ async function untilBoth (t: Test, both: [TestApp, TestApp], key: string, code: 
   return after
 }
 
-t.test('a key opens what its scopes say, for its tenant', async t => {
+t.test('a key allows what its scopes say, for its tenant', async t => {
   const service = await testApp(t)
   const { store: { keyRecords }, app } = service
   const agent = await newKey(keyRecords, { tenant: 'other' })
@@ -50,13 +50,13 @@ t.test('a key opens what its scopes say, for its tenant', async t => {
   t.equal(wrong.headers['www-authenticate'], 'Bearer error="invalid_token"')
 })
 
-t.test('revoked stops everywhere within 2 s', async t => {
+t.test('a revoked key stops working everywhere within 2 s', async t => {
   const { both, key, record } = await twoReplicas(t)
   await both[0].store.keyRecords.revoke(record.id, 'me')
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('also when no message comes', async t => {
+t.test('a revoked key stops working without a message too', async t => {
   const { redis, both, key, record } = await twoReplicas(t)
   await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -65,7 +65,7 @@ t.test('also when no message comes', async t => {
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('with Redis stopped nobody is let in by it after 2 s, nor told that the key is wrong', async t => {
+t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told that it is wrong', async t => {
   const { redis, both, key } = await twoReplicas(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const stopped = performance.now()
@@ -83,7 +83,7 @@ t.test('with Redis stopped nobody is let in by it after 2 s, nor told that the k
   for (const one of both) await until(async () => (await pass(one, key)).statusCode === 201)
 })
 
-t.test('an ended key stops at its end', async t => {
+t.test('an expiring key stops working at its end', async t => {
   const service = await testApp(t)
   const { key, record } = await newKey(service.store.keyRecords, { expiresIn: 700 })
   await until(async () => (await pass(service, key)).statusCode === 401)
@@ -117,7 +117,7 @@ t.test('a session ends when its key does, and lasts through its grace', async t 
   t.equal((await signIn(agent.key)).status, 401, 'no approver')
 })
 
-t.test('what becomes of keys is in the log, once, and no secret', async t => {
+t.test('changes of keys are logged once, without the secret', async t => {
   const { app, lines, store: { keyRecords } } = await testApp(t)
   await app.ready()
   const told = (by = /./) => lines.map(line => JSON.parse(line)).filter(one => /^key /.test(one.msg) && by.test(one.by))
@@ -140,7 +140,7 @@ t.test('what becomes of keys is in the log, once, and no secret', async t => {
   for (const secret of [key, next]) t.notMatch(lines.join(), secret.slice(21))
 })
 
-t.test('with nothing but Redis’s keys a service that starts without Redis lets them in when it comes', async t => {
+t.test('with keys only in Redis, a service that starts without Redis accepts them once it is there', async t => {
   const redis = await ownRedis(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const service = await testApp(t, { API_KEYS: '', APPROVER_KEYS: '' }, { url: redis.url, prefix: 'late' })

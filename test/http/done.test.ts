@@ -24,7 +24,7 @@ async function refused (t: Test, { call, dump }: TestApp, who: Who, id: string, 
   return document
 }
 
-t.test('what is wrong with a done is told in the contract’s order', async t => {
+t.test('done’s refusals come in the contract’s order', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   const { setClock, call, redis, prefix } = service
   const start = Date.now() - 3600_000
@@ -54,14 +54,14 @@ t.test('what is wrong with a done is told in the contract’s order', async t =>
   await refused(t, service, 'bob', finished, 409, 'already_done') // a done one doesn't expire
 })
 
-t.test('several keys of one agent are that agent', async t => {
+t.test('all keys of an agent count as that agent', async t => {
   const service = await testApp(t)
   const id = await caught(service, 'alice')
   t.equal((await service.call('alice2', 'POST', `/api/done/${id}`)).statusCode, 200)
   t.equal((await service.call('bob', 'GET', `/api/status/${id}`)).json().caught_by, 'alice')
 })
 
-t.test('a body of done may be empty, {} or not there, with and without a content type', async t => {
+t.test('the body of done may be empty, {} or missing, with and without a content type', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   const bodies = [

@@ -6,7 +6,7 @@ import t from 'tap'
 import { keepFilesInMemory } from '../../src/http/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
 
-t.test('files are answered from memory', async t => {
+t.test('files are served from memory', async t => {
   const root = await scratchDir(t)
   await writeFile(join(root, 'file.txt'), '0123456789')
   const app = Fastify()

@@ -77,7 +77,7 @@ function compile (files: string[]): string[][] {
   return files.map(name => faults.filter(({ file }) => file?.fileName === name).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')))
 }
 
-t.test('a client made by generators carries a handoff with its output, and refuses what the contract does', async t => {
+t.test('a generated client carries a handoff with its output, and refuses what the contract forbids', async t => {
   const { app } = await testApp(t)
   const folder = await projectFolder(t, app)
   const right = join(folder, 'program.ts')

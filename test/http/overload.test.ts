@@ -28,7 +28,7 @@ async function connected (t: Test, port: number): Promise<Ask> {
   }
 }
 
-t.test('a service that is asked for more than it can do says so, answers /healthz, loses nothing and recovers', async t => {
+t.test('an overloaded service sheds, answers /healthz, loses nothing and recovers', async t => {
   const redis = await startRedisServer(t)
   // V8 that compiles nothing is some ten times slower, so that this process alone is more than the service can serve.
   const { url } = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: redis.url }, nodeOptions: ['--jitless'] })

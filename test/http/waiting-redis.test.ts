@@ -15,7 +15,7 @@ async function commands ({ admin }: OwnRedis): Promise<Record<string, number>> {
   return Object.fromEntries([...info.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(([, name, calls]) => [name!, Number(calls)]))
 }
 
-t.test('a connection that breaks during a wait is made again, and what came meanwhile is seen', async t => {
+t.test('a connection that breaks during a wait is restored, and changes meanwhile are seen', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const [id, other] = [await passed(service), await passed(service)]
@@ -55,7 +55,7 @@ t.test('a wait costs Redis nothing while it lasts', async t => {
   await Promise.all(waits)
 })
 
-t.test('while Redis says nothing a wait ends in time, with what is true or that it can’t be known', async t => {
+t.test('while Redis is silent a wait ends in time, with the known state or 503', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)
@@ -75,7 +75,7 @@ t.test('while Redis says nothing a wait ends in time, with what is true or that 
   t.equal((await again).json().status, 'rejected', 'and then it waits as ever')
 })
 
-t.test('a wait outlives a Redis that was away for a while', async t => {
+t.test('a wait outlives a short outage of Redis', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)
@@ -89,7 +89,7 @@ t.test('a wait outlives a Redis that was away for a while', async t => {
   t.equal((await waits).json().status, 'rejected')
 })
 
-t.test('one that goes away during its first look does not come to wait', async t => {
+t.test('a request whose client leaves during the first look does not start to wait', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)

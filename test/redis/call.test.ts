@@ -41,7 +41,7 @@ async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<
   return { reply, read }
 }
 
-t.test('ioredis sends a call as it is and asks nothing else of it', async t => {
+t.test('ioredis sends a call unchanged and needs nothing else of it', async t => {
   const redis = new Redis(process.env.REDIS_URL!, { protocol: 2 })
   t.teardown(() => redis.disconnect())
   await redis.ping()

@@ -23,7 +23,7 @@ t.test('three masters, each with a replica', async t => {
   const store = fleetStore(t, cluster.url, { replicas: 1 })
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))
 
-  await t.test('sessions and the list of what waits for a person', async t => {
+  await t.test('sessions and the approvals list work', async t => {
     const secrets = await Promise.all(Array.from({ length: 30 }, (_, n) => store.sessions.open(`digest${n}`)))
     t.strictSame(await Promise.all(secrets.map(secret => store.sessions.find(secret))), secrets.map((_, n) => `digest${n}`))
     await store.sessions.end(secrets[0]!)
@@ -37,7 +37,7 @@ t.test('three masters, each with a replica', async t => {
     }
   })
 
-  await t.test('keys', async t => {
+  await t.test('keys work', async t => {
     const { keyRecords: records } = store
     const keys = new StoredKeys(records, store.subscriptions, quiet)
     keys.start()
@@ -52,7 +52,7 @@ t.test('three masters, each with a replica', async t => {
     keys.stop()
   })
 
-  await t.test('a master and its replica change places under load', async t => {
+  await t.test('a failover by hand under load loses nothing', async t => {
     const master = await cluster.ownerOf(slotOf(apart[0]!))
     const [replica] = await cluster.replicasOf(master)
     const waiter = await listenTo(store, apart[0]!)
@@ -69,7 +69,7 @@ t.test('three masters, each with a replica', async t => {
     await cluster.untilWhole()
   })
 
-  await t.test('who waits is told when the slot has moved', async t => {
+  await t.test('a waiter is told after its slot has moved', async t => {
     const tag = apart[1]!
     // What was learned of the failover is no more in doubt: nobody asks the nodes, and nobody calls.
     await sleep(2500)
@@ -82,7 +82,7 @@ t.test('three masters, each with a replica', async t => {
     await waiter.rungBy(from)
   })
 
-  await t.test('one that may drop what it took makes us not ready', async t => {
+  await t.test('one master with an eviction policy makes the service not ready', async t => {
     const master = await cluster.ownerOf(slotOf(apart[2]!))
     await master.admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
     t.match(await store.whyNotReady(), /^maxmemory-policy is volatile-ttl/)
@@ -90,7 +90,7 @@ t.test('three masters, each with a replica', async t => {
     t.equal(await store.whyNotReady(), null)
   })
 
-  await t.test('a master dies', async t => {
+  await t.test('a dead master is replaced and nothing acknowledged is lost', async t => {
     const master = await cluster.ownerOf(slotOf(apart[2]!))
     const [replica] = await cluster.replicasOf(master)
     const waiter = await listenTo(store, apart[2]!)
@@ -123,7 +123,7 @@ t.test('three masters, each with a replica', async t => {
   for (const server of cluster.servers) t.notMatch(await info(server, 'errorstats'), { errorstat_CROSSSLOT: String })
 })
 
-t.test('where the first partition’s master is away the others’ are swept all the same', async t => {
+t.test('the sweep goes on with the other partitions when the first one’s master is away', async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
   const store = fleetStore(t, cluster.url)
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))

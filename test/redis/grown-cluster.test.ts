@@ -22,7 +22,7 @@ const slots = Array.from({ length: slotOf(lastTag) - slotOf(firstTag) + 1 }, (_,
 
 const stores = [{ replicas: 0, prefix: 'plain' }, { replicas: 1, prefix: 'durable' }]
 
-t.test('a master that had no slots takes some over, and one that leaves gives all of its own away', async t => {
+t.test('a new master takes over slots, and a leaving one gives all of its own away', async t => {
   const cluster = await startCluster(t, { masters: 1, empty: 2, nodeTimeoutMs: 5000 })
   const [first] = cluster.servers as [RedisServer]
   const [leaving, empty] = cluster.empty as [RedisServer, RedisServer]
@@ -58,7 +58,7 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     for (const { handoffs } of services) t.match(await handoffs.catch(here, randomToken(), 'bob'), { outcome: 'caught' })
   }
 
-  await t.test('to one without any slot', async t => {
+  await t.test('slots move to a master without any slot', async t => {
     await goesOn()
     await moveWithALook(t, firstTag, first, leaving)
     for (const slot of slots.slice(1)) await cluster.moveSlot(slot, leaving, 1)
@@ -66,14 +66,14 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     t.strictSame(laneNames(), lanesOf(first, leaving))
   })
 
-  await t.test('to one that has a slot, and none of ours', async t => {
+  await t.test('slots move to a master that has one slot, and none of ours', async t => {
     await cluster.moveSlot(slotOf(firstTag) - 1, empty)
     await moveWithALook(t, firstTag, leaving, empty)
     await goesOn()
     t.strictSame(laneNames(), lanesOf(first, leaving, empty))
   })
 
-  await t.test('off the one that leaves, down to its last', async t => {
+  await t.test('slots move off the leaving master, to the last one', async t => {
     for (const slot of slots.slice(1, -1)) await cluster.moveSlot(slot, empty, 1)
     await moveWithALook(t, lastTag, leaving, empty)
     await goesOn()
@@ -85,14 +85,14 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     const caught = await Promise.all(kept.map(place => handoffs.catch(place, randomToken(), 'bob')))
     t.ok(caught.every(answer => 'payload' in answer && answer.payload.equals(payload)), `${prefix}: all is there`)
   }
-  await t.test('nobody holds on to who has left', async t => {
+  await t.test('no connection to the removed master stays open', async t => {
     // Once the nodes were asked again, and it is certain that nothing is on its way there any more.
     await until(() => laneNames().every(names => names.length === 3), 45_000)
     t.strictSame(laneNames(), lanesOf(first, empty))
   })
 })
 
-t.test('a server all of whose slots are on the move acknowledges what it still has', async t => {
+t.test('a server whose slots are all moving still acknowledges what it has', async t => {
   const cluster = await startCluster(t, { masters: 1, empty: 1, nodeTimeoutMs: 5000 })
   const [source] = cluster.servers as [RedisServer]
   const [target] = cluster.empty as [RedisServer]

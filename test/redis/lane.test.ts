@@ -11,7 +11,7 @@ async function handoffCount (dump: () => Promise<Record<string, unknown>>): Prom
   return Object.keys(await dump()).filter(key => key.includes(':h:')).length
 }
 
-t.test('a tick’s calls leave in one write', async t => {
+t.test('all calls of a tick leave in one write', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -23,7 +23,7 @@ t.test('a tick’s calls leave in one write', async t => {
   t.ok(used < 20, `100 calls took the server ${used} reads`)
 })
 
-t.test('among other commands on its connection each call gets its own reply', async t => {
+t.test('each call gets its own reply, even among other commands on the connection', async t => {
   const { url } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -38,7 +38,7 @@ t.test('among other commands on its connection each call gets its own reply', as
   t.ok(mixed.every(right => right), `${mixed.filter(right => !right).length} were wrong`)
 })
 
-t.test('replies cut off: nothing lost, nothing twice, no false conflict', async t => {
+t.test('when replies are cut off, nothing is lost, nothing happens twice and there is no false conflict', async t => {
   const { url, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -65,7 +65,7 @@ t.test('replies cut off: nothing lost, nothing twice, no false conflict', async 
   t.equal(await handoffCount(dump), work.passed, `${work.passed} handoffs`)
 })
 
-t.test('a server that forgets its scripts is given them again', async t => {
+t.test('a server that lost its scripts gets them again', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   for (let flush = 0; flush < 10; flush++) {
@@ -75,7 +75,7 @@ t.test('a server that forgets its scripts is given them again', async t => {
   }
 })
 
-t.test('what a paused Redis was asked and we gave up does not happen later', async t => {
+t.test('a call that was given up while Redis paused does not happen later', async t => {
   const { url, pid, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs) // so that the server knows the script
@@ -92,7 +92,7 @@ t.test('what a paused Redis was asked and we gave up does not happen later', asy
   t.equal(await handoffCount(dump), 1, 'nothing came of them')
 })
 
-t.test('a Redis that restarts within the budget is not noticed', async t => {
+t.test('a restart of Redis within the budget goes unnoticed', async t => {
   const { url, pid, admin } = await ownRedis(t, ['--appendfsync', 'always'])
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs)
@@ -103,7 +103,7 @@ t.test('a Redis that restarts within the budget is not noticed', async t => {
   t.equal(await handoffCount(dump), 21)
 })
 
-t.test('a full Redis refuses what fills it and goes on with the rest', async t => {
+t.test('a full Redis refuses writes that need memory and serves the rest', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   const place = newPlace()
@@ -117,7 +117,7 @@ t.test('a full Redis refuses what fills it and goes on with the rest', async t =
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
 })
 
-t.test('a replica is asked again until it is a master', async t => {
+t.test('calls to a replica are retried until it is a master', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -128,7 +128,7 @@ t.test('a replica is asked again until it is a master', async t => {
   t.match(await asked, { outcome: 'passed' })
 })
 
-t.test('a closed store refuses what is open', async t => {
+t.test('closing the store refuses open calls', async t => {
   const { url, pid } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -140,7 +140,7 @@ t.test('a closed store refuses what is open', async t => {
   process.kill(pid(), 'SIGCONT')
 })
 
-t.test('a server that forgets its scripts all the time', async t => {
+t.test('calls succeed although the server loses its scripts all the time', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -161,7 +161,7 @@ t.test('a server that forgets its scripts all the time', async t => {
   t.ok(work.rounds > 20, `${work.rounds} rounds`)
 })
 
-t.test('a Redis that is still loading is waited for, and what takes longer than the budget is refused', async t => {
+t.test('calls wait for a Redis that is loading, and are refused when the budget is over', async t => {
   const { url, admin } = await ownRedis(t, ['--enable-debug-command', 'yes', '--loading-process-events-interval-bytes', '1024'])
   const { store, redis } = await testStore(t, { url })
   const place = newPlace()

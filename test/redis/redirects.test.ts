@@ -32,7 +32,7 @@ t.test('three masters', async t => {
   /** A partition that no test has used yet, from all over the slots. */
   const freshPlace = () => placeIn(tags[(last += 97) % tags.length]!)
 
-  await t.test('each gets what is its own', async t => {
+  await t.test('each master gets the calls of its own slots', async t => {
     const places = Array.from({ length: 600 }, () => newPlace())
     await Promise.all(places.map(place => pass(handoffs, place)))
     const caught = await Promise.all(places.map(place => handoffs.catch(place, randomToken(), 'bob')))
@@ -44,7 +44,7 @@ t.test('three masters', async t => {
     }
   })
 
-  await t.test('a slot that moves while it is used', async t => {
+  await t.test('calls follow a slot that moves while it is used', async t => {
     const place = freshPlace()
     const { from, to, slot } = await move(cluster, place)
     const work = { over: false, rounds: 0 }
@@ -74,7 +74,7 @@ t.test('three masters', async t => {
     t.ok(sentOn.some(count => count > 0), `${work.rounds} rounds, sent on ${sentOn.join(', ')} times`)
   })
 
-  await t.test('a handoff that is over already while its slot is not', async t => {
+  await t.test('a handoff is served when it has moved and its slot has not', async t => {
     const place = freshPlace()
     const { from, to, begin, migrate } = await move(cluster, place)
     await pass(handoffs, place)
@@ -91,7 +91,7 @@ t.test('three masters', async t => {
     t.match(await handoffs.status(place), { record: { status: 'done' } })
   })
 
-  await t.test('a handoff of which half is over waits until the other half is', async t => {
+  await t.test('a handoff with half of its keys moved waits until the other half is there', async t => {
     const [place, other] = [freshPlace(), freshPlace()]
     const { from, slot, to, begin, migrate } = await move(cluster, place)
     const neighbour = placeIn(place.tag)
@@ -109,7 +109,7 @@ t.test('three masters', async t => {
     t.match(await passed, { outcome: 'passed' })
   })
 
-  await t.test('the sweep forgets nothing of a slot that is moving', async t => {
+  await t.test('the sweep misses nothing of a moving slot', async t => {
     const place = freshPlace()
     const { slot, to, begin, migrate } = await move(cluster, place)
     await pass(handoffs, place, 200)
@@ -123,7 +123,7 @@ t.test('three masters', async t => {
     t.match(await handoffs.status(place), { record: { status: 'expired' } })
   })
 
-  await t.test('nor where the index of what is due goes over before the handoffs', async t => {
+  await t.test('the sweep misses nothing when the due index moves before the handoffs', async t => {
     const place = freshPlace()
     const { slot, to, begin, migrate } = await move(cluster, place)
     await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 200, payload })
@@ -145,7 +145,7 @@ t.test('three masters', async t => {
     t.equal(await to.admin.exists(waiting), 0, 'and leaves the list as well')
   })
 
-  await t.test('two that send to each other are not asked without end', async t => {
+  await t.test('two masters that redirect to each other do not cause an endless loop', async t => {
     const place = freshPlace()
     const { from, to, begin } = await move(cluster, place)
     await begin(false)
@@ -158,7 +158,7 @@ t.test('three masters', async t => {
     t.match(await pass(handoffs, place), { outcome: 'passed' })
   })
 
-  await t.test('too few of them', async t => {
+  await t.test('a Cluster with too few masters is unavailable, and readiness says why', async t => {
     const [here, away, gone] = cluster.servers as [RedisServer, RedisServer, RedisServer]
     const place = placeIn(tags[0]!)
     t.equal(await cluster.ownerOf(slotOf(place.tag)), here)

@@ -68,7 +68,7 @@ async function holds (t: Test, store: Store, { passed, caught }: ReturnType<type
   t.equal(again.filter(({ outcome }) => outcome !== 'already_caught').length, 0, `${caught.length} caught, none twice`)
 }
 
-t.test('a master that dies, and one that pauses and comes back', { timeout: 60_000 }, async t => {
+t.test('failovers lose nothing that was acknowledged', { timeout: 60_000 }, async t => {
   const fleet = await startSentinelFleet(t, { downAfterMs: 600, failoverTimeoutMs: 2000 })
   // One that says nothing is passed over, whichever it is.
   fleet.sentinels[0]!.pause()
@@ -80,7 +80,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
   t.equal(await store.whyNotReady(), null)
   await fleet.untilWhole()
 
-  await t.test('paused for 6 s', async t => {
+  await t.test('the master pauses for 6 s and comes back', async t => {
     const master = await fleet.master()
     const { load, goesOn, stop } = startLoad(t, store)
     await goesOn(5000)
@@ -100,7 +100,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
     await holds(t, store, load)
   })
 
-  await t.test('killed', async t => {
+  await t.test('the master is killed', async t => {
     const master = await fleet.master()
     const { load, goesOn, stop } = startLoad(t, store)
     await goesOn(5000)
@@ -115,7 +115,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
   })
 })
 
-t.test('passwords: Redis’s, and the Sentinel’s own', async t => {
+t.test('Redis and the Sentinels can have different passwords', async t => {
   const master = await startRedisServer(t)
   const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${master.port} 1`] })
   await master.admin.config('SET', 'requirepass', 'one')
@@ -149,7 +149,7 @@ async function listen (store: Store) {
   }
 }
 
-t.test('a switch that is heard of while it connects anew is not the end', async t => {
+t.test('a failover announced during a reconnect does not end the connection for good', async t => {
   const { url } = await startSentinelFleet(t)
   const masters = new OneMaster(parseRedisUrl(url) as Sentinels, tags, quiet)
   t.teardown(() => masters.close())
@@ -165,7 +165,7 @@ t.test('a switch that is heard of while it connects anew is not the end', async 
   await until(() => ended && calls.status === 'ready')
 })
 
-t.test('hanging up on a server that is silent takes no time', async t => {
+t.test('closing a connection to a silent server takes no time', async t => {
   const server = await startRedisServer(t)
   const redis = connect(parseRedisUrl(server.url) as Standalone, quiet)
   t.teardown(() => redis.disconnect())

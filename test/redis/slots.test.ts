@@ -7,7 +7,7 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 
-t.test('nobody goes on listening to a master that is away, however often it is looked at', async t => {
+t.test('asking an unreachable master again and again leaves no listeners behind', async t => {
   const server = await startRedisServer(t)
   const [silent, away] = [new Redis(server.url), new Redis(await freePort(loopback), { retryStrategy: () => 50 })]
   t.teardown(() => [silent, away].forEach(redis => redis.disconnect()))
@@ -26,7 +26,7 @@ t.test('nobody goes on listening to a master that is away, however often it is l
   server.resume()
 })
 
-t.test('nodes that go by names', async t => {
+t.test('CLUSTER SLOTS is read when nodes announce host names', async t => {
   const options = ['--cluster-preferred-endpoint-type', 'hostname']
   const { servers: [server] } = await startCluster(t, { masters: 1, replicas: 0, options })
   const { admin, port } = server!

@@ -30,7 +30,7 @@ async function connected (t: Test, options: TestStoreOptions = {}): Promise<Test
   return test
 }
 
-t.test('each listener is told of its own channel, by one subscription', async t => {
+t.test('each listener hears its own channel, through one subscription per channel', async t => {
   const test = await connected(t)
   const { subscriptions } = test.store
   const [a, b] = [`${test.prefix}:{x}:a`, `${test.prefix}:{y}:b`]
@@ -56,7 +56,7 @@ t.test('each listener is told of its own channel, by one subscription', async t 
   t.ok(await until(async () => String(await subscriberCounts(test, a, b)) === '0,0'))
 })
 
-t.test('who comes while the last one leaves is told all the same', async t => {
+t.test('a listener that comes while the last one leaves hears messages', async t => {
   const test = await connected(t)
   const { subscriptions } = test.store
   const name = `${test.prefix}:{x}:a`
@@ -73,7 +73,7 @@ t.test('who comes while the last one leaves is told all the same', async t => {
   t.ok(await until(async () => String(await subscriberCounts(test, name)) === '0'))
 })
 
-t.test('after a broken connection all are told, and listen again', async t => {
+t.test('after a broken connection all listeners are told, and are subscribed again', async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const { subscriptions } = test.store
@@ -88,7 +88,7 @@ t.test('after a broken connection all are told, and listen again', async t => {
   t.strictSame(bells.map(({ count }) => count()), names.map((_, i) => i === 7 ? 2 : 1))
 })
 
-t.test('who comes to listen while the connection is away is not held up, and told when it is back', async t => {
+t.test('a listener that comes during an outage is not held up, and is told when the connection is back', async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const { subscriptions } = test.store
@@ -105,7 +105,7 @@ t.test('who comes to listen while the connection is away is not held up, and tol
   await one.rings(2)
 })
 
-t.test('a connection that was cut without a word is noticed by the keep-alive', { timeout: 20_000 }, async t => {
+t.test('keep-alive notices a connection that was cut silently', { timeout: 20_000 }, async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const name = `${test.prefix}:{x}:a`
@@ -119,7 +119,7 @@ t.test('a connection that was cut without a word is noticed by the keep-alive', 
   t.pass('told, since it may have missed something')
 })
 
-t.test('who waits hears of it when its connection went over to a new master', async t => {
+t.test('a waiter is told when its subscription has moved to a new master', async t => {
   const [old, next] = await Promise.all([startRedisServer(t), startRedisServer(t)])
   const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${old.port} 1`] })
   const { subscriptions } = fleetStore(t, `redis+sentinel://${sentinel.at}/handoffs`)

@@ -56,11 +56,11 @@ t.test('over TLS', async t => {
   const port = await freePort(loopback)
   const redis = await startRedisServer(t, { options: ['--tls-port', String(port), ...options] })
 
-  await t.test('one server', async t => {
+  await t.test('the store works on one server', async t => {
     await handsOver(t, `rediss://127.0.0.1:${port}`, ca)
   })
 
-  await t.test('one whose authority isn’t trusted', async t => {
+  await t.test('a server with an untrusted certificate is refused', async t => {
     const other = await makeCertificates(t)
     const { ask, lines } = await startService(t, `rediss://127.0.0.1:${port}`, other.ca)
     t.match(await until(async () => {
@@ -71,7 +71,7 @@ t.test('over TLS', async t => {
     t.equal((await ask('/api/pass', { task: 't' })).status, 503)
   })
 
-  await t.test('a Sentinel and its master', async t => {
+  await t.test('the store works with a Sentinel and its master', async t => {
     const sentinelPort = await freePort(loopback)
     await startRedisServer(t, {
       sentinel: true,
@@ -80,7 +80,7 @@ t.test('over TLS', async t => {
     await handsOver(t, `rediss+sentinel://127.0.0.1:${sentinelPort}/handoffs`, ca)
   })
 
-  await t.test('a Cluster', async t => {
+  await t.test('the store works on a Cluster', async t => {
     const [tlsPort, bus] = [await freePort(loopback), await freePort(loopback)]
     const node = await startRedisServer(t, {
       options: ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-port', String(bus), '--tls-port', String(tlsPort), ...options],

@@ -118,12 +118,12 @@ for (const [name, group] of Object.entries(rows)) {
   })
 }
 
-t.test('without an output it is {}', async t => {
+t.test('a missing output counts as {}', async t => {
   t.equal(await judge({ type: 'object' }), 'ok')
   t.same(await judge({ required: ['a'] }), [{ pointer: '/output/a', message: 'required' }])
 })
 
-t.test('each fault is told where it is', async t => {
+t.test('each fault has a pointer to its place', async t => {
   const schema = {
     type: 'object',
     required: ['id', 'a/b'],
@@ -146,7 +146,7 @@ t.test('each fault is told where it is', async t => {
   t.same(await judge({ anyOf: [{ type: 'string' }, { properties: { a: { type: 'string' } } }] }, { a: 1 }), [{ pointer: '/output', message: 'must satisfy one of the 2 schemas of anyOf' }])
 })
 
-t.test('at most 100 faults, however many there are, and nothing long is sent back', async t => {
+t.test('at most 100 faults are returned, and no long text is echoed', async t => {
   const faults = await judge({ items: { $ref: '#/$defs/a' }, $defs: { a: { type: 'string' } } }, `[${Array(50_000).fill('1').join()}]`) as Fault[]
   t.equal(faults.length, 100)
   t.equal(faults.at(-1)!.pointer, '/output/99')
@@ -190,7 +190,7 @@ const { schema } = fc.letrec<{ schema: object | boolean, plain: object }>(tie =>
 })
 const withoutReference = schema.filter(made => !JSON.stringify(made).includes('$ref'))
 
-t.test('as a plain Ajv, on schemas that it takes', async t => {
+t.test('results equal plain Ajv’s, for schemas that Ajv accepts', async t => {
   let [satisfied, failed] = [0, 0]
   await fc.assert(fc.asyncProperty(schema, withoutReference, withoutReference, fc.array(value, { minLength: 1, maxLength: 8 }), async (top, a, b, outputs) => {
     // Made of JSON, as the values are: Ajv compares constructors too.

@@ -18,7 +18,7 @@ async function signedIn ({ admin }: RedisServer): Promise<Set<string>> {
   return new Set([...clients.matchAll(/ user=(\S+)/g)].map(([, user]) => user!))
 }
 
-t.test('Sentinel: service, replication and the Sentinels each as their own user, through a failover', { timeout: 60_000 }, async t => {
+t.test('Sentinel: service, replication and Sentinels each work as their own user, through a failover', { timeout: 60_000 }, async t => {
   const fleet = await startSentinelFleet(t, {
     downAfterMs: 600,
     failoverTimeoutMs: 2000,
@@ -49,7 +49,7 @@ t.test('Sentinel: service, replication and the Sentinels each as their own user,
   for (const { admin } of fleet.sentinels) for (const user of usersOf('sentinel-users.acl').keys()) t.strictSame(await denials(admin, user), [], user)
 })
 
-t.test('Cluster: the service’s user, while a slot moves', { timeout: 60_000 }, async t => {
+t.test('Cluster: the service’s user works while a slot moves', { timeout: 60_000 }, async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
   for (const { admin } of cluster.servers) await setUser(admin, { user: 'handoff', password })
   const store = fleetStore(t, cluster.url.replace('://', `://handoff:${password}@`))

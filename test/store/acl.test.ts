@@ -32,7 +32,7 @@ t.test('the service’s user may do what the service does, and nothing else', as
   t.strictSame(usersOf('users.acl').get('default'), ['off'])
 })
 
-t.test('Redis takes the file once each password is in it, and not before', async t => {
+t.test('Redis accepts the file only once each password is in it', async t => {
   await t.rejects(startRedisServer(t, { options: ['--aclfile', file.pathname] }), /password hash must be exactly 64/)
   const dir = await scratchDir(t)
   await symlink(join(projectRoot, 'deploy'), join(dir, 'deploy'))
@@ -73,7 +73,7 @@ async function limitedService (t: Parameters<typeof startRedisServer>[0] & Param
 
 const isReady = async ({ app }: TestApp) => (await app.inject('/readyz')).statusCode === 200
 
-t.test('all that the service does is allowed, and all that is allowed is done', { timeout: 60_000 }, async t => {
+t.test('all that the service does is allowed, and all that is allowed is used', { timeout: 60_000 }, async t => {
   const { redis, service } = await limitedService(t)
   await until(() => isReady(service))
   service.store.sweeper.start()
@@ -98,7 +98,7 @@ async function commandsCalled ({ admin }: RedisServer): Promise<Set<string>> {
 /** Without these nothing can be asked at all, not even what lacks: with DURABILITY each group of calls ends in a SET and a WAIT. */
 const unnamed = ['EVAL', 'EVALSHA', 'SET', 'WAIT', 'keys', 'channels']
 
-t.test('without one of its rights the service says which, and answers 503 or as ever', { timeout: 120_000 }, async t => {
+t.test('without one of its rights the service says which, and answers 503 or as usual', { timeout: 120_000 }, async t => {
   const { redis, grant, told, service } = await limitedService(t)
   await until(() => isReady(service))
   const losses = [...everything.filter(name => !name.startsWith('CLUSTER') && name !== 'ASKING').map(name => [name, `-${name.toLowerCase()}`]),

@@ -5,7 +5,7 @@ import { digest, idOfSecret, isKeyId, newKeyId, newSecret } from '../../src/stor
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-t.test('a secret says what it is, whose it is, and whether it is whole', t => {
+t.test('a secret tells its kind and its key’s id, and has a checksum', t => {
   const id = newKeyId()
   const secret = newSecret(id)
   t.ok(isKeyId(id))
@@ -18,7 +18,7 @@ t.test('a secret says what it is, whose it is, and whether it is whole', t => {
   t.end()
 })
 
-t.test('whatever is mistyped in it is seen', t => {
+t.test('every typing error is detected', t => {
   const secret = newSecret(newKeyId())
   fc.assert(fc.property(fc.nat(secret.length - 1), fc.constantFrom(...alphabet, '_', ' ', 'é', ''), (at, typed) => {
     const wrong = secret.slice(0, at) + typed + secret.slice(at + 1)
@@ -31,7 +31,7 @@ t.test('whatever is mistyped in it is seen', t => {
   t.end()
 })
 
-t.test('all characters are as likely, and no two secrets are alike', t => {
+t.test('all characters are equally likely, and no two secrets are equal', t => {
   const many = Array.from({ length: 4000 }, () => newSecret('000000000000').slice(21, 53))
   t.equal(new Set(many).size, many.length)
   const counts = new Map<string, number>()

@@ -25,7 +25,7 @@ async function allowedOf (requests: Array<Promise<boolean>>): Promise<number> {
   return (await Promise.all(requests)).filter(Boolean).length
 }
 
-t.test('200 agents at once, each by itself', async t => {
+t.test('200 agents at once are limited independently', async t => {
   const { store: { rates } } = await testStore(t)
   const allowed = await Promise.all(Array.from({ length: 200 }, (_, agent) =>
     allowedOf(Array.from({ length: 30 }, () => spend(rates.of('acme', `agent-${agent}`, 20))))))
@@ -63,7 +63,7 @@ function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?
   return Array.from({ length: count }, () => new Rates(lanes, loadScripts(), new KeyNames(prefix), tags, window))
 }
 
-t.test('at least half of the limit is allowed, however many replicas hold some that they don’t need', async t => {
+t.test('at least half of the limit is allowed, however many replicas hold shares that they don’t need', async t => {
   const replicas = replicasOf(t, await testStore(t), 20)
   for (const limit of [1, 2, 10, 33, 100, 999]) {
     for (const requests of [1, 3, 9, 21]) {
@@ -77,7 +77,7 @@ t.test('at least half of the limit is allowed, however many replicas hold some t
   }
 })
 
-t.test('window after window: never more than the limit in any, though some is held when it ends', async t => {
+t.test('over many windows the limit is never exceeded, though replicas hold shares when a window ends', async t => {
   const test = await testStore(t)
   const { redis, prefix, dump } = test
   const [limit, window] = [200, 250]
@@ -106,7 +106,7 @@ t.test('window after window: never more than the limit in any, though some is he
   t.ok(Math.min(...counts) < limit, 'and some weren’t')
 })
 
-t.test('what Redis doesn’t answer nobody gets, and the next is asked anew', async t => {
+t.test('if Redis doesn’t answer, requests are refused in time, and don’t count', async t => {
   const redis = await ownRedis(t)
   const { store: { rates } } = await testStore(t, { url: redis.url })
   const allowance = rates.of('acme', 'alice', 5)
@@ -134,7 +134,7 @@ t.test('a full Redis still counts', async t => {
   t.ok(await spend(rates.of('acme', 'alice', 5)))
 })
 
-t.test('however many agents: a replica forgets those it has not seen for long, and Redis doesn’t', async t => {
+t.test('a replica forgets agents that it hasn’t seen for long, and Redis doesn’t', async t => {
   const { store: { rates } } = await testStore(t)
   t.ok(await spend(rates.of('acme', 'alice', 1)))
   const known = rates.of('acme', 'alice', 1)

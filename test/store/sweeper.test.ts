@@ -80,7 +80,7 @@ async function untilSwept (store: TestStore, id: string, since: number, t: Test)
   }
 }
 
-t.test('what is due is expired within 3 s, whether pending or caught, and what nobody caught freed', async t => {
+t.test('an overdue handoff is expired within 3 s, pending or caught, and freed if nobody caught it', async t => {
   const one = await testStore(t, { workTtl: 300 })
   one.store.sweeper.start()
   const places = await Promise.all(Array.from({ length: 30 }, () => passSoonDue(one, 300)))
@@ -93,7 +93,7 @@ t.test('what is due is expired within 3 s, whether pending or caught, and what n
   t.strictSame(Object.keys(await one.dump()).filter(key => key.endsWith(':due')), [`{${late.tag}}:due`], 'the index holds what lives')
 })
 
-t.test('one sweeps, and when it dies another does', async t => {
+t.test('one replica sweeps, and when it dies another does', async t => {
   const first = await testStore(t)
   const second = await testStore(t, { prefix: first.prefix })
   first.store.sweeper.start()
@@ -111,7 +111,7 @@ t.test('one sweeps, and when it dies another does', async t => {
   t.ok(wait < 2 * promised, `taken over and swept after ${wait} ms`)
 })
 
-t.test('however much is due, few of it are asked of Redis at once, and all of it goes', async t => {
+t.test('however much is due, Redis gets little at a time, and everything is swept', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 100, 21)
   const seen = watchCalls(one)
@@ -121,7 +121,7 @@ t.test('however much is due, few of it are asked of Redis at once, and all of it
   t.ok(seen.mostHandoffs < 200, `of 2,100 at the most ${seen.mostHandoffs} at once, what else is asked waits behind them`)
 })
 
-t.test('calls that are answered late don’t hold the others up, nor are they asked again meanwhile', async t => {
+t.test('late answers don’t hold other calls up, and their partitions aren’t asked again meanwhile', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 50, 40)
   let answer = () => {}
@@ -150,7 +150,7 @@ t.test('calls that are answered late don’t hold the others up, nor are they as
   t.ok(await untilEmpty(one, partitions) < 2 * promised, 'and theirs once they are answered')
 })
 
-t.test('no call is under way any more when it has stopped, however much is due', async t => {
+t.test('no call is under way when the sweeper has stopped, however much is due', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 200, 21)
   let answer = () => {}

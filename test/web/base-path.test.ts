@@ -43,7 +43,7 @@ http {
   return { at, first, second, ask }
 }
 
-t.test('behind nginx, with the path taken off or forwarded: from a link over sign-in and decision to sign-out', { skip }, async t => {
+t.test('behind nginx, with the path stripped or forwarded, a person can follow a link, sign in, decide and sign out', { skip }, async t => {
   const { at, first, second, ask } = await twoServices(t)
   for (const [service, base, key] of [[first, '/first', secrets.approver], [second, '/second/of-two', secrets.approver2]] as const) {
     const [linked, other] = [await ask(service, 'the linked one'), await ask(service, 'the other one')]
@@ -84,7 +84,7 @@ t.test('behind nginx, with the path taken off or forwarded: from a link over sig
     await page.getByLabel('Approver key').waitFor()
     t.strictSame(faults.filter(fault => !/status of 40[0149]/.test(fault)), [], 'no fault in any page')
     await page.goto(`${at}${base}/docs`)
-    await page.getByText('Pass a task to whoever catches it').waitFor({ timeout: 60_000 })
+    await page.getByText('Pass a task to another agent').waitFor({ timeout: 60_000 })
     t.strictSame(asked.filter(path => !path.startsWith(`${base}/`)), [], 'nothing was asked for outside the path')
   }
 })
@@ -110,7 +110,7 @@ t.test('two services below two paths of one host share no session', { skip }, as
   t.strictSame((await page.context().cookies()).map(({ path }) => path), ['/second/of-two'], 'signing out of one leaves the other')
 })
 
-t.test('the cookie below a path', async t => {
+t.test('the cookie is bound to the path', async t => {
   const over = async (url: string) => {
     const { app } = await testApp(t, { BASE_URL: url })
     const signedIn = await app.inject(form('/handoff/approvals/sign-in', { key: secrets.approver, next: '/approvals/abc' }))
@@ -126,7 +126,7 @@ t.test('the cookie below a path', async t => {
   t.match((await over('http://handoff.example/handoff'))[0], /^handoff_session=[\w-]{43}; Max-Age=28800; Path=\/handoff; HttpOnly; SameSite=Strict$/)
 })
 
-t.test('from another site, or when the session has ended, one comes back below the path', async t => {
+t.test('a link from another site, and a session that has ended, lead back to a page below the path', async t => {
   const { app } = await testApp(t, { BASE_URL: 'http://127.0.0.1/handoff' })
   for (const base of ['', '/handoff']) {
     const again = await app.inject({ url: `${base}/approvals/abc?x=1`, headers: { 'sec-fetch-site': 'cross-site' } })

@@ -39,7 +39,7 @@ const covered = `(() => {
   return bottom > form.getBoundingClientRect().top + 1 ? one.outerHTML.slice(0, 80) : null
 })()`
 
-t.test('note and buttons are there without scrolling', { skip }, async t => {
+t.test('note and buttons are visible without scrolling', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const ids = { short: await ask({ task: 'short' }), long: await ask(long), terms: await ask(terms) }
   for (const [device, options] of Object.entries({ ...devices, ...zoomed })) {
@@ -75,7 +75,7 @@ t.test('note and buttons are there without scrolling', { skip }, async t => {
   }
 })
 
-t.test('from the keyboard the decision is one step away, however much there is to read', { skip }, async t => {
+t.test('from the keyboard, the decision is one step away however long the content is', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const page = await approver()
   await page.goto(`/approvals/${await ask(long)}`)

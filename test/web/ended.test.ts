@@ -45,7 +45,7 @@ function isSentToSignIn (t: Test, answer: Awaited<ReturnType<typeof poll>>, name
   t.strictSame([answer.statusCode, answer.headers['hx-redirect'], answer.body], [401, '/approvals/sign-in?next=%2Fapprovals&ended=1', ''], name)
 }
 
-t.test('signing out ends what it left open, wherever that is', { skip: ofOneReplica }, async t => {
+t.test('signing out ends the session’s open requests on every replica', { skip: ofOneReplica }, async t => {
   const [one, other] = await two(t)
   const [cookie, another] = [await signedIn(one), await signedIn(one)]
   const polls = [poll(one, cookie), poll(other, cookie), poll(other, cookie)]
@@ -64,7 +64,7 @@ t.test('signing out ends what it left open, wherever that is', { skip: ofOneRepl
   await asleep(one, 0)
 })
 
-t.test('signing in anew ends the session that there was', async t => {
+t.test('signing in again ends the previous session', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const open = poll(service, cookie)
@@ -73,7 +73,7 @@ t.test('signing in anew ends the session that there was', async t => {
   isSentToSignIn(t, await open, 'the list of before')
 })
 
-t.test('a key that ends ends the lists of its sessions', async t => {
+t.test('when a key ends, its sessions’ open lists end', async t => {
   const [one, other] = await two(t)
   const { id, key } = await newKey(one.store.keyRecords, { agent: 'carla', scopes: ['approve', 'status'] })
   const { cookies: [session] } = await one.app.inject(form('/approvals/sign-in', { key }))
@@ -88,7 +88,7 @@ t.test('a key that ends ends the lists of its sessions', async t => {
   t.ok(after < limit, `after ${Math.round(after)} ms`)
 })
 
-t.test('each look is authorised anew, also when nobody tells', async t => {
+t.test('each look is authorised again, even if no message comes', async t => {
   const service = await testApp(t, people)
   const cookie = await signedIn(service)
   const open = poll(service, cookie)
@@ -102,7 +102,7 @@ t.test('each look is authorised anew, also when nobody tells', async t => {
   t.notMatch(JSON.stringify(answer.headers), id)
 })
 
-t.test('one whose browser goes away during its first look does not come to wait', async t => {
+t.test('a poll whose browser leaves during the first look does not start to wait', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const cookie = await signedIn(service)
@@ -134,7 +134,7 @@ t.test('a person who signed out in another window is led to sign in', { skip: sk
   t.match(page.url(), /\/approvals\/sign-in/)
 })
 
-t.test('a form that comes whole after its session has ended decides nothing', async t => {
+t.test('a form that arrives completely only after its session has ended decides nothing', async t => {
   const service = await testApp(t, people)
   const [cookie, id] = [await signedIn(service), await asked(service)]
   const { send, answer } = await wire(t, await listen(service.app))

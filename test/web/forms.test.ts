@@ -3,7 +3,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('a form from elsewhere decides nothing', async t => {
+t.test('a form from another site decides nothing', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
@@ -24,7 +24,7 @@ t.test('a form from elsewhere decides nothing', async t => {
   t.equal(ours.statusCode, 303)
 })
 
-t.test('only forms are read', async t => {
+t.test('only forms are accepted', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
@@ -38,7 +38,7 @@ t.test('only forms are read', async t => {
   t.strictSame(await service.dump(), before)
 })
 
-t.test('a note that can’t be taken is given back', async t => {
+t.test('a refused note is shown again', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
@@ -56,7 +56,7 @@ t.test('a note that can’t be taken is given back', async t => {
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().approval.note, 'two\nlines')
 })
 
-t.test('what a page showed and is gone is not decided when its id comes back', async t => {
+t.test('a decision on a page whose handoff is gone is refused when its id is reused', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const start = Date.now() - 3600_000
@@ -94,7 +94,7 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
   t.match(again.body, /approved this/, 'what was decided comes before')
 })
 
-t.test('nor when it comes back within the same millisecond: the content is another', async t => {
+t.test('a decision is refused when the id is reused within the same millisecond: the content differs', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   await service.setClock(Date.now() - 3600_000)
@@ -136,7 +136,7 @@ t.test('reading changes nothing, whoever reads', async t => {
   t.strictSame(await service.dump(), before)
 })
 
-t.test('headers: nothing from elsewhere, nothing inline, nothing kept', async t => {
+t.test('headers allow nothing from other sites, nothing inline and no caching', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   for (const url of ['/approvals', '/approvals/sign-in', `/approvals/${await asked(service)}`, '/approvals/nothing']) {
@@ -155,13 +155,13 @@ t.test('headers: nothing from elsewhere, nothing inline, nothing kept', async t 
   t.equal((await service.app.inject('/openapi.json')).body.includes('/approvals/sign'), false)
 })
 
-t.test('assets are our own, and no other file is', async t => {
+t.test('only the pages’ own assets are served', async t => {
   const { app } = await testApp(t)
   for (const name of ['page.css', 'page.js', 'htmx.min.js']) t.equal((await app.inject(`/approvals/assets/${name}`)).statusCode, 200, name)
   for (const name of ['', 'htmx.js', 'ext/debug.js', '../pages.ts', '..%2fpages.ts', '%2e%2e/pages.ts']) t.ok([303, 404].includes((await app.inject(`/approvals/assets/${name}`)).statusCode), name)
 })
 
-t.test('while Redis is away, a page says so', { skip: ofOneReplica }, async t => {
+t.test('a page says that Redis is away', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, {}, { url: 'redis://127.0.0.1:1', prefix: 'away' })
   const answers = [
     await app.inject(form('/approvals/sign-in', { key: secrets.approver })),
@@ -173,7 +173,7 @@ t.test('while Redis is away, a page says so', { skip: ofOneReplica }, async t =>
   }
 })
 
-t.test('what isn’t there is a page too', async t => {
+t.test('an unknown path is answered with a page', async t => {
   const { app } = await testApp(t)
   for (const url of ['/approvals/a/b', '/approvals/assets/nothing.css']) {
     const { statusCode, headers, body } = await app.inject({ url })
@@ -182,7 +182,7 @@ t.test('what isn’t there is a page too', async t => {
   }
 })
 
-t.test('a known address asked in another way says which are right', async t => {
+t.test('a known path with another method says which methods are allowed', async t => {
   const { app } = await testApp(t)
   for (const [method, url, allow] of [['HEAD', '/approvals', 'GET'], ['PUT', '/approvals/sign-in', 'GET, POST'], ['POST', '/approvals', 'GET'], ['DELETE', '/approvals/x', 'GET']] as const) {
     const { statusCode, headers } = await app.inject({ method, url, headers: own })

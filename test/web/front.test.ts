@@ -8,7 +8,7 @@ import { devices, faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('a newcomer pastes the first call from the page, and it works', { skip: skip || ofOneReplica }, async t => {
+t.test('the first call on the page works when pasted', { skip: skip || ofOneReplica }, async t => {
   const { visitor, call, address } = await webApp(t)
   const folder = await scratchDir(t)
   await mkdir(join(folder, '.data'))
@@ -22,7 +22,7 @@ t.test('a newcomer pastes the first call from the page, and it works', { skip: s
   t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
 })
 
-t.test('every link of the page leads somewhere, and the page fits its window', { skip }, async t => {
+t.test('every link of the page works, and the page fits its window', { skip }, async t => {
   const { visitor } = await webApp(t)
   for (const [name, device] of Object.entries(devices)) {
     const page = await visitor(device)

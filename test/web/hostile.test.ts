@@ -15,7 +15,7 @@ const attacks = [
   '<noscript><p title="</noscript><img src=x onerror=__xss=1>">', '<object data="data:text/html,<script>parent.__xss=1</script>">', '+ADw-script+AD4-__xss=1+ADw-/script+AD4-',
 ]
 
-t.test('40 attacks as task, output, names and note are text', { skip }, async t => {
+t.test('40 attacks in task, output, names and note are shown as text', { skip }, async t => {
   t.ok(attacks.length >= 40)
   const { ask, approver, call } = await webApp(t)
   const ids: string[] = []
@@ -52,7 +52,7 @@ t.test('40 attacks as task, output, names and note are text', { skip }, async t 
 /** Of what stands in a page nothing is hidden. */
 const unseen = /[\u202a-\u202e\u2066-\u2069\u200b\u{e0041}]/u
 
-t.test('the same as what agents say of its end, and within a schema', { skip }, async t => {
+t.test('the same attacks in texts about the end and in a schema are shown as text', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const page = await approver()
   const faults = faultsOf(page)
@@ -91,7 +91,7 @@ t.test('the same as what agents say of its end, and within a schema', { skip }, 
   t.strictSame(faults, [])
 })
 
-t.test('what can’t be seen is shown', { skip }, async t => {
+t.test('invisible characters are shown', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const id = await ask({ task: 'Pay \u202e000,1\u202c to Bob\u200b\u{e0041}', output: { 'na\u2066me': 'va\ufefflue', escaped: 'x' }, constraints: 'זהירות' })
   const page = await approver()
@@ -103,7 +103,7 @@ t.test('what can’t be seen is shown', { skip }, async t => {
   await picture(page, 'desk-light-invisible')
 })
 
-t.test('a payload of 1 MB stays a page', { skip }, async t => {
+t.test('a payload of 1 MB leaves the page usable', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const big = {
     numbers: await ask({ task: 'numbers', output: { all: Array.from({ length: 300_000 }, (_, n) => n % 10) } }),

@@ -28,7 +28,7 @@ async function caught (service: WebApp, options: object = {}): Promise<string> {
 const terms = async (page: Page) => (await page.locator('.terms > div').allInnerTexts()).map(text => text.replace(/\s+/g, ' '))
 const said = async (page: Page) => (await page.locator('.notice').innerText()).replace(/\s+/g, ' ')
 
-t.test('what was agreed on is there to decide on', { skip }, async t => {
+t.test('the page shows the terms that a person decides on', { skip }, async t => {
   const service = await webApp(t)
   const { ask, approver, call } = service
   const start = Date.now()
@@ -69,7 +69,7 @@ t.test('what was agreed on is there to decide on', { skip }, async t => {
   }
 })
 
-t.test('a parent that this page can’t show is an id, and no link', { skip }, async t => {
+t.test('a parent that the page can’t show is an id without a link', { skip }, async t => {
   const { ask, approver, call, redis, prefix } = await webApp(t)
   const unasked = (await call('alice', 'POST', '/api/pass', { task: 'nobody was asked' })).json().handoff_id as string
   const gone = await ask({ task: 'goes' })
@@ -85,7 +85,7 @@ t.test('a parent that this page can’t show is an id, and no link', { skip }, a
   }
 })
 
-t.test('attempts lead to one another', { skip }, async t => {
+t.test('attempts link to one another', { skip }, async t => {
   const service = await webApp(t)
   const first = await caught(service, { max_attempts: 2, retry_delay: 0 })
   const { reissued_as: second } = await post(service, 'bob', 'fail', first, { error: { message: 'no disk', code: 'E.1', data: { left: 0 } } }) as { reissued_as: string }
@@ -104,7 +104,7 @@ t.test('attempts lead to one another', { skip }, async t => {
   await page.getByText('bob could not do this').waitFor()
 })
 
-t.test('how it ended is said, by whom, when and why', { skip }, async t => {
+t.test('the page says how a handoff ended, by whom, when and why', { skip }, async t => {
   const service = await webApp(t)
   const { approver, setClock, ask, call } = service
   const start = Date.now()
@@ -148,7 +148,7 @@ t.test('how it ended is said, by whom, when and why', { skip }, async t => {
   t.match(await terms(page), ['Must be done within 5 s of the catch', 'Attempts up to 2', `Next attempt ${next}`, /^Digest/])
 })
 
-t.test('who decides on what was cancelled meanwhile is told so', { skip }, async t => {
+t.test('a decision on a handoff that was cancelled meanwhile is refused with the reason', { skip }, async t => {
   const service = await webApp(t)
   const { ask, approver, call } = service
   for (const [button, note] of [['Approve', ''], ['Reject', 'no'], ['Reject', '']] as const) {
@@ -167,7 +167,7 @@ t.test('who decides on what was cancelled meanwhile is told so', { skip }, async
   }
 })
 
-t.test('a cancel and a decision at once: what stands is told', { skip }, async t => {
+t.test('of a cancel and a decision at once, the page tells which one stands', { skip }, async t => {
   const service = await webApp(t)
   const page = await service.approver()
   for (let round = 0; round < 5; round++) {
@@ -181,7 +181,7 @@ t.test('a cancel and a decision at once: what stands is told', { skip }, async t
   }
 })
 
-t.test('what is cancelled leaves the open list by itself', { skip }, async t => {
+t.test('a cancelled handoff leaves the open list by itself', { skip }, async t => {
   const service = await webApp(t)
   const page = await service.approver()
   const id = await service.ask({ task: 'comes and goes' })

@@ -5,7 +5,7 @@ import { asked, signedIn } from '../helpers/forms.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('however many pages are open and however much is passed, they list once a second, and see it in the end', { skip: ofOneReplica }, async t => {
+t.test('however many pages are open and handoffs passed, the tenant’s list is read once a second, and every page sees the result', { skip: ofOneReplica }, async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
   const cookie = await signedIn(service)

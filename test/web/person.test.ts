@@ -73,7 +73,7 @@ for (const [device, options] of Object.entries(devices)) {
   }
 }
 
-t.test('by the keyboard alone', { skip }, async t => {
+t.test('a person decides with the keyboard alone', { skip }, async t => {
   const { ask, visitor, call } = await webApp(t)
   const ids = [await ask({ task: 'one' }), await ask({ task: 'two' })]
   const page = await visitor()
