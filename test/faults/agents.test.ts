@@ -13,12 +13,12 @@ import type { Operation } from './history.ts'
 import { sweepRound } from './index-checks.ts'
 import { dumpRedis } from './redis-state.ts'
 
-/** Has its own way with a request. @returns true where it has answered itself */
+/** Intercepts a request. @returns true if it has answered itself */
 type Meddler = (request: IncomingMessage, response: ServerResponse) => boolean | undefined
 
 interface Round { counts: Counts, history: History, violations: Violation[] }
 
-/** Load on a service until so many handoffs were begun, then the audit, and what the checker says of it. @param shares of those that expire, and of those with a longer life */
+/** Puts load on a service until so many handoffs have begun, audits them and checks the history. @param shares of handoffs that expire, and of those with attempts */
 async function round (t: Test, handoffs: number, { brief = 0, tried = 0 }, meddle?: Meddler, sweeps = true): Promise<Round> {
   const { app, store, redis, prefix } = await testApp(t, loadSettings, { workTtl: 86_400_000, retention: 600_000 })
   if (sweeps) store.sweeper.start()
@@ -31,13 +31,13 @@ async function round (t: Test, handoffs: number, { brief = 0, tried = 0 }, meddl
   let begun = 0
   const counts = await runAgents({ urls, agents: 16, seed: 7, history, patience: 5000, brief, tried, until: () => ++begun > handoffs })
   await audit(urls, history)
-  // The sweep may still be on its way to what expired of late.
+  // The sweep may not have reached recently expired handoffs yet.
   const settled = async () => (await dumpRedis([redis], prefix)).due.every(({ score }) => score > clock())
   await until(settled, sweepRound + 500).catch(() => {})
   return { counts, history, violations: check(history.tracks.values(), usual, await dumpRedis([redis], prefix)) }
 }
 
-/** Does something to the answers whose body it likes. */
+/** Changes the answers whose body matches. */
 function spoil (response: ServerResponse, change: (body: string) => string): void {
   const end = response.end.bind(response)
   response.end = ((chunk?: unknown, ...rest: []) => end(chunk === undefined ? chunk : Buffer.from(change(String(chunk))), ...rest)) as typeof response.end
@@ -107,7 +107,7 @@ const isCatch = ({ url }: IncomingMessage) => url!.startsWith('/api/catch/')
 const isDone = ({ url }: IncomingMessage) => url!.startsWith('/api/done/')
 const idOf = ({ url }: IncomingMessage) => url!.slice(url!.lastIndexOf('/') + 1)
 
-/** Meddles with the tenth such request that is the first for its handoff. */
+/** Tampers with the tenth request that is the first of its kind for its handoff. */
 function once (which: (request: IncomingMessage) => boolean, meddle: (request: IncomingMessage, response: ServerResponse) => true): Meddler {
   let passes = 0
   const seen = new Set<string>()
@@ -118,7 +118,7 @@ function once (which: (request: IncomingMessage) => boolean, meddle: (request: I
   }
 }
 
-/** Another name for a member of the first payload that goes out. */
+/** Renames a member of the first payload that is answered. */
 function rename (): Meddler {
   let renamed = false
   return (request, response) => {
@@ -134,7 +134,7 @@ function rename (): Meddler {
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
-/** What is done to one answer, and what it must be found by. */
+/** A change to one answer, and the invariant that must find it. */
 const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
   ['a catch that gives back something else', 'I3', rename],
   ['a done that is not done', 'I1', () => once(isDone, (request, response) =>

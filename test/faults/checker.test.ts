@@ -9,7 +9,7 @@ import type { RedisState } from './redis-state.ts'
 const tale = () => new Tale()
 const unavailable = { status: 503, code: 'unavailable' }
 
-/** Histories that a sound service may leave behind. */
+/** Histories of a sound service. */
 const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]> = [
   ['one after the other', tale().pass(0, 5).catch(10, 15).done(20, 25, 22).status(30, 35, 'done', { ...caught(12), ...finished(22, '#2') }).audited()],
   ['rivals', tale().pass(0, 5).catch(10, 30, 'bob').refused('catch', 11, 20, 409, 'already_caught', { agent: 'north/carol' }).track()],
@@ -35,7 +35,7 @@ const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]>
   ['requests under way', tale().pass(0, 5).lost('catch', 10, null).lost('catch', 12, null).status(20, 25, 'pending').track()],
 ]
 
-/** Each shows one way in which an invariant can be broken. */
+/** Each breaks one invariant in one way. */
 const bad: Array<[Invariant, what: string, track: Track, options?: Partial<CheckOptions>]> = [
   ['I1', 'a pass that is gone', tale().pass(0, 5).refused('status', 100, 105, 404, 'not_found').audited()],
   ['I1', 'a pass that a catch did not find', tale().pass(0, 5).refused('catch', 100, 105, 404, 'not_found').track()],
@@ -134,7 +134,7 @@ const held = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${sta
 const short = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${start + 30_000} bob tok`
 const ended = `done none ${start} ${start + 60_000} alice - ${start + 10} ${start + 90_000} bob tok ${start + 20} tok`
 
-/** What lies in Redis of one handoff, read so many milliseconds after `start`. */
+/** One handoff's state in Redis, read so many milliseconds after `start`. */
 function lying (record: string | null, scores: number[], at = 1000): RedisState {
   return {
     from: start + at,
@@ -167,7 +167,7 @@ t.test('I7', async t => {
   t.match(faults({ ...twice, due: [{ tag: 'BBB', member: 'north:id', score: start + 60_000 }] })[0], /^I7 its hash is in \{AAA\}, but it is due in \{BBB\}/)
 })
 
-/** A chain as Redis has it: each with its record, its field x and how much is in its payload. */
+/** A chain in Redis: each handoff with its record, its field x and the size of its payload. */
 function chain (...hashes: Array<[id: string, status: string, extra: string, payload: number]>): RedisState {
   return {
     ...lying(null, []),

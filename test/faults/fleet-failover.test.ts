@@ -104,7 +104,7 @@ async function moveUnderLoad (t: Test, fleet: ClusterFleet): Promise<void> {
   const over = new AbortController()
   let written = 0
   const writers = Promise.all(Array.from({ length: 8 }, async (_, writer) => {
-    // Some that are there, each writer's own, and new ones.
+    // Existing keys and new ones; each writer has its own.
     for (let n = writer; !over.signal.aborted; n += 8) {
       await write(`{moving}:${n % 600}`)
       written++
@@ -132,6 +132,6 @@ t.test('clusters without replicas start', async t => {
   t.equal((await one.masters())[0], one.servers[0])
   t.equal(await one.ownerOf(16383), one.servers[0])
   t.equal(await two.ownerOf(16383), two.servers[1])
-  // Of two that know nothing of each other, since a view that is out of date lasts milliseconds. The larger one has the higher epoch.
+  // Two separate clusters, because a stale view lasts only milliseconds. The larger one has the higher epoch.
   for (const servers of [[...one.servers, ...two.servers], [...two.servers, ...one.servers]]) t.equal((await latestView(servers))?.length, 2)
 })

@@ -10,7 +10,7 @@ import { startServiceReplica } from './fleet/service.ts'
 
 const skip = await whyNoNamespaces() ?? false
 
-/** What comes of a connection from a host: 'open', or 'late' when nothing has come of it within half a second. */
+/** Tries to connect from a host: 'open', or 'late' if nothing happened within half a second. */
 async function connection (from: NetHost, { host, port }: RedisServer): Promise<string> {
   const code = `const socket = require('net').connect(${port}, '${host.address}', () => end('open'))
     socket.on('error', error => end(error.code))
@@ -22,7 +22,7 @@ async function connection (from: NetHost, { host, port }: RedisServer): Promise<
   return String(said)
 }
 
-/** Whether a datagram comes over: one that is sent needs no answer, as all that TCP does would. */
+/** Whether a datagram arrives. UDP, because TCP would need packets in both directions. */
 async function arrives (from: NetHost, to: NetHost): Promise<boolean> {
   const start = async (host: NetHost, program: string) => {
     const code = `const socket = require('dgram').createSocket('udp4'); ${program}`

@@ -107,7 +107,7 @@ t.test('a replica of the service can be started and stopped', async t => {
   t.equal(await other.ended, 'SIGKILL')
 })
 
-/** A folder with such a program for its dist/main.js. */
+/** Makes a folder with this program as its dist/main.js. */
 async function projectOf (t: Test, program: string): Promise<string> {
   const dir = await scratchDir(t)
   await mkdir(join(dir, 'dist'))

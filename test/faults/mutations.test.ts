@@ -10,7 +10,7 @@ import { mutated, noDeadline, noExpiry, noToken, noWait } from './mutations.ts'
 import type { Mutation } from './mutations.ts'
 import { Tally, operationsMore, runTrial } from './trial.ts'
 
-/** Runs the same trial on the service as it is, and on one without a safeguard: it must hold, and must not. */
+/** Runs the same trial on the real service, which must pass, and on one without a safeguard, which must fail. */
 async function bothWays (t: Test, mutations: readonly Mutation[], invariants: readonly Invariant[], run: (t: Test, project?: string) => Promise<Tally>): Promise<void> {
   await t.test('the real service passes', async t => {
     t.strictSame((await run(t)).violations, [])
@@ -57,9 +57,9 @@ t.test('the trial finds a service without WAIT', t => bothWays(t, noWait, ['I1']
       const replicas = await fleet.replicas()
       const master = await fleet.master()
       for (const replica of replicas) replica.pause()
-      // Hung up on as well: else what they are sent would wait for them in their sockets.
+      // Their connections are cut too, or the master's writes would wait for them in their sockets.
       await master.admin.call('CLIENT', 'KILL', 'TYPE', 'replica')
-      // Shorter than the Sentinels need to miss them. What is acknowledged now the master alone can have.
+      // Shorter than the Sentinels need to notice. Only the master can have what is acknowledged now.
       await sleep(1500)
       const switched = fleet.switched()
       await master.kill()

@@ -5,7 +5,7 @@ import { partitions, runPartitions } from './scenarios/partition.ts'
 const skip = await whyNoNamespaces() ?? false
 const options = { skip, buffered: true }
 
-// Side by side: they mostly wait, for Sentinels that leave an old master alone for 8 s before they make a replica of it.
+// In parallel: they mostly wait, since Sentinels take 8 s to make a returning old master a replica.
 t.jobs = 3
 
 const named = (wanted: string) => partitions.find(({ name }) => name === wanted)!
