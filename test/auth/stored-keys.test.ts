@@ -29,7 +29,7 @@ t.test('a key is looked up once and then remembered', async t => {
   t.equal(keys.find(wrong), undefined, 'and it has not')
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 2)
   t.match(keys.counts, { hits: 1, misses: 2, refused: 2, shed: 0 })
-  // Nobody has told this replica.
+  // No message has reached this replica.
   const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
   t.ok(await keys.find(next), 'a new secret opens it at once')
 })
@@ -46,10 +46,10 @@ t.test('a refused secret is accepted once the key has been given it', async t =>
   const wrong = newSecret(id)
   t.equal(await keys.find(wrong), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
-  await sleep(1600) // longer than is believed without a look at the log
+  await sleep(1600) // longer than the cache is trusted without reading the log
   for (const one of [next, wrong]) t.equal(keys.find(one), undefined, 'still remembered, whatever else was looked up')
   t.equal(await callsOf(redis.admin, 'hgetall'), before)
-  // As rotate does it, with this secret.
+  // What rotate does, with this secret.
   const record = new KeyNames(prefix).apiKey(tags[0]!, id)
   await admin.multi().hset(record, 'digest', digest(next)).xadd(store.keyRecords.channel, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').exec()
   await until(async () => await keys.find(next) !== undefined, 2000)
@@ -58,7 +58,7 @@ t.test('a refused secret is accepted once the key has been given it', async t =>
   t.equal(await keys.find(wrong), undefined)
 })
 
-/** Records whose look-ups are answered when the test lets them be; `read` resolves with the first that Redis has answered. */
+/** Records whose look-ups are held back until the test releases them; `read` resolves with the first reply of Redis. */
 function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>, release: () => void } {
   let [release, tell] = [() => {}, () => {}]
   const released = new Promise<void>(resolve => { release = resolve })
@@ -176,7 +176,7 @@ t.test('a key ends at its millisecond, by Redis’s clock', async t => {
   const { id, key } = await newKey(records, { expiresIn: 10_000 })
   t.ok(await keys.find(key))
   await setClock(start + 9_999)
-  // Looked up anew, as after a look at the log that told of it.
+  // Looked up again, as after a log entry about the key.
   memory.forget(id)
   t.ok(await keys.find(key))
   await setClock(start + 10_000)
@@ -260,7 +260,7 @@ t.test('a lost message is made up for by reading the log', async t => {
   keys.start()
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
-  // Whoever subscribes is cut off for good: no message comes to anyone.
+  // Subscriptions are refused for good: nobody gets a message.
   await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   await records.revoke(id, 'me')
@@ -301,7 +301,7 @@ t.test('a replaced or truncated log makes the replica look up all keys again', a
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
   const names = new KeyNames(prefix)
-  // As a master that was promoted has it: another log, and the key revoked in what this one never told.
+  // As on a promoted master: another log, and the key was revoked in a part that this replica never read.
   await redis.multi().del(names.apiKeysLog(tags[0]!)).hset(names.apiKey(tags[0]!, id), 'revoked', '1').exec()
   await until(async () => await keys.find(key) === undefined, 2000)
 })

@@ -14,12 +14,12 @@ interface Told { level: string, name: string, saw: string, server: string | null
 async function examine (url: string, env: Record<string, string> = {}) {
   const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url, ...env } })
   const { ok, findings } = parsed<{ ok: boolean, findings: Told[] }>(ended)
-  // How fast an answer comes is the machine's affair.
+  // Latency depends on the machine.
   const worst = (level: string) => findings.filter(finding => finding.level === level && finding.name !== 'latency').map(({ name }) => name).sort()
   return { code: ended.code, ok, findings, errors: worst('error'), warnings: worst('warning'), notes: worst('note'), of: (name: string) => findings.find(finding => finding.name === name)! }
 }
 
-/** Settings, for as long as it takes to look. */
+/** Sets these settings during `look`. */
 async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, string | number>, look: () => Promise<T>): Promise<T> {
   const before = await Promise.all(Object.keys(wrong).map(name => admin.config('GET', name) as Promise<[string, string]>))
   for (const [name, value] of Object.entries(wrong)) await admin.config('SET', name, value)
@@ -30,7 +30,7 @@ async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, st
   }
 }
 
-// Some thirty runs of the command, each a process of its own, on a machine that may be busy.
+// Some thirty runs of the command, each in its own process, on a machine that may be busy.
 t.setTimeout(300_000)
 
 t.test('doctor accepts a good Redis and finds each wrong setting', async t => {
@@ -46,7 +46,7 @@ t.test('doctor accepts a good Redis and finds each wrong setting', async t => {
   const whole = await handoff(['doctor'], { env: { REDIS_URL: url } })
   t.match(whole, { code: 0, stderr: '', stdout: new RegExp(`^ok +ready: the service can serve\n\n${server.at}\nok +version: [^]*\n0 errors, \\d warnings?, 0 notes\n$`) })
 
-  // So much that what a look itself takes is nothing beside it, on any version.
+  // So much memory that doctor's own use is negligible, on any version.
   await admin.call('DEBUG', 'POPULATE', 20, 'filler', 1_000_000)
   const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
   const wrong: Array<[settings: Record<string, string | number>, name: string, finding: object, code: number]> = [
@@ -92,7 +92,7 @@ t.test('doctor finds missing rights', async t => {
   t.match(none.of('rights').saw, /^nobody may not eval /)
   t.match(none.of('ready').saw, 'Redis does not give this service the rights that it needs.')
 
-  // Exactly what doctor itself asks for, beginning with what it takes to be asked.
+  // Exactly the rights that doctor recommends, beginning with the one that it needs to find the others.
   await user('narrow', '+eval')
   const lacking = await examine(urlOf('narrow'))
   t.match(lacking.of('rights'), { level: 'error', saw: /evalsha, .*hset, .*ssubscribe, .*time/, set: /^ACL SETUSER narrow ~handoff:\* &handoff:\* \+/ })
@@ -122,7 +122,7 @@ t.test('doctor finds missing rights', async t => {
   t.match((await examine(urlOf('narrow'))).of('rights').saw, /spublish.*|ssubscribe/, 'no channels')
 })
 
-/** What doctor holds for enough is enough. */
+/** Checks that the rights that doctor accepts are sufficient. */
 async function serves (t: Test, url: string): Promise<void> {
   const store = fleetStore(t, url)
   await until(async () => await store.whyNotReady() === null)

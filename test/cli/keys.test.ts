@@ -4,7 +4,7 @@ import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { testStore } from '../helpers/redis.ts'
 
-// Over TCP: a socket's path is no REDIS_URL.
+// Over TCP, because REDIS_URL can't name a unix socket.
 const { url } = await startRedisServer(t)
 
 t.test('a key is created, listed, rotated and revoked', async t => {
@@ -70,7 +70,7 @@ t.test('wrong usage is reported in one line', async t => {
   const { prefix, redis } = await testStore(t, { url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const long = 'x'.repeat(10_000)
-  // What each option takes is test/cli/values' matter; here it is how it is told.
+  // test/cli/values tests which values options take; this tests how errors are reported.
   const wrong: Array<[args: string[], says: RegExp]> = [
     [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in', '0'], /^--expires-in: .* is not valid; it takes .*60s, 15m, 48h or 90d/],
     [['keys', 'create', '--name', 'a', '--scopes', 'pass', '--expires-in=-1d'], /^--expires-in: .* is not valid; it takes/],

@@ -7,7 +7,7 @@ import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass, payload } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 
-// Over TCP: a socket's path is no REDIS_URL.
+// Over TCP, because REDIS_URL can't name a unix socket.
 const redisServer = await startRedisServer(t)
 
 t.test('status and inspect show a handoff and change nothing', async t => {
@@ -123,7 +123,7 @@ t.test('status shows terms, the work’s state and the end', async t => {
 
   const stalled = await pass({ heartbeat_within: 5, max_attempts: 2 })
   await call('bob', 'GET', `/api/catch/${stalled}`)
-  // The command asks Redis's own clock: the deadline goes back instead.
+  // The command uses Redis's real clock, so the test moves the deadline instead.
   const key = `${service.prefix}:{${tagOf(stalled)}}:h:default:${stalled}`
   await service.redis.hset(key, 'x', (await service.redis.hget(key, 'x'))!.replace(/ h\d+/, ` h${Date.now() - 1000}`))
   t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +soon, by the sweep$/m)

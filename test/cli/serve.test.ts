@@ -25,7 +25,7 @@ t.test('handoff serve runs the service, and handoff healthcheck checks it', asyn
     if (address !== undefined) break
   }
   const { port } = new URL(address!)
-  // It listens before it has reached Redis.
+  // It listens before it is connected to Redis.
   await until(async () => (await fetch(`${address}/readyz`)).ok)
   const passed = await fetch(`${address}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } })
   t.equal(passed.status, 201)

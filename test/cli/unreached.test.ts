@@ -52,7 +52,7 @@ t.test('without REDIS_URL the command uses the Redis of npm start', async t => {
   const none = oneLine(/REDIS_URL is unset, and no Redis runs on DATA_DIR \.data: set REDIS_URL, or start the service \(npm start\)/)
   for (const args of [['keys', 'list'], ['doctor'], ['inspect', newPlace().id]]) t.match(await handoff(args, { cwd }), none, args.join())
 
-  // A path so long that no socket can have it.
+  // A path too long for a unix socket.
   const DATA_DIR = join(cwd, 'd'.repeat(100))
   await npmStart(t, { DATA_DIR })
   const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env: { DATA_DIR } }))

@@ -6,7 +6,7 @@ import { serverChecks } from '../../src/cli/doctor/server-checks.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 
-/** What `handoff doctor` makes of what a server has not or doesn't tell: that can't be seen, and nothing is concluded from it. */
+/** `handoff doctor` reports what a server lacks or doesn't tell as unseen, and concludes nothing from it. */
 
 interface Findings { findings: Array<{ level: string, name: string, saw: string }> }
 

@@ -7,7 +7,7 @@ import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/
 
 const long = 'x'.repeat(10_000)
 
-/** Refused, with what was wrong, as far as it fits in a line, and what the option takes. */
+/** Checks that each value is refused, and that the message quotes it, cut to a line, and says what the option takes. */
 function refused (t: Test, parse: (option: string, text: string) => unknown, texts: readonly string[], says: RegExp): void {
   for (const text of texts) {
     try {

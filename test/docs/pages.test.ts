@@ -1,4 +1,4 @@
-/** What can be told of the documentation by reading it: links lead somewhere, commands have a test that runs them, names are real. */
+/** Static checks of the documentation: links work, a test runs each command, names exist. */
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
@@ -14,12 +14,12 @@ const read = (path: string) => readFileSync(`${projectRoot}/${path}`, 'utf8')
 const pages = new Map([...files].filter(path => path.endsWith('.md')).map(path => [path, readPage(path)]))
 const manual = [...pages].filter(([path]) => isManual(path))
 
-/** Is it a file of the project, or a folder of it? */
+/** Whether it is a file or folder of the project. */
 function exists (path: string): boolean {
   return files.has(path) || [...files].some(file => file.startsWith(`${path.replace(/\/$/, '')}/`))
 }
 
-/** What is wrong with a link, or undefined. @param path of the page that it stands on */
+/** What is wrong with a link, or undefined. @param path of its page */
 function linkFault (path: string, link: string, of: (path: string) => Page | undefined): string | undefined {
   if (/^[a-z][a-z0-9+.-]*:/i.test(link)) {
     return URL.canParse(link) && /^(https?|mailto):/.test(link) ? undefined : `${path}: ${link} is no address`
@@ -68,7 +68,7 @@ function blockFaults (path: string, { blocks }: Page): string[] {
   })
 }
 
-/** Which commands tests run: page and heading, by the calls of commandsUnder in their sources. */
+/** The commands that tests run, by page and heading: found by calls of commandsUnder in their sources. */
 function commandsRun (sources: Iterable<string>): Set<string> {
   return new Set([...sources].flatMap(source => [...source.matchAll(/commandsUnder\('([^']+)', '([^']+)'\)/g)].map(([, path, heading]) => `${path}, "${heading}"`)))
 }
@@ -77,7 +77,7 @@ const commandsIn = (path: string, { blocks }: Page) => blocks.filter(({ language
 
 t.test('every command is run by a test', async t => {
   for (const [path, page] of manual) t.strictSame(blockFaults(path, page), [], path)
-  // Not by this one, which only speaks of it.
+  // Without this file, which only mentions that function.
   const run = commandsRun([...files].filter(path => /^test\/.*\.test\.ts$/.test(path) && path !== 'test/docs/pages.test.ts').map(read))
   const there = new Set(manual.flatMap(([path, page]) => commandsIn(path, page)))
   t.strictSame([...there].filter(command => !run.has(command)), [], 'no test runs these: give them to commandsUnder in one')
@@ -107,7 +107,7 @@ t.test('npm scripts and files that pages name exist', async t => {
   }
 })
 
-/** The first column of a page's tables: what stands in backticks there. */
+/** The texts in backticks in the first column of a page's tables. */
 function firstColumn (path: string): string[] {
   return read(path).split('\n').filter(line => line.startsWith('| `')).flatMap(line => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
 }
@@ -137,7 +137,7 @@ t.test('the pages name what the code has', async t => {
 t.test('the pages name the tested servers and Node versions', async t => {
   const ci = read('.ci/run')
   for (const page of ['README.md', 'docs/redis.md']) for (const server of testedServers) t.match(read(page), server, page)
-  // The system's own is 7.0.
+  // The system's own server is 7.0.
   const others = /for server in (.*); do/.exec(ci)![1]!.split(' ')
   t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
   for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)

@@ -16,7 +16,7 @@ t.test('each threat has a countermeasure, and a test of this suite for it', asyn
     t.ok(defence.length > 20, threat)
     const { links } = parsePage(tests)
     t.ok(links.length > 0, `${threat}: a test`)
-    // What the suite runs: test/**/*.test.ts. Whether it is there pages.test.ts asks of every link.
+    // The suite runs test/**/*.test.ts. pages.test.ts checks that every link's target exists.
     for (const link of links) t.match(posix.join('docs', link), /^test\/.+\.test\.ts$/, threat)
   }
 })

@@ -4,7 +4,7 @@ import { alone, batchesOf, everyFile, long, smoke } from '../tiers.ts'
 
 const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8')
 
-/** The table's rows that name files: the files, and in which of its columns something stands. */
+/** The table's rows that name files: the files, and which columns are filled in. */
 const rows = [...page.matchAll(/^\| (`.*?) \|(.*)\|(.*)\|(.*)\|$/gm)].map(([, named, ...columns]) => ({
   files: [...named!.matchAll(/`test\/([^`]+)`/g)].map(([, file]) => file!),
   runs: columns.map(column => column.trim() !== ''),

@@ -16,7 +16,7 @@ function whereIs (program: string): string | undefined {
   }
 }
 
-/** A PATH of only these programs of the system's, and of files written here. */
+/** A PATH with only these programs of the system, and files written here. */
 async function onlyPath (t: Test, programs: string[], own: Record<string, string> = {}): Promise<string> {
   const dir = await scratchDir(t)
   for (const program of programs) await symlink(whereIs(program) ?? '', join(dir, program))
@@ -27,11 +27,11 @@ async function onlyPath (t: Test, programs: string[], own: Record<string, string
   return dir
 }
 
-/** Runs the real one: a PATH entry that works wherever its libraries are. */
+/** A script that runs the real server, wherever its libraries are. */
 const theReal = `exec env LD_LIBRARY_PATH='${real.libraryPath ?? ''}' '${real.path}' "$@"`
 const says = (line: string) => `echo '${line}'`
 
-/** What findRedisServer answers, or its error's message, and what it logged. */
+/** The result of findRedisServer or its error's message, and its log. */
 async function find (t: Test, opts: { serverBin?: string, cacheDir?: string } = {}) {
   const lines: string[] = []
   const cacheDir = opts.cacheDir ?? join(await scratchDir(t), 'cache/redis')
@@ -71,12 +71,12 @@ t.test('REDIS_SERVER_BIN is the only one looked at', async (t) => {
 })
 
 t.test('apt fills the cache completely or not at all, even when several fill it, and then the cache is used', { skip: !hasApt }, async (t) => {
-  // apt runs many other programs; all may stay but a redis-server that is installed here.
+  // apt runs many other programs, so PATH keeps all except an installed redis-server.
   const others = (await readdir('/usr/bin')).filter((name) => /^[\w.+-]+$/.test(name) && !/^(redis|valkey)-/.test(name))
   const path = await onlyPath(t, [])
   for (const name of others) await symlink(join('/usr/bin', name), join(path, name))
   const cacheDir = join(await scratchDir(t), 'cache/redis')
-  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true }) // broken: it has to give way
+  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true }) // a broken cache, which must be replaced
   await writeFile(join(cacheDir, 'usr/bin/redis-server'), '')
   const all = await Promise.all([find(t, { cacheDir }), find(t, { cacheDir })])
   for (const found of all) {

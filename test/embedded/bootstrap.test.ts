@@ -8,7 +8,7 @@ import { scratchDir } from '../helpers/processes.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A small project with the real script: one source, and of packages only the compiler, installed as npm would note it. */
+/** A small project with the real script: one source file, and only the compiler as a package, recorded as npm does. */
 async function makeProject (t: Test): Promise<string> {
   const root = await scratchDir(t)
   await mkdir(join(root, 'src/sub'), { recursive: true })
@@ -128,7 +128,7 @@ t.test('installed packages are checked against package-lock.json', async (t) => 
 
 t.test('missing packages are installed, whatever npm’s own settings are', async (t) => {
   const root = await makeProject(t)
-  // A package beside the project, so that no registry is needed.
+  // A package in a folder beside the project, so that no registry is needed.
   await mkdir(join(root, 'dev'))
   await writeFile(join(root, 'dev/package.json'), '{"name": "dev", "version": "1.0.0"}')
   await writeFile(join(root, 'package.json'), '{"name": "small", "version": "1.0.0", "type": "module", "devDependencies": {"dev": "file:dev"}}')

@@ -14,11 +14,11 @@ import { projectRoot } from '../helpers/service.ts'
 
 interface Entry { version: string, integrity: string, dev?: boolean, optional?: boolean }
 
-/** A registry of packages of our own. */
+/** A package registry in this process. */
 class Registry {
   readonly #server: Server
   readonly #tarballs = new Map<string, Buffer>()
-  /** The names of the packages that somebody has downloaded. */
+  /** The names of the downloaded packages. */
   readonly downloads: string[] = []
   url = ''
 
@@ -48,7 +48,7 @@ class Registry {
     this.#server.closeAllConnections()
   }
 
-  /** Has a package of one script. @returns how a lock file names it */
+  /** Publishes a package with one script. @returns its entry for a lock file */
   async publish (t: Test, name: string, script: string): Promise<Entry> {
     const dir = await scratchDir(t)
     await mkdir(join(dir, 'package'))
@@ -65,17 +65,17 @@ const integrityOf = (content: Buffer) => `sha512-${createHash('sha512').update(c
 interface Clone {
   root: string
   registry: Registry
-  /** As npm runs it before a start, or before the tests. */
+  /** Runs bootstrap as npm does before a start, or before the tests. */
   run (before: 'start' | 'test'): Promise<{ code: number, stdout: string, stderr: string }>
-  /** `npm ci`, as somebody types it. */
+  /** `npm ci`, as a user types it. */
   byHand (...options: string[]): Promise<unknown>
   /** Whether each of these is installed. */
   has (...names: string[]): Promise<boolean[]>
-  /** Writes package-lock.json anew. */
+  /** Rewrites package-lock.json. */
   locks (packages: Record<string, Entry>): Promise<void>
 }
 
-/** A clone in which nothing is installed: it runs on `runs`, may run on `may`, is tested with `tests`, and compiled with the real compiler. */
+/** A clone without installed packages: dependencies `runs`, optional ones `may`, dev dependencies `tests`, and the real compiler. */
 async function makeClone (t: Test): Promise<Clone & { packages: Record<string, Entry> }> {
   const registry = new Registry()
   await registry.open(t)
@@ -110,7 +110,7 @@ async function makeClone (t: Test): Promise<Clone & { packages: Record<string, E
         resolve({ code: Number(error?.code ?? 0), stdout, stderr })
       })
     }),
-    // Not the synchronous kind: the registry is in this process.
+    // Not synchronous, because the registry is in this process.
     byHand: (...options) => promisify(execFile)('npm', ['ci', '--no-audit', ...options], { cwd: root, env }),
     has: (...names) => Promise.all(names.map(name => access(join(root, 'node_modules', name)).then(() => true, () => false))),
   }
@@ -131,7 +131,7 @@ t.test('a start installs the runtime dependencies, and the compiler apart from t
   t.equal(await readFile(join(root, 'node_modules/runs/index.js'), 'utf8'), '// changed')
   t.strictSame(await has('may', 'tests'), [false, false])
 
-  // An install that was cut short: npm writes its list last.
+  // An interrupted install: npm writes its list last.
   await rm(join(root, 'node_modules/.package-lock.json'))
   await rm(join(root, 'node_modules/runs'), { recursive: true })
   await rm(join(root, '.cache/compiler/node_modules/.package-lock.json'))

@@ -17,7 +17,7 @@ async function start (t: Test, dataDir: string, more: Partial<StartOptions> = {}
   return embedded
 }
 
-/** A connection that waits for Redis as long as it takes, and goes with the test. */
+/** A connection that waits for Redis without a time-out, and is closed with the test. */
 function connect (t: Test, socket: string, connectionName = 'test'): Redis {
   const redis = new Redis({ path: socket, connectionName, retryStrategy: () => 20, maxRetriesPerRequest: null })
   redis.on('error', () => {})
@@ -98,7 +98,7 @@ t.test('kill -9 of the service ends redis-server too, and the next start finds a
   const { socket = '', pid = 0 } = await owner.next()
   await connect(t, socket).set('kept', 'yes')
   await killed(owner.process)
-  const next = await start(t, dataDir) // at once, while the watchdog is still at it
+  const next = await start(t, dataDir) // at once, while the watchdog is still ending the old one
   t.equal(await connect(t, next.socket).get('kept'), 'yes')
   t.notOk(isAlive(pid))
   await next.stop()

@@ -16,7 +16,7 @@ const balancers = {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Three that say they are ready and answer as they are told to. @returns where they are, how to stop them, and what they were asked but for that */
+/** Three fake replicas that are ready and answer as the test tells them. @returns their addresses, how to stop them, and their requests except checks */
 async function three (t: Test, answer: Answer) {
   const asked: IncomingMessage[] = []
   const servers = [1, 2, 3].map(() => createServer((request, response) => {

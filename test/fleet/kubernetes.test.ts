@@ -16,7 +16,7 @@ import { until } from '../helpers/until.ts'
 
 type Manifest = Record<string, any>
 
-/** What may be in it, by version and kind, with where its schema and type are. */
+/** The allowed documents by version and kind, with their schema and type. */
 const models: Record<string, { Model: new (manifest: any) => { validate (): void }, from: string }> = {
   'apps/v1 Deployment': { Model: Deployment, from: 'apps/v1' },
   'networking.k8s.io/v1 NetworkPolicy': { Model: NetworkPolicy, from: 'networking.k8s.io/v1' },
@@ -38,20 +38,20 @@ const pod = deployment.spec.template
 const [container] = pod.spec.containers
 const [port, operations] = container.ports
 
-/** @throws what is wrong with it by the schema of its version and kind */
+/** @throws with the faults by the schema of its version and kind */
 function validate (manifest: Manifest): void {
   const known = models[`${manifest.apiVersion} ${manifest.kind}`]
   if (known === undefined) throw new Error(`no schema of ${manifest.apiVersion} ${manifest.kind}`)
   new known.Model(manifest).validate()
 }
 
-/** Fields that their kinds don't have, in a sentence each. The schemas let them pass; the types, which are made from the same source, don't. */
+/** Unknown fields, in a sentence each. The schemas accept them; the types, which are made from the same source, don't. */
 function unknownFields (all: readonly Manifest[]): string[] {
   const lines = all.map((manifest, index) => {
     const { from } = models[`${manifest.apiVersion} ${manifest.kind}`]!
     return `export const m${index}: import('kubernetes-models/${from}').I${manifest.kind} = ${JSON.stringify(manifest)}`
   })
-  const path = join(projectRoot, 'test/fleet/manifests.ts') // only here, never on disk
+  const path = join(projectRoot, 'test/fleet/manifests.ts') // virtual, never on disk
   const options = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, skipLibCheck: true, noEmit: true, types: [] }
   const host = ts.createCompilerHost(options)
   const { getSourceFile, fileExists } = host
@@ -129,7 +129,7 @@ t.test('it runs without privileges', async t => {
 })
 
 t.test('the commands of docs/deploy.md create what it needs, and apply it', async t => {
-  // Without a cluster: what it would be told, a line a command, words parted by tabs.
+  // A fake kubectl, without a cluster: it prints its arguments, a line per command, separated by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
   const [namespace, secret, apply, ...others] = said.trim().split('\n').map(line => line.split('\t'))

@@ -26,11 +26,11 @@ const read = (name: string) => readFile(join(deploy, name), 'utf8')
 const rules = parse(await read('prometheus/alerts.yml')) as Rules
 const dashboard = JSON.parse(await read('grafana/dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
 const alerts = rules.groups.flatMap(({ rules }) => rules)
-/** As Grafana fills them in. */
+/** Grafana's variables with values. */
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
 
-/** What a machine that is slow just now may have fire. */
+/** Alerts that a slow machine may fire. */
 const timed = new Set(['HandoffSlow', 'HandoffRedisSlow', 'HandoffEventLoopLate'])
 
 function promtool (args: string[], input = ''): string {
@@ -48,7 +48,7 @@ t.test('promtool finds no fault', { skip }, async t => {
 })
 
 t.test('the command of docs/observability.md finds its configuration and its rules', { skip }, async t => {
-  // Checked, not run: it would ask the replicas that are named in it.
+  // Checked, not run: it would scrape the replicas that it names.
   const shim = 'prometheus () { IFS== read -r _ file <<< "$1"; promtool check config "$file"; }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/observability.md', 'Metrics')}`], { cwd: projectRoot, encoding: 'utf8' })
   t.match(said, /alerts\.yml[^]*SUCCESS/)
@@ -82,7 +82,7 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
   const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port) } })
-  // The files as they are, but for the replica's address, and all that takes minutes: how often it looks, and for how long a thing must be wrong.
+  // The real files, with the replica's address replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
   config.scrape_configs[0].static_configs = [{ targets: [`127.0.0.1:${port}`] }]
@@ -123,7 +123,7 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_
   })
 })
 
-/** Gives it a port as well. */
+/** Adds a port. */
 async function listens ({ admin }: Awaited<ReturnType<typeof ownRedis>>): Promise<number> {
   const port = await freePort(loopback)
   await admin.config('SET', 'port', String(port))
@@ -139,7 +139,7 @@ function putLoad (url: string): { stop (): Promise<void> } {
     return await answer.json() as { handoff_id: string }
   }
   const ended = (async () => {
-    // A pause, so that it leaves the machine to those that are tested.
+    // A pause, to leave the CPU to the tested programs.
     for (let turn = 0; !stopping.signal.aborted; turn++, await sleep(20)) {
       const { handoff_id: id } = await call('alice', 'POST', '/api/pass', { task: 't' })
       await call('bob', 'GET', `/api/catch/${id}`)

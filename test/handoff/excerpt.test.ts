@@ -1,20 +1,20 @@
 import t from 'tap'
 import { excerpt, keptLength } from '../../src/handoff/excerpt.ts'
 
-/** What the list keeps of a task (lua/pass.lua closes it), and what it shows of that. */
+/** The part of a task that the list keeps (lua/pass.lua closes the string), and what it shows of that. */
 function through (json: string): { kept: Buffer, text: string, truncated: boolean } {
   const task = Buffer.from(json)
   const kept = Buffer.concat([task.subarray(0, keptLength(task)), Buffer.from('"')])
   return { kept, ...excerpt(kept) }
 }
 
-/** Each one character, as JSON may write it. */
+/** Single characters in all notations of JSON. */
 const characters = ['a', ' ', '/', 'ä', 'ก', '汉', '𝄞', '\u2028', '\\"', '\\\\', '\\/', '\\n', '\\u0041', '\\u00e4', '\\u6c49', '\\ud834\\udd1e', '\\uD834\\uDD1E', '\\ud834', '\\udd1e', '\\u005c']
 
 t.test('a task is cut after its thousandth character, whatever the characters are', async t => {
   for (const last of characters) {
     for (const next of characters) {
-      // Halves of a pair that are put together are one character.
+      // Two adjacent halves of a surrogate pair are one character.
       if (/^\\ud834$/i.test(last) && /^\\udd1e$/i.test(next)) continue
       const name = `${last} and ${next}`
       const [short, whole, long, longer] = [998, 999, 1000, 1001].map(count => 'x'.repeat(count - 1) + last) as [string, string, string, string]
@@ -36,7 +36,7 @@ t.test('a task is cut after its thousandth character, whatever the characters ar
 
 t.test('a task of 1,000 characters is whole, and a longer one is cut, whatever the characters are', async t => {
   for (const one of characters) {
-    // As pairs they would be characters of their own.
+    // Adjacent halves would form a pair.
     const many = (count: number) => `"${one.repeat(count)}"`
     const { text, truncated, kept } = through(many(1000))
     t.strictSame([text, truncated, kept.toString()], [many(1000), false, many(1000)], one)

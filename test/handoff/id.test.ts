@@ -5,7 +5,7 @@ import { derivedId, digestToken, homeTag, isId, partitionCount, randomHomeId, ra
 t.test('each of 1,024 partitions has sixteen slots of its own', async t => {
   t.equal(tags.length, partitionCount)
   t.ok(tags.every((tag, partition) => slotOf(`handoff:{${tag}}:due`) >> 4 === partition))
-  // A split among 1, 3, 5 or 6 masters gives each its share, to a partition.
+  // With 1, 3, 5 or 6 masters the shares differ by at most one partition.
   for (const masters of [1, 3, 5, 6]) {
     const shares: number[] = new Array(masters).fill(0)
     for (const tag of tags) shares[Math.floor(slotOf(tag) / (16384 / masters))]!++

@@ -15,7 +15,7 @@ function refusal (body: Buffer | string): { pointer: string, message: string } |
   }
 }
 
-/** What a body must be, said again with other means: JSON.parse, and a look at the brackets of what it accepted. */
+/** An independent definition of a valid body: JSON.parse, and a count of the brackets in what it accepted. */
 function oracle (body: Buffer): boolean {
   if (!isUtf8(body)) return false
   const text = body.toString()
@@ -26,7 +26,7 @@ function oracle (body: Buffer): boolean {
     return false
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  // Without its strings, valid JSON is just brackets, commas and words.
+  // Without its strings, valid JSON is only brackets, commas and words.
   const strings: string[] = []
   const bare = text.replace(/"(?:[^"\\]|\\.)*"/gs, string => `"${strings.push(string) - 1}"`)
   const names = new Set<string>()
@@ -44,7 +44,7 @@ function oracle (body: Buffer): boolean {
   return names.size <= 64
 }
 
-/** V8 12.8 to 14.6 at least (Node 24): once a name with a backslash was parsed, another one may come out as that. JSON.parse is what we are held to. */
+/** A bug of V8, at least 12.8 to 14.6 (Node 24): after parsing a name with a backslash, JSON.parse may return that name for another one. JSON.parse is our reference. */
 const confusesNames = (() => {
   JSON.parse('{"h":1,"\\\\":1}')
   return Object.keys(JSON.parse('{"h":1,"\\n":1}'))[1] !== '\n'
@@ -62,7 +62,7 @@ const anyObject = fc.dictionary(names, anyValue, { maxKeys: 8 })
 const anySpace = fc.infiniteStream(fc.constantFrom('', '', ' ', '\n', '\t', '\r\n  '))
 const anyEscaping = fc.infiniteStream(fc.nat({ max: 9 }))
 
-/** Writes a value as JSON with white space wherever it may be, and some characters as escapes that need none. */
+/** Writes a value as JSON with white space wherever it is allowed, and some unnecessary escapes. */
 function write (value: unknown, spaces: Iterator<string>, escaping: Iterator<number>): string {
   const space = () => spaces.next().value as string
   function text (of: string): string {
@@ -204,7 +204,7 @@ t.test('a refusal says where and why', async t => {
     ['{"~/":1,"\\u007e\\/":2}', { pointer: '/~0~1', message: 'repeated' }],
   ]
   for (const byte of [0x80, 0xff, 0xfe]) refusals.push([Buffer.from([0x7b, byte, 0x7d]), whole('not valid UTF-8')])
-  // Overlong forms of / and NUL, a surrogate as CESU-8 has it, past U+10FFFF, cut short.
+  // Overlong forms of / and NUL, a surrogate as in CESU-8, a code point past U+10FFFF, a truncated sequence.
   for (const hex of ['c0af', 'e080af', 'f08080af', 'c080', 'eda080', 'eda0bdedb880', 'f4908080', 'e282', 'c3']) {
     refusals.push([Buffer.concat([Buffer.from('{"a":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')]), whole('not valid UTF-8')])
   }
@@ -250,7 +250,7 @@ t.test('a body has at most 100 levels, itself being the first', async t => {
 })
 
 t.test('a hostile body costs no more than its length', async t => {
-  // The least of three: the collector's and the compiler's threads are in one or the other.
+  // The minimum of three, since garbage collection and compilation disturb some.
   const costOfTen = (body: string) => {
     const bytes = Buffer.from(body)
     return Math.min(...[1, 2, 3].map(() => {
@@ -267,7 +267,7 @@ t.test('a hostile body costs no more than its length', async t => {
     t.equal(refusal(shallow), undefined)
     t.ok(costOfTen(nested) < costOfTen(shallow) / 3, `500,000 of form ${nest.length}: no reading on`)
   }
-  // Against itself, not against the clock: four times as long may not take sixteen times.
+  // Compared with itself, not with the clock: four times the length must not take sixteen times as long.
   const hostile: Record<string, (length: number) => string> = {
     'escaped quotes': length => `{"a":"${'\\"'.repeat(length / 2)}"}`,
     'escaped quotes without an end': length => `{"a":"${'\\"'.repeat(length / 2)}}`,

@@ -5,10 +5,10 @@ import { Waiter } from '../../src/handoff/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** A wait whose grant, client and looks are the test's: what happened, in order. */
+/** A wait whose grant, client and looks the test controls; records the events in order. */
 async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, look = async () => {} }: Partial<Waits> = {}) {
   const { store, redis, prefix } = await testStore(t)
-  // Whoever listens already is told when the connection is there.
+  // Listeners are woken when the connection is established.
   for (const { subscriber } of store.masters.all()) await until(() => subscriber.status === 'ready')
   const waiter = new Waiter(store.subscriptions)
   const happened: string[] = []

@@ -17,7 +17,7 @@ for (const [path, state, status] of verdicts) {
   t.test(`${path}: every answer from then on has who decided, when, and the note as written`, async t => {
     const service = await testApp(t)
     const { call } = service
-    // What stands in a note, as JSON text.
+    // Notes as JSON text.
     for (const note of ['"plain"', '"a\\u0041\\/ \\ud800 ä 𝄞 \\"q\\" \\n\\t"', '"</script><b>"', '"  two  spaces  "', `"${'ä'.repeat(4000)}"`]) {
       await service.setClock(start)
       const id = await passed(service)

@@ -5,7 +5,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Passes what waits for a person. A body that is text is sent as it is. */
+/** Passes a handoff that waits for a person. A body that is a string is sent unchanged. */
 async function passed ({ call }: TestApp, more: object | string = {}, who: Who = 'alice'): Promise<string> {
   const answer = await call(who, 'POST', '/api/pass', typeof more === 'string' ? more : { task: 't', require_human: true, ...more })
   return answer.json().handoff_id
@@ -75,7 +75,7 @@ t.test('the list shows waiting handoffs, oldest first, with the task as passed',
 t.test('a task over 1,000 characters is truncated, as the JSON text that it is', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
-  // What stands in a task, and what is shown of it.
+  // Tasks, and what the list shows of them.
   const cut: Array<[task: string, shown: string]> = [
     ['x'.repeat(1001), 'x'.repeat(1000)],
     ['x'.repeat(999) + '\\"\\\\', 'x'.repeat(999) + '\\"'],
@@ -133,7 +133,7 @@ t.test('after very many expired handoffs the list goes on, with a cursor', async
   await service.setClock(start)
   const first = await passed(service)
   const [key] = Object.keys(await service.dump()).filter(name => name.includes('}:w:')) as [string]
-  // Those are gone; nobody has swept them.
+  // Redis has deleted these hashes, and no sweep has come yet.
   const gone = Array.from({ length: 12_000 }, () => randomHomeId('default'))
   await service.redis.zadd(`${service.prefix}:${key}`, ...gone.flatMap(id => [start + 1, `default:${id}`]))
   await service.setClock(start + 2)
@@ -166,7 +166,7 @@ t.test('pages are complete, in order, and stable while handoffs come and go', as
   const ids: string[] = []
   const start = Date.now() - 3600_000
   for (let i = 0; i < 25; i++) {
-    // Several of one millisecond: a page may end between them.
+    // Several with the same millisecond: a page may end between them.
     await service.setClock(start + Math.floor(i / 4))
     ids.push(await passed(service, { task: String(i) }))
   }

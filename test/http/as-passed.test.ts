@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 
-/** JSON texts that JSON.parse and JSON.stringify don't give back as they were. */
+/** JSON texts that JSON.parse and JSON.stringify would change. */
 const texts = [
   '{}',
   '{"n":[9007199254740993,1.0,1e400,-0,0.10,1E+2,123456789012345678901234567890]}',

@@ -10,7 +10,7 @@ const body = '{"task":"t"}'
 const chunks = `c\r\n${body}\r\n0\r\n\r\n`
 const hidden = `POST /api/pass HTTP/1.1\r\nHost: x\r\n${key}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n${body}`
 
-/** Requests that a proxy in front may take to end elsewhere than we do. */
+/** Requests whose end a proxy in front may see elsewhere than the service does. */
 const ambiguous: Record<string, string> = {
   'a length and chunks': `${head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
   'chunks and a length': `${head}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n${chunks}`,
@@ -51,7 +51,7 @@ t.test('an ambiguous request is refused, and nothing after it is read as a reque
   t.strictSame(await dump(), {}, 'nothing was passed')
 })
 
-/** Requests that say plainly where they end, and something else in two ways or in a way that isn't ours. */
+/** Requests with a clear end but another ambiguity, or with a construct that the service doesn't support. */
 const faulty: Record<string, string> = {
   'two Host fields': `${head}Host: y\r\nContent-Length: 12\r\n\r\n${body}`,
   'the same Host twice': `${head}Host: x\r\nContent-Length: 12\r\n\r\n${body}`,

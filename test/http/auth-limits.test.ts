@@ -9,7 +9,7 @@ import { bearer, callsOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
 const url = '/api/status/x'
-/** A request with a key, from an address, perhaps with what a proxy says. */
+/** A request with a key, from an address, perhaps with X-Forwarded-For. */
 function from ({ app }: TestApp, remoteAddress: string, key: string, forwarded?: string) {
   return app.inject({ url, remoteAddress, headers: { ...bearer(key), ...forwarded !== undefined && { 'x-forwarded-for': forwarded } } })
 }
@@ -94,7 +94,7 @@ t.test('10,000 unknown keys over HTTP cause at most 500 look-ups a second', asyn
   const clients = Array.from({ length: 50 }, async (_, client) => {
     const { send, answer } = await wire(t, port)
     for (let n = 0; n < 200; n++) {
-      // Each from an address of its own: what is limited by address alone would let all through.
+      // Each from an address of its own: a limit by address alone would let all through.
       const address = `10.${client}.${n >> 8}.${n & 255}`
       send(`GET ${url} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nAuthorization: Bearer ${newSecret(newKeyId())}\r\n\r\n`)
       const { statusCode } = await answer()

@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const pass = ({ app }: Pick<TestApp, 'app'>, key: string) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: { task: 't' } })
 
-/** Two replicas on one Redis, which both know a key. */
+/** Two replicas on one Redis, which both have cached a key. */
 async function twoReplicas (t: Test): Promise<{ redis: OwnRedis, both: [TestApp, TestApp], key: string, record: KeyRecord }> {
   const redis = await ownRedis(t)
   const options = { url: redis.url, prefix: 'fleet' }
@@ -24,7 +24,7 @@ async function twoReplicas (t: Test): Promise<{ redis: OwnRedis, both: [TestApp,
   return { redis, both, key, record }
 }
 
-/** How long it took until this is the answer of both, which it must be within 2 s. */
+/** How long until both answer this status, which must be within 2 s. */
 async function untilBoth (t: Test, both: [TestApp, TestApp], key: string, code: string, status: number): Promise<number> {
   const began = performance.now()
   await Promise.all(both.map(one => until(async () => (await pass(one, key)).statusCode === status, 4500)))
@@ -69,7 +69,7 @@ t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told 
   const { redis, both, key } = await twoReplicas(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const stopped = performance.now()
-  // What needs no Redis but for the key: what is wrong with the body is told before anything else is asked.
+  // An invalid body, which is refused before Redis is needed for anything but the key.
   const bad = ({ app }: TestApp) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: {} })
   await until(async () => (await bad(both[0])).statusCode === 503, 4500)
   while (performance.now() - stopped < 2000) await new Promise(resolve => setImmediate(resolve))
@@ -121,14 +121,14 @@ t.test('changes of keys are logged once, without the secret', async t => {
   const { app, lines, store: { keyRecords } } = await testApp(t)
   await app.ready()
   const told = (by = /./) => lines.map(line => JSON.parse(line)).filter(one => /^key /.test(one.msg) && by.test(one.by))
-  // It is told from the first look on.
+  // The log is reported from the first read on.
   const first = await newKey(keyRecords, { by: 'someone@here' })
   const { id, key } = first
   await until(() => told().length > 0 || keyRecords.rotate(id, 0, 'first@look').then(() => false))
   const { key: next } = await keyRecords.rotate(id, 60_000, 'me@here') as { key: string }
   await pass({ app }, next)
   await keyRecords.revoke(id, 'you@there')
-  // Others of the first look may come late.
+  // Other entries of the first read may come late.
   const since = () => told(/^(me@here|you@there)$/)
   await until(() => since().length >= 2)
   const seen = since()

@@ -91,13 +91,13 @@ t.test('a look-up costs the same however many keys there are', t => {
   const [known, unknown] = [cost(one, 'secret-of-agent-number-0'), cost(one, 'unknown')]
   for (const [secret, base] of [['secret-of-agent-number-0', known], ['secret-of-agent-number-49999', known], ['unknown', unknown]] as const) {
     const spent = cost(many, secret)
-    // Looking at each would cost thousands of times as much.
+    // A linear search would cost thousands of times as much.
     t.ok(spent < 10 * base + 20_000, `${spent} µs, with one key ${base} µs`)
   }
   t.end()
 })
 
-/** What a start with these settings is stopped with. */
+/** The error of a start with these settings. */
 function complaint (env: Record<string, string>): string {
   try {
     loadConfig(env)

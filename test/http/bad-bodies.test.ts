@@ -4,7 +4,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** A handoff that bob has caught, to be done or not. */
+/** A handoff that bob has caught. */
 async function caught ({ call }: TestApp): Promise<string> {
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   await call('bob', 'GET', `/api/catch/${id}`)

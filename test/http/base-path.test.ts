@@ -85,7 +85,7 @@ t.test('an invalid path stops the start', { skip: ofOneReplica }, async t => {
   for (const [path, base] of [['', ''], ['/', ''], ['//', ''], ['/a', '/a'], ['/a/', '/a'], ['/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['/...', '/...']] as const) {
     t.equal(loadConfig({ BASE_URL: `https://handoff.example${path}` }).basePath, base, path)
   }
-  // Of such an address nobody could tell whether a proxy has taken the path off.
+  // With such a path nobody could tell whether a proxy has stripped it.
   for (const path of ['/api', '/api/catch', '/approvals', '/llms.txt', '/docs', '/problems', '/metrics', '/approvals/assets']) {
     const { app } = await testApp(t, { BASE_URL: `https://handoff.example${path}` })
     await t.rejects(async () => await app.ready(), new SettingError(`BASE_URL: ${path} is the service’s own; take another path`), path)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** What a person saw: a decision says it, and another content isn't decided on. */
+/** The digest of what a person saw: a decision sends it, and is refused if the content differs. */
 
 const body = '{"require_human": true, "task": "h\\u00e4lf", "output": { "n": 1.0 }}'
 const other = `sha-256=:${createHash('sha256').update('other').digest('base64')}:`

@@ -16,7 +16,7 @@ async function caught (service: TestApp, by: Who = 'bob'): Promise<string> {
   return id
 }
 
-/** The refusal of a done by somebody, which leaves Redis as it was. */
+/** Checks that an agent's done is refused and changes nothing in Redis. */
 async function refused (t: Test, { call, dump }: TestApp, who: Who, id: string, status: number, code: string): Promise<Record<string, any>> {
   const before = await dump()
   const document = isProblem(t, await call(who, 'POST', `/api/done/${id}`, { output: { a: 1 } }), status, code)
@@ -41,7 +41,7 @@ t.test('done’s refusals come in the contract’s order', async t => {
   t.match(await refused(t, service, 'bob', finished, 409, 'already_done'), { handoff_status: 'done', completed_at: completedAt })
   await refused(t, service, 'alice', finished, 403, 'not_the_catcher')
 
-  // No operation of this version rejects, so the record is written as a rejection will leave it.
+  // The record as a rejection leaves it.
   const rejected = await passed(service, { require_human: true })
   const key = `${prefix}:{${rejected.slice(0, 3)}}:h:default:${rejected}`
   await redis.hset(key, 's', (await redis.hget(key, 's'))!.replace('pending waiting', 'rejected rejected'))

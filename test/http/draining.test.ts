@@ -16,11 +16,11 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 
 const as = (who: keyof typeof secrets) => `Host: x\r\nAuthorization: Bearer ${secrets[who]}\r\n`
 const get = (path: string, who: keyof typeof secrets = 'bob') => `GET ${path} HTTP/1.1\r\n${as(who)}\r\n`
-/** More than all the buffers between the two ends of a connection take. */
+/** More than all buffers between the two ends of a connection hold. */
 const large = JSON.stringify({ task: 't', output: { text: 'x'.repeat(20_000_000) } })
 const settings = { BODY_LIMIT: '30000000' }
 
-/** A client that doesn't read: what the system takes for it is all that gets through. */
+/** A client that doesn't read: only what the system buffers gets through. */
 async function deaf (t: Test, port: number, bytes: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('error', () => {})
@@ -59,7 +59,7 @@ t.test('closing ends idle and stuck connections by itself, and nothing under way
 
   app.draining.start()
   const closed = app.close()
-  // Longer than a look at the connections, and than closing would take for them to be cut.
+  // Longer than the interval between checks of the connections, and longer than closing would take to cut them.
   await sleep(600)
   let read = 0
   slow.on('data', some => { read += some.length })

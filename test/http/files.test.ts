@@ -18,7 +18,7 @@ t.test('files are served from memory', async t => {
   t.equal(whole.body, '0123456789')
   t.equal(whole.headers['content-length'], '10')
 
-  // As long as before, so that nothing but its text tells.
+  // The same length, so that only the content differs.
   await writeFile(join(root, 'file.txt'), 'abcdefghij')
   t.equal((await app.inject('/file.txt')).body, '0123456789', 'not read again')
 

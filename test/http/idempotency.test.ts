@@ -124,7 +124,7 @@ t.test('done: the same key and bytes get the original answer, anything else is a
   const service = await testApp(t)
   const { call, dump } = service
   const id = (await passIn(service)('alice', body, {})).json().handoff_id
-  // The same key as the catch: operations don't mix.
+  // The same key as the catch's: keys of different operations are independent.
   await call('bob', 'GET', `/api/catch/${id}`, undefined, key)
   const done = (who: Who, text: string | undefined, headers = {}) => call(who, 'POST', `/api/done/${id}`, text, headers)
   const first = await done('bob', '{"output":{"b":1}}', key)

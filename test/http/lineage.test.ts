@@ -4,11 +4,11 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Work that is passed on: parent, root, hops, and where that ends. */
+/** Work that is passed on: parent, root, hops, and the limits. */
 
 const pass = ({ call }: TestApp, who: Who, body: object, headers?: Record<string, string>) => call(who, 'POST', '/api/pass', { task: 't', ...body }, headers)
 
-/** Passed by one, caught by the other: its id. */
+/** A handoff that one agent has passed and another caught. @returns its id */
 async function handed (service: TestApp, from: Who, to: Who, body: object): Promise<string> {
   const answer = await pass(service, from, body)
   if (answer.statusCode !== 201) throw new Error(answer.body)

@@ -11,10 +11,10 @@ import { listen } from '../helpers/wire.ts'
 
 type Json = Record<string, any>
 
-/** Both, as anybody gets them. */
+/** The two pages that need no key. */
 const pages = ['/', '/llms.txt']
 
-/** Method, path as a route has it, and what the document says, of every operation below /api. */
+/** Every operation below /api in the document: method, path as in a route, and its object. */
 async function documented (app: FastifyInstance): Promise<Array<[method: string, path: string, operation: Json]>> {
   const { paths } = (await app.inject('/openapi.json')).json() as { paths: Json }
   return Object.entries(paths).filter(([path]) => path.startsWith('/api/')).flatMap(([path, methods]) => Object.entries(methods as Json)
@@ -70,10 +70,10 @@ t.test('llms.txt says what the service is, how to behave, and where to read more
   for (const path of ['openapi.json', 'docs', 'problems', 'approvals', 'healthz']) t.match(body, `](http://127.0.0.1:8080/${path})`)
 })
 
-/** The scope that says whose key an example needs. */
+/** Whose key an example needs, by its scope. */
 const whose = (block: string): Who => /scope `approve`/.test(block) ? 'approver' : 'alice'
 
-/** A page's examples: the text of each operation, and its command. */
+/** The page's examples: the section of each operation, and its command. */
 async function examples ({ app }: TestApp): Promise<Array<[about: string, command: string]>> {
   const { body } = await app.inject('/llms.txt')
   return body.split(/^(?=### )/m).slice(1).map(section => [section, /```sh\n([^]*?)\n```/.exec(section)![1]!])

@@ -93,7 +93,7 @@ t.test('at the usual level the four operations log nothing, and no hook does it'
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const traceparent = `00-${trace}-00f067aa0ba902b7-01`
 
-/** The lines with this message, without what pino puts into every line. */
+/** The lines with this message, without the fields that pino adds to every line. */
 function told (lines: string[], message: string): object[] {
   return lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === message).map(({ time, pid, hostname, msg, ...rest }) => rest)
 }

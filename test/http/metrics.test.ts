@@ -10,7 +10,7 @@ import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
-/** Every family, and what it is. */
+/** Every family and its type. */
 const families: Record<string, string> = {
   http_request_duration_seconds: 'histogram',
   handoff_transitions_total: 'counter',
@@ -267,7 +267,7 @@ t.test('an event loop delay is reported once', async t => {
   const { app } = await testApp(t)
   const max = async () => (await scrape(app)).get('handoff_event_loop_delay_seconds{stat="max"}')!
   await max()
-  // It is watched by a timer of 10 ms, which has to have run once since the scrape; nobody outside sees that.
+  // The monitor's timer of 10 ms must have run once since the scrape, which can't be observed from outside.
   await sleep(200)
   const end = performance.now() + 400
   while (performance.now() < end);

@@ -9,7 +9,7 @@ import { ofOneReplica } from '../helpers/through.ts'
 
 type Json = Record<string, any>
 
-/** The document, and the routes that the app has in truth. */
+/** The document, and the app's actual routes. */
 async function documented (t: Test): Promise<{ document: Json, routes: RouteOptions[] }> {
   const routes: RouteOptions[] = []
   const listener = (message: unknown) => {
@@ -37,7 +37,7 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
     'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
 })
 
-/** What the operations take in their query: each one's name, is it required, from what number to what. */
+/** The operations' query parameters: name, whether required, minimum and maximum. */
 const fields: Json = {
   pass: ['idempotency-key', 'traceparent'],
   ...Object.fromEntries(['catch', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),

@@ -80,7 +80,7 @@ t.test('an internal error is a 500 without details, and is logged with the reque
   const { app, lines, redis, prefix } = await testApp(t)
   const { handoff_id: id } = (await app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't' }, headers: { authorization } })).json()
   const key = `${prefix}:{${id.slice(0, 3)}}:h:default:${id}`
-  await redis.set(key, 'not a hash') // the scripts then fail as no refusal does
+  await redis.set(key, 'not a hash') // makes the scripts fail with an error instead of a refusal
   lines.length = 0
   for (const [method, path] of [['GET', 'catch'], ['POST', 'done'], ['GET', 'status']] as const) {
     const answer = await app.inject({ method, url: `/api/${path}/${id}`, headers: { authorization, 'x-request-id': `fault-${path}` } })

@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const ask = (service: TestApp, who: Who = 'alice') => service.call(who, 'GET', '/api/status/nowhere')
 
-/** The two fields as the draft has them: lists of one item, a string with parameters that are integers. */
+/** The two fields as in the IETF draft: lists with one item, a string with integer parameters. */
 function limitOf (t: Test, { headers }: LightMyRequestResponse): { q: number, w: number, r: number, t: number } {
   const [, q, w] = /^"default";q=(\d{1,15});w=(\d{1,15})$/.exec(String(headers['ratelimit-policy'])) ?? []
   const [, r, resets] = /^"default";r=(\d{1,15});t=(\d{1,15})$/.exec(String(headers.ratelimit)) ?? []
@@ -20,7 +20,7 @@ function limitOf (t: Test, { headers }: LightMyRequestResponse): { q: number, w:
   return { q: Number(q), w: Number(w), r: Number(r), t: Number(resets) }
 }
 
-/** Sends requests until one is refused. @returns how many were not */
+/** Sends requests until one is refused. @returns how many were accepted */
 async function exhaust (service: TestApp, who: Who = 'alice'): Promise<number> {
   for (let count = 0; ; count++) if ((await ask(service, who)).statusCode === 429) return count
 }

@@ -3,7 +3,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** What done must look like. */
+/** Outputs must satisfy result_schema. */
 
 const schema = '{"type": "object", "required": ["sum"], "properties": {"sum": {"type": "number", "maximum": 1.50}}, "x": 0}'.replace(', "x": 0', '')
 

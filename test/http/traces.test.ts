@@ -13,13 +13,13 @@ async function pass ({ call }: TestApp, headers: Record<string, string> = {}, mo
   return answer.json().handoff_id
 }
 
-/** The one handoff as Redis keeps it. */
+/** The one handoff's hash in Redis. */
 async function kept ({ dump }: TestApp): Promise<{ content: { s: string } }> {
   const found = Object.entries(await dump()).find(([key]) => key.includes('}:h:'))
   return found?.[1] as { content: { s: string } }
 }
 
-/** The traceparent that comes back with the catch of what was passed with this one. */
+/** Passes with this traceparent. @returns the traceparent that the catch answers */
 async function through (service: TestApp, given: string): Promise<unknown> {
   const id = await pass(service, { traceparent: given })
   const answer = await service.call('bob', 'GET', `/api/catch/${id}`)

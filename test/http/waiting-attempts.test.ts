@@ -5,7 +5,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 
-/** What waits × cancelling, failing, delays and successors, by Redis’s own clock. */
+/** Waiting requests combined with cancelling, failing, delays and successors, by Redis’s own clock. */
 
 const catchIt = ({ call }: TestApp, id: string, wait = 60) => call('bob', 'GET', `/api/catch/${id}?wait=${wait}`)
 const status = ({ call }: TestApp, id: string, query: string) => call('alice', 'GET', `/api/status/${id}?${query}`)

@@ -6,7 +6,7 @@ import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed, subscribers, timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** How waits end that nobody answers by a change: the client goes, the others go, the service stops. */
+/** Waits that end without a change: the client leaves, the other waiters leave, the service stops. */
 
 async function two (t: Test): Promise<[TestApp, TestApp]> {
   const first = await testApp(t)

@@ -11,9 +11,9 @@ import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** Requests that wait, and the key that let them in ends meanwhile. */
+/** Waiting requests whose key ends meanwhile. */
 
-/** Within which a key that ended stops everywhere, in milliseconds. */
+/** How soon an ended key must stop working everywhere, in milliseconds. */
 const limit = 2000
 
 type Answer = Awaited<ReturnType<TestApp['call']>>
@@ -28,7 +28,7 @@ async function replicas (t: Test, env: Record<string, string> = {}): Promise<{ r
   return { redis, one: await testApp(t, env, options), other: await testApp(t, env, options) }
 }
 
-/** Held to what a request is told whose key was never good. */
+/** Checks that the answer equals that for an unknown key. */
 function isRefused (t: Test, answer: Answer, name: string): void {
   isProblem(t, answer, 401, 'unauthorized', name)
   t.equal(answer.headers['www-authenticate'], 'Bearer error="invalid_token"', name)
@@ -74,10 +74,10 @@ t.test('each look is authorised again, whatever is announced about keys', async 
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   const waits = ask(one, key, `catch/${id}?wait=30`)
   await asleep(one, id)
-  // This replica hears of keys no more, and of handoffs as before.
+  // This replica gets no more messages about keys, but still those about handoffs.
   one.keys.stop()
   await one.store.keyRecords.revoke(keyId, 'me')
-  await sleep(1600) // so long it may believe what it knew
+  await sleep(1600) // longer than it may trust its cache
   const { misses } = one.keys.counts
   await approve(one, id)
   isRefused(t, await waits, 'its catch')

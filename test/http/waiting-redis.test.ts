@@ -30,7 +30,7 @@ t.test('a connection that breaks during a wait is restored, and changes meanwhil
     t.equal((await waits).json().status, 'rejected')
   })
   t.ok(after < 2000, `after ${Math.round(after)} ms`)
-  // Whoever waits on is told by the new connection.
+  // The new connection wakes all waiters.
   await asleep(service, other)
   await service.call('approver', 'POST', `/api/approve/${other}`)
   t.equal((await catches).statusCode, 200)
@@ -48,7 +48,7 @@ t.test('a wait costs Redis nothing while it lasts', async t => {
   await sleep(2000)
   const after = await commands(redis)
   const called = Object.keys(after).filter(name => after[name] !== (before[name] ?? 0))
-  // The keep-alive, the reading of Redis's clock, this test's own, and the look at what became of keys, with what it reads (GET is the test’s clock).
+  // Pings, reads of Redis's clock, this test's own calls, and reads of the log of keys (GET is the test’s clock).
   t.strictSame(called.filter(name => !['ping', 'time', 'info', 'evalsha', 'xrange', 'xrevrange', 'get'].includes(name)), [])
   t.ok(after.evalsha! - before.evalsha! <= 6, 'twice a second one, and no script besides')
   t.ok(before.evalsha! >= 80, 'each had looked twice')
@@ -63,7 +63,7 @@ t.test('while Redis is silent a wait ends in time, with the known state or 503',
   await asleep(service, id)
   process.kill(redis.pid(), 'SIGSTOP')
   const [answers, after] = await timed(() => Promise.all(waits))
-  // The wait, and a call's own budget.
+  // The wait, plus a call's own budget.
   t.ok(after < 3500, `after ${Math.round(after)} ms`)
   t.strictSame(answers.map(({ statusCode }) => statusCode), [503, 503])
   process.kill(redis.pid(), 'SIGCONT')
@@ -82,7 +82,7 @@ t.test('a wait outlives a short outage of Redis', async t => {
   const waits = service.call('alice', 'GET', `/api/status/${id}?wait=30`)
   await asleep(service, id)
   process.kill(redis.pid(), 'SIGSTOP')
-  await sleep(1500) // longer than a silence that is borne
+  await sleep(1500) // longer than the service tolerates silence
   process.kill(redis.pid(), 'SIGCONT')
   await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
   await service.call('approver', 'POST', `/api/reject/${id}`, { note: 'n' })
@@ -105,7 +105,7 @@ t.test('a request whose client leaves during the first look does not start to wa
   socket.destroy()
   await closed
   process.kill(redis.pid(), 'SIGCONT')
-  // Its look is before this one on the same connection.
+  // Its look was sent before this call on the same connection.
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().status, 'pending')
   t.equal((await service.call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
   await sleep(100)

@@ -12,7 +12,7 @@ async function two (t: Test, env: Record<string, string> = {}): Promise<[TestApp
   return [first, await testApp(t, env, { prefix: first.prefix })]
 }
 
-/** Far below the wait, far above what a wake-up takes. */
+/** Far below the wait, far above the time of a wake-up. */
 const soon = 1000
 
 const status = (service: TestApp, id: string, query: string) => service.call('alice', 'GET', `/api/status/${id}?${query}`)
@@ -86,7 +86,7 @@ t.test('a waiting status is told of changes on any replica', async t => {
     const no = await passed(one)
     await woken(no, until, () => reject(other, no), { status: 'rejected', approval: { state: 'rejected', note: 'no', decided_by: 'carol' } })
   }
-  // What is not what it waits for it sleeps through.
+  // A change that it doesn't wait for doesn't end the wait.
   const all = await passed(one)
   const waits = status(one, all, 'wait=30')
   await asleep(one, all)

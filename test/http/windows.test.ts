@@ -4,7 +4,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Work deadlines, heartbeats, and what is told of them. */
+/** Work deadlines and heartbeats, and their members in answers. */
 
 const start = Date.now() + 3600_000
 const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
@@ -123,7 +123,7 @@ t.test('a plain handoff takes heartbeats too', async t => {
   t.equal((await status(service, id)).work_expires_at, at(150), 'stays when it has ended')
 })
 
-/** The refusal of a request, which leaves Redis as it was. */
+/** Checks that a request is refused and changes nothing in Redis. */
 async function refused (t: Test, service: TestApp, who: Who, path: string, body: unknown, code: number, name: string): Promise<Record<string, any>> {
   const before = await service.dump()
   const problem = isProblem(t, await service.call(who, 'POST', path, body), code, name, `${path} ${JSON.stringify(body)}`)

@@ -15,7 +15,7 @@ const script: Script = {
   took: new Histogram([]),
 }
 
-/** What ioredis 6 reads of a command on the way out and back. More than this after an upgrade: see that Call has it. */
+/** The members of a command that ioredis 6 reads. If an upgrade needs more, Call must have them. */
 const known = new Set(['name', 'args', 'setReplyContext', 'isTraced', 'promise', 'toWritable', 'resolve', 'reject',
   'setTimeout', 'pipelineIndex', 'inTransaction', 'ignore', 'isReadOnly', 'transformReply'])
 

@@ -9,13 +9,13 @@ import { done, newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** A master, its replica, and a store that acknowledges what that has. */
+/** A master, its replica, and a store that acknowledges only what the replica has. */
 async function pair (t: Test, replicas = 1) {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)
   const test = await testStore(t, { url: master.url, replicas })
-  // Connected, and its script is there: no NOSCRIPT comes between.
+  // Connected, and the script is loaded: no NOSCRIPT interferes.
   if (replicas === 1) await pass(test.store.handoffs)
   return { ...test, master, replica, handoffs: test.store.handoffs }
 }
@@ -25,7 +25,7 @@ async function callsOf (master: Awaited<ReturnType<typeof pair>>['master'], comm
   return Number(/calls=(\d+)/.exec(line ?? 'calls=0')![1])
 }
 
-/** What comes of it, and after how many milliseconds. */
+/** The outcome, and after how many milliseconds. */
 async function timed<T> (asked: Promise<T>): Promise<{ answer: T | Error, after: number }> {
   const began = performance.now()
   const answer = await asked.catch((error: Error) => error)
@@ -68,7 +68,7 @@ t.test('a replica that comes back within the budget goes unnoticed, and nothing 
   const before = Object.keys(await dump()).filter(key => key.includes(':h:')).length
   replica.pause()
   const asked = Promise.all([timed(pass(handoffs)), timed(handoffs.catch(place, randomToken(), 'bob'))])
-  // Longer than a WAIT's patience: both were asked again, and found themselves.
+  // Longer than WAIT's time-out: both calls were retried, and recognised their own tokens.
   await sleep(800)
   replica.resume()
   const [passed, caught] = await asked
@@ -102,7 +102,7 @@ t.test('calls that are retried after NOSCRIPT are in a group again', async t => 
 
 t.test('another client’s write is told only once the replica has it', async t => {
   const { handoffs, replica, master, prefix } = await pair(t)
-  // It takes the master's word; so there is something to be seen that no replica has.
+  // A store without durability writes something that no replica has.
   const { store: careless } = await testStore(t, { url: master.url, prefix })
   const place = newPlace()
   await Promise.all([untilServing(careless.handoffs), handoffs.status(newPlace())])
@@ -119,7 +119,7 @@ t.test('another client’s write is told only once the replica has it', async t 
 t.test('reads of a master with a silent replica are not answered: it may have been replaced', async t => {
   const { handoffs, replica, master } = await pair(t)
   await handoffs.status(newPlace())
-  // The replica has all that there is, and has said so, the question whether it has included.
+  // The replica has everything and has acknowledged it, the PING of this check included.
   await until(async () => {
     const { slave0, master_repl_offset: offset } = await info(master, 'replication')
     return slave0?.includes(`offset=${offset},`)
@@ -162,7 +162,7 @@ t.test('a stalled replica holds up only calls made while it stalls', async t => 
   t.teardown(() => clearInterval(load))
   const before = await callsOf(master, 'wait')
   await sleep(2500)
-  // One that waits and one behind it, each 500 ms: were each tick's own WAIT sent, there would be hundreds by now.
+  // One group waits and one is behind it, 500 ms each: with a WAIT per tick there would be hundreds by now.
   clearInterval(load)
   replica.resume()
   const { after } = await timed(pass(handoffs))

@@ -15,7 +15,7 @@ t.test('all calls of a tick leave in one write', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
-  await pass(store.handoffs) // so that the server knows the script: else each call brings its text
+  await pass(store.handoffs) // loads the script: otherwise each call would send its text
   const reads = async () => Number(/total_reads_processed:(\d+)/.exec(await admin.info('stats'))![1])
   const before = await reads()
   await Promise.all(Array.from({ length: 100 }, () => pass(store.handoffs)))
@@ -27,8 +27,8 @@ t.test('each call gets its own reply, even among other commands on the connectio
   const { url } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
-  await pass(store.handoffs) // so that the server knows both scripts, and runs them in the order they are asked
-  // Readiness asks a script and INFO of the same connection; so does the lane itself, for the time.
+  await pass(store.handoffs) // loads both scripts, so that the server runs the calls in order
+  // Readiness uses the same connection for a script and INFO, and the lane for TIME.
   const mixed = await Promise.all(Array.from({ length: 300 }, async (_, n) => {
     if (n % 3 === 0) return await store.whyNotReady() === null
     const place = newPlace()
@@ -56,7 +56,7 @@ t.test('when replies are cut off, nothing is lost, nothing happens twice and the
   }
   const agents = Array.from({ length: 64 }, agent)
   for (let cut = 0; cut < 20; cut++) {
-    // On to the next only when work was done on the connection since: then there are calls in flight.
+    // The next cut waits for new work on the connection, so that calls are in flight.
     for (const until = work.passed + 100; work.passed < until;) await sleep(1)
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   }
@@ -134,7 +134,7 @@ t.test('closing the store refuses open calls', async t => {
   await untilServing(store.handoffs)
   process.kill(pid(), 'SIGSTOP')
   const asked = pass(store.handoffs)
-  asked.catch(() => {}) // looked at below
+  asked.catch(() => {}) // awaited below
   await store.close()
   await t.rejects(asked, { name: 'Unavailable' })
   process.kill(pid(), 'SIGCONT')
@@ -166,7 +166,7 @@ t.test('calls wait for a Redis that is loading, and are refused when the budget 
   const { store, redis } = await testStore(t, { url })
   const place = newPlace()
   await pass(store.handoffs, place)
-  // Data enough that loading it again takes as long as is said here; served meanwhile is LOADING alone.
+  // Enough data that loading takes this long; meanwhile Redis answers only LOADING.
   await admin.call('DEBUG', 'POPULATE', 1000, 'other', 1000)
   for (const [microsecondsPerKey, outcome] of [[1000, 'found'], [3500, 'refused']] as const) {
     await admin.config('SET', 'key-load-delay', microsecondsPerKey)

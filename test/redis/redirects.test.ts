@@ -14,7 +14,7 @@ import { done, newPlace, pass, payload, placeIn, untilServing } from '../helpers
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** How often this server has refused with these words. */
+/** How often this server has refused with this error. */
 async function refusals (server: RedisServer, word: string): Promise<number> {
   const line = (await info(server, 'errorstats'))[`errorstat_${word}`]
   return Number(/count=(\d+)/.exec(line ?? 'count=0')![1])
@@ -29,7 +29,7 @@ t.test('three masters', async t => {
   const { handoffs, whyNotReady } = fleetStore(t, `redis+cluster://${dead},${cluster.servers[1]!.at}`)
   await untilServing(handoffs)
   let last = 0
-  /** A partition that no test has used yet, from all over the slots. */
+  /** An unused partition; they are spread over all slots. */
   const freshPlace = () => placeIn(tags[(last += 97) % tags.length]!)
 
   await t.test('each master gets the calls of its own slots', async t => {
@@ -86,7 +86,7 @@ t.test('three masters', async t => {
     t.match(await done(handoffs, place), { outcome: 'done' })
     t.ok(await refusals(from, 'ASK') - before >= 3)
     t.ok(await to.admin.dbsize() > 0)
-    // Scripts that the new one doesn't have come between ASKING and the call: it goes round once more.
+    // If the new master lacks the script, NOSCRIPT uses up the ASKING, and the call is redirected once more.
     await to.admin.script('FLUSH')
     t.match(await handoffs.status(place), { record: { status: 'done' } })
   })
@@ -176,7 +176,7 @@ t.test('three masters', async t => {
   })
 })
 
-/** The partition's slot, who has it, and another who is to get it, step by step. */
+/** Moves the partition's slot from its master to another, step by step. */
 async function move (cluster: ClusterFleet, { tag }: Place) {
   const slot = slotOf(tag)
   const from = await cluster.ownerOf(slot)
@@ -185,7 +185,7 @@ async function move (cluster: ClusterFleet, { tag }: Place) {
     slot,
     from,
     to,
-    /** @param asIsRight without it the new one knows nothing of it */
+    /** @param asIsRight if false, the new master isn't told of the move */
     async begin (asIsRight = true) {
       const [fromId, toId] = await Promise.all([from, to].map(async ({ admin }) => await admin.cluster('MYID')))
       if (asIsRight) await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)

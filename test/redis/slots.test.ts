@@ -21,7 +21,7 @@ t.test('asking an unreachable master again and again leaves no listeners behind'
     const refused = await Promise.allSettled([silent, away].map(redis => askSlots(redis, { host: 'x', port: 1 })))
     t.ok(refused.every(({ status }) => status === 'rejected'))
   }
-  // ioredis itself has one now and then.
+  // ioredis itself sometimes has one.
   for (const redis of [silent, away]) t.ok(listeners(redis).every(count => count <= 2), listeners(redis).join(', '))
   server.resume()
 })

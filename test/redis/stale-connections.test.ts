@@ -16,7 +16,7 @@ t.test('after a failover to another server and back, the first server still clos
   const idsAt = async (port: number) => [...String(await connect(port).client('LIST')).matchAll(/^id=(\d+) /gm)].map(([, id]) => Number(id))
 
   const stale = new StaleConnections()
-  // It stands for one that broke on its way: its server has it still.
+  // It stands for a connection that broke on the way: the server still has its end.
   const left = connect(first.port)
   await stale.end(left)
   const id = await left.client('ID')

@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 
 const ignore = () => {}
 
-/** A listener that can be waited for. */
+/** A listener whose next message can be awaited. */
 function bell () {
   let rung = 0
   return { ring: () => { rung++ }, count: () => rung, rings: (times: number) => until(() => rung >= times) }
@@ -20,7 +20,7 @@ async function subscriberCounts ({ redis }: TestStore, ...names: string[]): Prom
   return pairs.filter((_, index) => index % 2 === 1)
 }
 
-/** A store whose connection is up: before, whoever listens is told when it is. */
+/** A store with an established connection: before, listeners would be woken when it is. */
 async function connected (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const test = await testStore(t, options)
   const name = `${test.prefix}:{x}:first`
@@ -39,7 +39,7 @@ t.test('each listener hears its own channel, through one subscription per channe
   const [leaveTwo, leaveOther] = await Promise.all([subscriptions.listen(a, two.ring), subscriptions.listen(b, other.ring)])
   t.strictSame(await subscriberCounts(test, a, b), [1, 1])
 
-  // What it resolved for: from then on nothing goes by untold.
+  // Once it has resolved, no change is missed.
   t.equal(await test.redis.spublish(a, 'x'), 1)
   await Promise.all([one.rings(1), two.rings(1)])
   t.equal(other.count(), 0)
@@ -112,7 +112,7 @@ t.test('keep-alive notices a connection that was cut silently', { timeout: 20_00
   const one = bell()
   await test.store.subscriptions.listen(name, one.ring)
   process.kill(redis.pid(), 'SIGSTOP')
-  // Nothing is asked meanwhile: five seconds to the next ping, and one in which it stays unanswered.
+  // There are no calls: the next ping comes within five seconds, and its time-out is one second.
   await new Promise(resolve => setTimeout(resolve, 6500))
   process.kill(redis.pid(), 'SIGCONT')
   await one.rings(1)

@@ -10,7 +10,7 @@ import { startServiceReplica } from '../faults/fleet/service.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { until } from '../helpers/until.ts'
 
-/** An authority of the test's own, and what a server on the loopback address shows that is signed by it. */
+/** A certificate authority for the test, and a certificate for the loopback address that it signed. */
 async function makeCertificates (t: Test): Promise<{ ca: string, options: string[] }> {
   const dir = await scratchDir(t)
   const openssl = (command: string) => execFileSync('openssl', command.split(' '), { cwd: dir, stdio: 'ignore' })
@@ -27,7 +27,7 @@ async function makeCertificates (t: Test): Promise<{ ca: string, options: string
 
 const secret = 'the-key-of-an-agent-0123456789'
 
-/** The built service, as an operator runs it, who trusts this authority (and the usual ones). */
+/** The built service, run by an operator who trusts this authority besides the usual ones. */
 async function startService (t: Test, redisUrl: string, ca: string) {
   const { url, lines } = await startServiceReplica(t, {
     env: { REDIS_URL: redisUrl, NODE_EXTRA_CA_CERTS: ca, API_KEYS: `alice:${secret},bob:${secret}-2`, DRAIN_DELAY: '0' },

@@ -1,4 +1,4 @@
-/** What may be passed as a result_schema. */
+/** Which schemas are accepted as a result_schema. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Fault } from '../../src/errors.ts'
@@ -10,7 +10,7 @@ const { accept, schemas } = judging(t)
 
 const pointers = (outcome: Outcome) => typeof outcome === 'string' ? outcome : outcome.map(({ pointer }) => pointer)
 
-/** Each keyword with what may stand there, and with what may not. */
+/** Each keyword with valid and invalid values. */
 const keywords: Record<string, [taken: unknown[], refused: unknown[]]> = {
   type: [['string', 'integer', ['null', 'object'], ['number']], ['text', [], ['string', 'string'], ['string', 'x'], 1, null, {}, 'toString', [['string']]]],
   enum: [[[], [1], [null, {}, []], ['a', 'a']], [{}, 'a', null]],
@@ -123,7 +123,7 @@ t.test('a schema has at most 1,000 subschemas, with references expanded', async 
   const many = (count: number) => Array(count).fill(true)
   t.equal(await accept({ allOf: many(999) }), 'ok')
   t.same(pointers(await accept({ allOf: many(1_000) })), ['/result_schema'])
-  // 1 + 3 * 333 = 1,000: what is named counts wherever it is.
+  // 1 + 3 * 333 = 1,000: a definition counts at each reference.
   const tripled = (more: unknown[]) => ({ $defs: { a: { anyOf: many(332) } }, prefixItems: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }, ...more] })
   t.equal(await accept(tripled([])), 'ok')
   t.same(pointers(await accept(tripled([{}]))), ['/result_schema'])

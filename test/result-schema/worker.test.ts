@@ -1,4 +1,4 @@
-/** What hostile schemas and outputs come to, and what becomes of the others meanwhile. */
+/** Hostile schemas and outputs, and their effect on other jobs. */
 import { execFile } from 'node:child_process'
 import { setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -8,13 +8,13 @@ import { judging } from '../helpers/result-schemas.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
-/** Long enough for what is harmless on a busy machine; the hostile ones take many times as long on any. Milliseconds. */
+/** Milliseconds: enough for harmless jobs on a busy machine; hostile ones take many times as long on any. */
 const limit = 1_000
 const patience = 60_000
 
 const harmless = { properties: { a: { type: 'string' } } }
 
-/** An automaton of a million states, which a text without any order leads through all of. */
+/** An automaton of a million states; a random text leads through all of them. */
 const hostileSchema = { allOf: Array(300).fill({ pattern: '(a|b)*a(a|b){20}$' }) }
 const hostileOutput = JSON.stringify(withoutOrder(500_000) + 'c')
 
@@ -23,12 +23,12 @@ function withoutOrder (length: number): string {
   return Array.from({ length }, () => (state = Math.imul(state, 1_103_515_245) + 12_345) & 0x40000000 ? 'a' : 'b').join('')
 }
 
-/** A pattern of over a million instructions: there is no string to be matched yet. */
+/** A pattern that compiles to over a million instructions, before any string is matched. */
 const slowToRead = { pattern: '(a{1000})'.repeat(1_300) }
 
 t.test('a pattern with catastrophic backtracking elsewhere costs nothing here', async t => {
   const { judge } = judging(t)
-  // 2 to the power of 400,000 steps, where they are tried one after the other.
+  // Backtracking would take 2 to the power of 400,000 steps.
   t.equal((await judge({ pattern: '(a+)+$' }, JSON.stringify('a'.repeat(400_000) + '!'))).length, 1)
 })
 
@@ -68,7 +68,7 @@ t.test('a schema that is too slow to read is refused each time', async t => {
 t.test('many schemas and members in one output can be too slow together', async t => {
   const { accept, check } = judging(t, { limit, patience })
   const $defs: Record<string, unknown> = { d8: { minLength: 5, maxLength: 90_000, enum: Array.from({ length: 200 }, (_, i) => ({ a: { b: i } })) } }
-  // All of it is right, so all of it is looked at.
+  // All of it is valid, so all of it is checked.
   for (let i = 0; i < 8; i++) $defs[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] }
   const schema = { $defs, items: { $ref: '#/$defs/d0' } }
   t.equal(await accept(schema), 'ok')
@@ -112,7 +112,7 @@ t.test('a worker that finished in time is kept, even if the main thread was too 
   t.teardown(() => process.off('worker', count))
   await until(async () => await check(harmless, {}) === 'ok')
   const before = workers
-  await turn() // behind it the event loop looks at timers first, then at messages
+  await turn() // after it, the event loop handles timers first, then messages
   const underWay = check(harmless, {})
   for (const end = performance.now() + 700; performance.now() < end;);
   t.strictSame([await underWay, await check(harmless, {}), workers], ['ok', 'ok', before])

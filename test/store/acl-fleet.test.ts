@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const password = 'secret'
 
-/** Who is connected, by the user that they signed in as. */
+/** The users of the current connections. */
 async function signedIn ({ admin }: RedisServer): Promise<Set<string>> {
   const clients = String(await admin.client('LIST'))
   return new Set([...clients.matchAll(/ user=(\S+)/g)].map(([, user]) => user!))
@@ -61,7 +61,7 @@ t.test('Cluster: the service’s user works while a slot moves', { timeout: 60_0
   const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
   await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
   await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
-  // One that isn't there is asked for at the new owner, with ASKING.
+  // A missing key is looked for at the new owner, with ASKING.
   t.match(await store.handoffs.status(placeIn(tag)), { outcome: 'not_found' })
   await cluster.moveSlot(slot, to)
   t.match(await pass(store.handoffs, placeIn(tag)), { outcome: 'passed' })

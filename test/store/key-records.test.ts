@@ -6,7 +6,7 @@ import { callsOf, newKey, testKeys } from '../helpers/stored-keys.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 
 const tag = tags[0]!
-/** Ahead of Redis's own clock, by which it expires keys. */
+/** Ahead of Redis's own clock, by which Redis expires keys. */
 const then = 1_900_000_000_000
 
 interface Dumped { type: string, content: unknown, expires: number }
@@ -82,7 +82,7 @@ t.test('the list goes on over many keys, in order, and drops deleted ones', asyn
   const { records, redis, prefix, setClock, dump } = await testKeys(t)
   await setClock(then)
   const made = []
-  // Most of them of one millisecond.
+  // Most have the same millisecond.
   for (let n = 0; n < 450; n++) {
     if (n % 200 === 199) await setClock(then + n)
     made.push(await newKey(records, { agent: `a${n}` }))
@@ -95,7 +95,7 @@ t.test('the list goes on over many keys, in order, and drops deleted ones', asyn
   t.equal((await records.list()).length, 449)
 
   const old = await newKey(records, { expiresIn: 1000 })
-  // Redis’s own expiry isn’t moved by a test’s clock.
+  // A test’s clock doesn’t affect Redis’s own expiry.
   await setClock(old.record.endsAt! + keyRetention)
   await redis.del(keys.apiKey(tag, old.id))
   await newKey(records)

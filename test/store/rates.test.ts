@@ -14,7 +14,7 @@ import { quiet, testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** One request, as the hook makes it. */
+/** One request, as the hook counts it. */
 async function spend (allowance: RateBudget): Promise<boolean> {
   return allowance.spend(performance.now()) ?? await new Promise((resolve, reject) => {
     allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
@@ -39,7 +39,7 @@ t.test('replicas together allow the limit, and no more', async t => {
   await first.setClock(Date.now())
   for (const limit of [1, 2, 3, 7, 10, 33, 100, 999]) {
     const allowances = stores.map(({ store }) => store.rates.of('acme', `of-${limit}`, limit))
-    // As many as there are, one after the other at each replica, until each refuses; unevenly, and some at once.
+    // Requests at each replica until it refuses: unevenly distributed, and some at once.
     const each = await Promise.all(allowances.map(async (allowance, replica) => {
       let allowed = 0
       for (let atOnce = 1; ; atOnce = atOnce % (replica + 2) + 1) {
@@ -52,7 +52,7 @@ t.test('replicas together allow the limit, and no more', async t => {
   }
 })
 
-/** So many replicas' rates, by the true clock. @param window milliseconds */
+/** The rates of so many replicas, by the real clock. @param window milliseconds */
 function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?: number): Rates[] {
   const masters = new OneMaster(parseRedisUrl(url) as ConstructorParameters<typeof OneMaster>[0], tags, quiet)
   const lanes = new Lanes(masters, null)
@@ -67,7 +67,7 @@ t.test('at least half of the limit is allowed, however many replicas hold shares
   const replicas = replicasOf(t, await testStore(t), 20)
   for (const limit of [1, 2, 10, 33, 100, 999]) {
     for (const requests of [1, 3, 9, 21]) {
-      // Each but the last may have just been given some more when no request comes to it any more.
+      // Every replica but the last may have just fetched a share when it gets no more requests.
       const [last, ...idle] = replicas.map(rates => rates.of('acme', `idle-${limit}-${requests}`, limit))
       let allowed = 0
       for (const allowance of idle) for (let n = 0; n < requests; n++) if (await spend(allowance)) allowed++
@@ -89,13 +89,13 @@ t.test('over many windows the limit is never exceeded, though replicas hold shar
   const watched = (async () => {
     while (performance.now() < over) ends.add(Number((await redis.get(`${prefix}:${key}`) ?? '').split(' ')[0]))
   })()
-  /** Each request that was allowed: when it was asked, and when that was known. Redis is on this machine, and has its clock. */
+  /** The allowed requests: when each was made, and when it was allowed. Redis is on this machine, so the clocks are the same. */
   const allowed: Array<[asked: number, known: number]> = []
   await Promise.all(allowances.map(async allowance => {
     while (performance.now() < over) {
       const asked = Date.now()
       if (await spend(allowance)) allowed.push([asked, Date.now()])
-      // By turns so few that some is held across a window's end, and so many that the next one is used up.
+      // In turn so few requests that a share is held across the window's end, and so many that the next window is used up.
       await sleep(Date.now() % (4 * window) < 2 * window ? 8 : 0)
     }
   }))

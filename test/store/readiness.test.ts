@@ -37,7 +37,7 @@ t.test('readiness says why Redis can’t serve, in the service’s own words', a
   await admin.replicaof('NO', 'ONE')
 })
 
-/** What it says once it is no more what it said at first. */
+/** Its answer, once that differs from the first one. */
 function reasonOf (t: Test, url: string, replicas = 0, within = 5000): Promise<string> {
   const store = fleetStore(t, url, { replicas })
   return until(async () => {
@@ -119,7 +119,7 @@ t.test('versions are parsed', t => {
   t.end()
 })
 
-/** The scripts, which a server like that would meet: all of them begin with this. */
+/** The scripts as such a server would see them: all begin with this. */
 const scriptsThat = (begin: string) => loadScripts(`${begin}\n${readLua('lib/clock.lua')}`)
 
 t.test('a right that can’t be checked doesn’t count as missing', async t => {
@@ -158,7 +158,7 @@ t.test('a command that the server doesn’t have is named', async t => {
     const [told] = lines.map(line => JSON.parse(line)).filter(({ msg, reason }) => msg === 'not ready' && reason === seen)
     t.match(told.said, /^ERR (Invalid command|unknown command)/, 'Redis’s own words are in the log')
     t.notMatch(seen, told.said, 'and not where no key is needed')
-    // Answered 503, not as a fault of the service's own.
+    // Answered 503, not 500.
     await t.rejects(passForPerson(store), { name: 'Unavailable', message: /^ERR [Uu]nknown/ })
   }
 })

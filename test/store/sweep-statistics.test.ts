@@ -31,7 +31,7 @@ t.test('overdue counts what was due and what has become due since', async t => {
   census.saw('a', 3, 30)
   t.ok(near(census.read()?.whole?.oldestDueAge, 2000))
   census.saw('b', 0, null)
-  await sleep(130) // past what was still to come
+  await sleep(130) // past the deadlines that were still ahead
   t.ok(near(census.read()?.whole?.oldestDueAge, 100))
 })
 

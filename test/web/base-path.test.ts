@@ -14,7 +14,7 @@ import { listen } from '../helpers/wire.ts'
 
 const skip = skipBrowser || ofOneReplica || (hasNginx() ? false : 'nginx is not installed')
 
-/** Two services on one host, each below a path: nginx takes the first one's off, and forwards the second one's. */
+/** Two services on one host, each below a path: nginx strips the first one's, and forwards the second one's. */
 async function twoServices (t: Test) {
   const port = await freePort(loopback)
   const at = `http://127.0.0.1:${port}`
@@ -120,7 +120,7 @@ t.test('the cookie is bound to the path', async t => {
     return [signedIn, signedOut].map(({ headers }) => String(headers['set-cookie']))
   }
   const [set, cleared] = await over('https://handoff.example/handoff')
-  // Not __Host-, which is for Path=/ alone.
+  // Not __Host-, which requires Path=/.
   t.match(set, /^__Secure-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/handoff; HttpOnly; Secure; SameSite=Strict$/)
   t.match(cleared, /^__Secure-handoff_session=; .*Path=\/handoff;/)
   t.match((await over('http://handoff.example/handoff'))[0], /^handoff_session=[\w-]{43}; Max-Age=28800; Path=\/handoff; HttpOnly; SameSite=Strict$/)

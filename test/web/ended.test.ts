@@ -16,11 +16,11 @@ import { timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 import { fingerprint } from '../../src/web/views/list.ts'
 
-/** The page's list asks for what is new and waits, and the session that let it in ends meanwhile. */
+/** The list's poll waits for changes, and its session ends meanwhile. */
 
-/** Within which it is to be over, in milliseconds. */
+/** How soon the poll must end, in milliseconds. */
 const limit = 2000
-/** As the list knows itself while nothing waits. */
+/** The fingerprint of the empty list. */
 const seen = fingerprint({ items: [], next: null })
 const people = { APPROVER_KEYS: `carol:${secrets.approver}` }
 
@@ -33,7 +33,7 @@ const poll = ({ app }: TestApp, cookie: string) => app.inject({ url: `/approvals
 
 const channels = async ({ redis, prefix }: TestApp) => await redis.call('PUBSUB', 'SHARDCHANNELS', `${prefix}:*`) as string[]
 
-/** Until so many of one session's and of the list's channels are listened to. */
+/** Waits until there are so many subscriptions to the session's and the list's channels. */
 async function asleep (service: TestApp, sessions: number): Promise<void> {
   await until(async () => {
     const open = await channels(service)
@@ -93,7 +93,7 @@ t.test('each look is authorised again, even if no message comes', async t => {
   const cookie = await signedIn(service)
   const open = poll(service, cookie)
   await asleep(service, 1)
-  // As when it is over by itself, or an older replica signed it out.
+  // As if it had expired, or an older replica had signed it out.
   const [session] = Object.keys(await service.dump()).filter(key => /:s:/.test(key))
   await service.redis.del(`${service.prefix}:${session}`)
   const id = await asked(service)
@@ -141,7 +141,7 @@ t.test('a form that arrives completely only after its session has ended decides 
   const body = new URLSearchParams(await shown(service, id, cookie)).toString()
   send(`POST /approvals/${id}/approve HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: same-origin\r\nCookie: ${cookie}\r\n` +
     `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 4)}`)
-  await sleep(500) // longer than a body may take without being asked again
+  await sleep(500) // longer than a body may take before the session is checked again
   await service.app.inject({ ...form('/approvals/sign-out', {}), headers: { ...form('', {}).headers, cookie } })
   send(body.slice(4))
   const { statusCode, body: page } = await answer()

@@ -68,7 +68,7 @@ t.test('a decision on a page whose handoff is gone is refused when its id is reu
   }
   const id = await passed('Delete the old ones.', start)
   const before = await shown(service, id, cookie)
-  // As its TTL and the sweep leave it.
+  // The state that its TTL and the sweep leave.
   await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
   t.equal(await passed('Delete ALL of them.', start + 60_000), id, 'the same key, and the former is gone: the same id')
   const dumped = await service.dump()
@@ -88,7 +88,7 @@ t.test('a decision on a page whose handoff is gone is refused when its id is reu
   t.strictSame(await service.dump(), dumped, 'none of these decided')
   const answer = await service.app.inject(form(`/approvals/${id}/approve`, await shown(service, id, cookie), { ...own, cookie }))
   t.equal(answer.statusCode, 303)
-  // A program says nothing of what it saw.
+  // A program sends nothing about what it saw.
   t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { approval: { state: 'approved' } })
   const again = await service.app.inject(form(`/approvals/${id}/reject`, { note: 'n', ...before }, { ...own, cookie }))
   t.match(again.body, /approved this/, 'what was decided comes before')
@@ -98,7 +98,7 @@ t.test('a decision is refused when the id is reused within the same millisecond:
   const service = await testApp(t)
   const cookie = await signedIn(service)
   await service.setClock(Date.now() - 3600_000)
-  // The home partition's id, derived from the key; the content is no part of it.
+  // The id is in the home partition and derived from the key, not from the content.
   const passed = async (more: object) => (await service.call('alice', 'POST', '/api/pass', { task: 'Delete the old ones.', require_human: true, ...more }, { 'idempotency-key': 'daily' })).json().handoff_id as string
   const id = await passed({ output: { before: 2019 } })
   const before = await shown(service, id, cookie)

@@ -32,7 +32,7 @@ t.test('every link of the page works, and the page fits its window', { skip }, a
     t.equal(await page.evaluate('document.documentElement.scrollWidth'), await page.evaluate('innerWidth'), `${name}: nothing is cut off`)
     const links = await page.locator('main a').evaluateAll(all => all.map(one => (one as any).href as string))
     t.ok(links.length >= 6)
-    // Not by page.goto: a browser keeps what it doesn't show, llms.txt, as a file.
+    // Not by page.goto: the browser would download llms.txt, which it can't display.
     for (const link of links) t.equal((await page.request.get(link)).status(), 200, link)
     t.strictSame(faults, [])
   }

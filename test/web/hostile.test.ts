@@ -1,7 +1,7 @@
 import t from 'tap'
 import { faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 
-/** Each does something where a page takes it for more than text. */
+/** Each does something if a page treats it as more than text. */
 const attacks = [
   '<script>__xss=1</script>', '<img src=x onerror=__xss=1>', '"><script>__xss=1</script>', "'><img src=x onerror=__xss=1>",
   '<svg onload=__xss=1>', '<svg><script>__xss=1</script></svg>', '</title><script>__xss=1</script>', '</textarea><script>__xss=1</script>',
@@ -49,7 +49,7 @@ t.test('40 attacks in task, output, names and note are shown as text', { skip },
   t.equal((await call('alice', 'GET', `/api/status/${ids[0]}`)).json().approval.note, attacks[0])
 })
 
-/** Of what stands in a page nothing is hidden. */
+/** Everything in the page is visible. */
 const unseen = /[\u202a-\u202e\u2066-\u2069\u200b\u{e0041}]/u
 
 t.test('the same attacks in texts about the end and in a schema are shown as text', { skip }, async t => {
@@ -77,7 +77,7 @@ t.test('the same attacks in texts about the end and in a schema are shown as tex
     }
   }
   const texts = [...attacks, hidden]
-  // What is a control JSON itself writes out.
+  // JSON itself escapes control characters.
   const inJson = [...attacks.map(attack => JSON.stringify(attack)), JSON.stringify(shown.replace('⟦U+0007⟧', '\u0007'))]
   const schema = { properties: Object.fromEntries(texts.map(text => [text, { enum: [text] }])) }
   await page.goto(`/approvals/${await ask({ task: 't', result_schema: schema })}`)

@@ -5,7 +5,7 @@ import { devices, picture, skip, webApp } from '../helpers/browser.ts'
 import type { WebApp } from '../helpers/browser.ts'
 import type { Who } from '../helpers/app.ts'
 
-/** What the page shows of a handoff's longer life: its terms, its attempts, and how it ended. */
+/** What the page shows of a handoff that isn't plain: its terms, its attempts, and how it ended. */
 
 const schema = { type: 'object', required: ['sum'], properties: { sum: { type: 'number', minimum: 0 } } }
 
@@ -15,7 +15,7 @@ async function post ({ call }: WebApp, who: Who, operation: string, id: string, 
   return answer.json()
 }
 
-/** Passes one that a person approves and bob catches. @returns its id */
+/** Passes a handoff that a person approves and bob catches. @returns its id */
 async function caught (service: WebApp, options: object = {}): Promise<string> {
   const id = await service.ask({ task: 'Count', ...options })
   await post(service, 'approver', 'approve', id)
@@ -24,7 +24,7 @@ async function caught (service: WebApp, options: object = {}): Promise<string> {
   return id
 }
 
-/** The terms as they stand there, a line each. */
+/** The shown terms, a line each. */
 const terms = async (page: Page) => (await page.locator('.terms > div').allInnerTexts()).map(text => text.replace(/\s+/g, ' '))
 const said = async (page: Page) => (await page.locator('.notice').innerText()).replace(/\s+/g, ' ')
 

@@ -119,7 +119,7 @@ t.test('the open list says that the session has ended', { skip }, async t => {
   t.match(page.url(), /\/approvals$/)
 })
 
-/** A page of somebody else. */
+/** A page of another site. */
 async function elsewhere (t: Test, body: string): Promise<string> {
   const server = createServer((request, response) => { response.setHeader('content-type', 'text/html').end(body) })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))

@@ -4,7 +4,7 @@ import { beginningOf, visible } from '../../src/web/text.ts'
 import { expiresIn, waitingFor } from '../../src/web/words.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
-/** What a browser would show, in one line. */
+/** The text that a browser would show, on one line. */
 const textOf = (html: string) => html.replace(/<small>.*?<\/small>/g, '').replace(/<[^>]*>/g, '').replace(/&#\d+;/g, entity => entities[entity] ?? entity)
 const withoutSpace = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|\s+/g, some => some.trim() === '' ? '' : some)
 
@@ -47,14 +47,14 @@ t.test('times are shown in words', async t => {
   const words = (told: string) => told.replace(/<[^>]*>/g, '')
   const expires = (left: number) => words(expiresIn(left, 0))
   const waits = (passed: number) => words(waitingFor(0, passed))
-  // What is left: the nearest. A unit ends where the next one says it better.
+  // Remaining time is rounded to the nearest.
   for (const [left, said] of [
     [1, '1 s'], [499, '1 s'], [1500, '2 s'], [59.4 * s, '59 s'], [59.6 * s, '1 min'], [60 * s, '1 min'], [89 * s, '1 min'], [91 * s, '2 min'], [59.4 * min, '59 min'],
     [59.6 * min, '1 h'], [h - 1, '1 h'], [h, '1 h'], [23.4 * h, '23 h'], [23.6 * h, '24 h'], [d - s, '24 h'], [d, '24 h'], [47 * h, '47 h'], [47.6 * h, '2 d'], [2 * d, '2 d'],
     [2.4 * d, '2 d'], [30 * d - s, '30 d'],
   ] as const) t.equal(expires(left), `expires in ${said}`, String(left))
   t.strictSame([0, -1, -d].map(expires), ['expired', 'expired', 'expired'])
-  // What has passed: never more than it is, as with anybody's age.
+  // Elapsed time is rounded down, like a person's age.
   for (const [passed, said] of [
     [0, '0 s'], [-5, '0 s'], [-d, '0 s'], [999, '0 s'], [59.6 * s, '59 s'], [min, '1 min'], [59.6 * min, '59 min'], [h, '1 h'], [23.6 * h, '23 h'], [d, '24 h'], [47.9 * h, '47 h'], [2 * d, '2 d'],
     [3 * d - 1, '2 d'],
