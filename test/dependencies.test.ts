@@ -9,12 +9,12 @@ import type { Test } from 'tap'
 import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 
-/** Licences that ask for no more than to be named with what they cover. */
+/** Licences that require only attribution. */
 const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'])
 
 interface Locked { version: string, license?: string, integrity?: string, resolved?: string, dev?: boolean }
 
-/** What the service runs on, by the lock file: each package's name and how it is locked. */
+/** The runtime dependencies in the lock file: each package's name and entry. */
 async function production (): Promise<Array<[name: string, locked: Locked]>> {
   const { packages } = JSON.parse(await readFile(new URL('../package-lock.json', import.meta.url), 'utf8')) as { packages: Record<string, Locked> }
   return Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true)
@@ -48,18 +48,18 @@ t.test('npm run sbom lists all of them, with version and licence, and nothing el
   t.ok(bill.dependencies.every(({ ref, dependsOn }: any) => known.has(ref) && dependsOn.every((on: string) => known.has(on))))
 })
 
-/** `npm run audit`, at a registry of our own where one is given. */
+/** `npm run audit`, with a fake registry if one is given. */
 async function audit (t: Test, registry?: string): Promise<{ said: 'clean' | 'found' | 'not asked', why: string }> {
-  // A cache of its own as well: npm keeps what it was told of a vulnerability.
+  // With a cache of its own, because npm caches advisories.
   const own = registry === undefined ? [] : [`--registry=${registry}`, `--cache=${await scratchDir(t)}`]
   const { code, out } = await npm('run', '--silent', 'audit', '--', '--json', '--fetch-retries=0', '--fetch-timeout=20000', ...own)
   const report = JSON.parse(out)
-  // Where nobody could be asked there is npm's message in its place.
+  // If the registry couldn't be reached, npm's message is there instead.
   if (report.auditReportVersion === undefined) return { said: 'not asked', why: report.message ?? report.error?.summary ?? out }
   return code === 0 ? { said: 'clean', why: '' } : { said: 'found', why: Object.keys(report.vulnerabilities).join(', ') }
 }
 
-/** Somewhere that answers what is asked about known vulnerabilities. */
+/** A fake registry that answers queries for advisories. */
 async function advisories (t: Test, status: number, answer: object): Promise<string> {
   const server = createServer((request, response) => {
     request.resume()

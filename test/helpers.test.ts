@@ -6,7 +6,7 @@ import { form } from './helpers/forms.ts'
 import { guardOutput, keepSecret, logSink, refuseLeaks } from './helpers/log-sink.ts'
 import { listen } from './helpers/wire.ts'
 
-/** A test of which only the end counts. */
+/** A fake test whose teardowns run at once. */
 function ended () {
   const teardowns: Array<() => unknown> = []
   return { teardown: (...added: Array<() => unknown>) => { teardowns.unshift(...added) }, end: () => { for (const teardown of teardowns) teardown() } }

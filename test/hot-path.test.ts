@@ -11,7 +11,7 @@ t.test('the hot path costs no more instructions than before', { skip: missing !=
   const { dearer, cheaper } = compare(figures.ratios, kept.ratios)
   t.comment(table)
   for (const line of cheaper) t.comment(`cheaper than what is kept, so that the guard is blunt; npx tsx bench/hot-path.ts keeps it: ${line}`)
-  // Another Node or Redis is another program, whose figures are nobody's fault.
+  // Another version of Node or Redis is another program, so its figures can't be compared.
   const elsewhere = kept.node !== figures.node || kept.redis !== figures.redis
   const where = `kept with Node ${kept.node} and Redis ${kept.redis}, here is ${figures.node} and ${figures.redis}: npx tsx bench/hot-path.ts keeps these`
   for (const line of dearer) t.fail(line, { skip: elsewhere && where })

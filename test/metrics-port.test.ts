@@ -22,7 +22,7 @@ t.test('METRICS_PORT moves metrics and health to a port of their own', async t =
   }
 })
 
-/** Starts the service where it can't. @returns its end, and what it said on stderr */
+/** Starts the service with settings that prevent it. @returns its exit code and stderr */
 async function fails (t: Test, env: Record<string, string>): Promise<[end: number | string, said: string]> {
   const service = run(loopback, process.execPath, ['dist/main.js'], { cwd: projectRoot, env: { ...testKeys, PORT: '0', ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => service.kill())
@@ -60,7 +60,7 @@ t.test('the metrics port answers until the service has stopped, and its /readyz 
   for (const path of ['/readyz', '/metrics', '/healthz']) t.equal((await fetch(service.url + path)).status, 404, path)
   t.ok(service.lines.some(line => line.includes(`"address":"http://127.0.0.1:${port}","msg":"metrics and health listen"`)))
 
-  // It waits, and is answered when the draining begins; what it is answered with is of no matter here.
+  // It waits, and is answered when draining begins; the answer itself doesn't matter here.
   const headers = { authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json' }
   const { handoff_id: id } = await (await fetch(`${service.url}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers })).json() as { handoff_id: string }
   const waits = fetch(`${service.url}/api/status/${id}?wait=30`, { headers })

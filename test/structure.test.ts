@@ -17,7 +17,7 @@ t.test('the checker has read all of src/', async t => {
   t.ok(app.imports.some(({ of, typeOnly }) => of === 'http/auth.ts' && !typeOnly))
 })
 
-/** The house as it is, with one more file or with another text for one. */
+/** The real sources, with one file added or replaced. */
 function withFile (path: string, text: string): Source[] {
   return [...sources.filter(source => source.path !== path), parseSource(path, text)]
 }

@@ -14,7 +14,7 @@ import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 import { until } from './helpers/until.ts'
 
-/** As docs/observability.md has it: the variable that says where spans go, and what node is told. */
+/** The command in docs/observability.md: the variable with the collector's address, and node's options. */
 const [, endpoint, options = ''] = /^OTEL_(\w+)=http:\/\/collector:4318 node (.*) dist\/main\.js\n$/.exec(commandsUnder('docs/observability.md', 'Traces')) ?? []
 const preload = options.split(' ')
 /** Kinds of spans in OTLP. */
@@ -25,7 +25,7 @@ const traceparent = `00-${trace}-${parent}-01`
 
 const redis = await startRedisServer(t)
 
-/** @param otel its OTEL_… variables without that; null for one without the preload */
+/** @param otel its OTEL_… variables without that prefix; null for a service without the preload */
 function replica (t: Test, otel: Record<string, string> | null, project = projectRoot): Promise<ServiceReplica> {
   const settings = Object.fromEntries(Object.entries(otel ?? {}).map(([name, value]) => [`OTEL_${name}`, value]))
   const env = { ...testKeys, REDIS_URL: redis.url, DRAIN_DELAY: '0', LOG_LEVEL: 'debug', ...settings }
@@ -65,7 +65,7 @@ t.test('two agents on two replicas have one trace', async t => {
   t.equal(done.status, 200)
   await ask(one, secrets.bob, '/healthz')
 
-  // No handoff waits for a batch to fill: what is left goes when a service stops.
+  // The test doesn't wait for batches to fill: a stopping service exports the rest.
   for (const service of [one, other]) {
     await service.stop()
     t.equal(await service.ended, 0)
@@ -134,11 +134,11 @@ t.test('without OpenTelemetry installed the service runs, and says what to insta
   t.equal((await until(() => moved(service)[1])).trace_id, trace)
 })
 
-/** The project as npm ci --omit=optional leaves it. */
+/** The project after npm ci --omit=optional. */
 async function withoutOpenTelemetry (t: Test): Promise<string> {
   const project = await scratchDir(t)
   await mkdir(join(project, 'node_modules'))
-  // Copied, since a link would be followed, and packages looked for where it leads.
+  // Copied, because Node would resolve a symbolic link and look for packages at its target.
   for (const name of ['dist', 'lua', 'src', 'package.json']) await cp(join(projectRoot, name), join(project, name), { recursive: true })
   const installed = readdirSync(join(projectRoot, 'node_modules')).filter(name => !name.startsWith('.') && name !== '@opentelemetry')
   for (const name of installed) await symlink(join(projectRoot, 'node_modules', name), join(project, 'node_modules', name))
