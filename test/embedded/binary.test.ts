@@ -91,7 +91,7 @@ t.test('apt fills the cache completely or not at all, even when several fill it,
 t.test('a failing apt leaves no cache, and its error is logged', async (t) => {
   await onlyPath(t, ['env'], { 'apt-get': 'echo "E: Unable to locate package redis-server" >&2; exit 100', 'dpkg-deb': 'exit 1' })
   const { lines, cacheDir } = await find(t)
-  t.match(lines, [/^getting /, 'apt could not: E: Unable to locate package redis-server'])
+  t.match(lines, [/^getting /, 'apt failed: E: Unable to locate package redis-server'])
   t.same(await readdir(join(cacheDir, '..')), [])
 })
 
