@@ -1,5 +1,5 @@
-// `npm run sbom`: what the service runs on, as a bill of materials (CycloneDX, JSON) on stdout. By the lock file, so nothing need
-// be installed. Not `npm sbom --omit=dev`: that leaves out as well what one of our tools depends on besides, ioredis for one (npm 11).
+// `npm run sbom`: the runtime dependencies as a bill of materials (CycloneDX, JSON) on stdout. It reads the lock file, so nothing must be
+// installed. Not `npm sbom --omit=dev`: that also leaves out packages that a development tool depends on too, like ioredis (npm 11).
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
@@ -12,6 +12,6 @@ bill.components = bill.components.filter(component => !isTool(component))
 const kept = new Set([bill.metadata.component, ...bill.components].map(component => component['bom-ref']))
 bill.dependencies = bill.dependencies.filter(({ ref }) => kept.has(ref))
   .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter(on => kept.has(on)) }))
-// npm takes the folder's name for it.
+// npm uses the folder's name instead.
 bill.metadata.component.name = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')).name
 process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`)

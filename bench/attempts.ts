@@ -10,9 +10,9 @@ import { caption, circumstances, markdownTable, median, percentile } from './rep
 import type { BenchOptions, Report } from './report.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
-/** So many of each operation a turn, on so many connections. */
+/** Operations of each kind per turn, and connections. */
 const turn = { requests: 4000, connections: 32 }
-/** So many that stall within one second, at the most, beside so many requests a second of the rest. */
+/** The most handoffs that stall within one second, and the other requests per second beside them. */
 const stalling = { count: 100_000, perSecond: 500 }
 const weighed = 20_000
 const payload = payloadOf(1024)
@@ -24,7 +24,7 @@ const withOptions = { heartbeat_within: 60, max_attempts: 3, result_schema: JSON
 
 type Costs = Record<'pass' | 'catch' | 'done' | 'passWith' | 'catchWith' | 'heartbeat', number>
 
-/** What windows, attempts and a result schema cost beyond a plain handoff, and how fast what stalls is tried again. */
+/** The cost of windows, attempts and a result schema beyond a plain handoff, and how soon stalled handoffs get successors. */
 export async function attempts ({ rounds, seconds, due, say }: BenchOptions): Promise<Report> {
   const pair = await startPair(say)
   try {
@@ -82,7 +82,7 @@ async function inTurns (client: HttpClient, url: string, requests: string[], exp
   return bodies
 }
 
-/** What the options take of Redis's memory beyond the payload and the schema. */
+/** Redis's memory for the options, without payload and schema. */
 async function bytesOf ({ redis, server }: Pair): Promise<number> {
   const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
   const weigh = async (options: string, more: Buffer) => {
@@ -103,7 +103,7 @@ async function bytesOf ({ redis, server }: Pair): Promise<number> {
 
 interface Stalled { count: number, seconds: number, p99: [before: number, during: number] }
 
-/** So many caught handoffs whose heartbeat is missed within one second: how long until all have successors, and what the rest notices. */
+/** So many caught handoffs miss their heartbeat within one second: how long until all have successors, and the effect on other requests. */
 async function stallsOf ({ redis, server, service }: Pair, count: number, before: number, say: (line: string) => void): Promise<Stalled> {
   await redis.flushall('SYNC')
   const maker = new Maker(server.url)

@@ -1,4 +1,4 @@
-// What load.ts uses of it; the package brings no types.
+// The part of autocannon that load.ts uses; the package has no types.
 declare module 'autocannon' {
   import type { EventEmitter } from 'node:events'
 
@@ -7,12 +7,12 @@ declare module 'autocannon' {
     path: string
     headers: Record<string, string>
     body?: string
-    /** Makes the request from what the connection's earlier ones left in the context; undefined starts the round anew. */
+    /** Makes the request from the context of the connection's earlier ones; undefined restarts the round. */
     setupRequest?: (request: Request, context: Record<string, string>) => Request | undefined
     onResponse?: (status: number, body: string, context: Record<string, string>) => void
   }
 
-  /** For so many seconds, or until so many requests are answered; samples every so many milliseconds; so many seconds until an answer is given up. */
+  /** Duration in seconds, or number of requests; sample interval in milliseconds; time-out in seconds. */
   export interface Options { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, timeout?: number, requests: Request[] }
 
   export interface Result {

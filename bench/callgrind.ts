@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run, which } from '../src/embedded/programs.ts'
 
-/** Instructions that a process has executed in user mode, those of the kernel on its behalf not among them. */
+/** Instructions that a process has executed in user mode, without the kernel's. */
 export interface Instructions {
-  /** In what V8 has made of JavaScript, and in its handwritten parts of that (`Builtins_`: its interpreter, property look-ups, strings, promises). */
+  /** In JavaScript as V8 runs it, its `Builtins_` included (interpreter, property look-ups, strings, promises). */
   javascript: number
   /** In compiled programs and libraries: V8's garbage collection and JSON, node, libuv, cryptography; all of redis-server. */
   native: number
@@ -13,9 +13,9 @@ export interface Instructions {
 
 /** Counts the instructions of processes that run under it. They are about 50 times slower while it does. */
 export interface Callgrind {
-  /** What is to stand before a process's program and its arguments. */
+  /** The command to put before a process's program and arguments. */
   readonly under: readonly string[]
-  /** @param pid of a process that was started under it */
+  /** @param pid of a process that was started with it */
   count (pid: number, work: () => Promise<unknown>): Promise<Instructions>
   remove (): Promise<void>
 }
@@ -33,7 +33,7 @@ export async function startCallgrind (): Promise<Callgrind> {
   const dumps = new Map<number, number>()
   const tell = (pid: number, ...command: string[]) => run('vgdb', [`--pid=${pid}`, ...command])
   return {
-    // Nothing is counted from the start, which makes starts faster. Code that was compiled at run time is changed at run time.
+    // Counting begins later, which makes starts faster. Code that is compiled at run time also changes at run time.
     under: ['valgrind', '-q', '--tool=callgrind', '--instr-atstart=no', '--smc-check=all-non-file', `--callgrind-out-file=${out('%p')}`],
     async count (pid, work) {
       await tell(pid, 'instrumentation', 'on')
@@ -49,8 +49,8 @@ export async function startCallgrind (): Promise<Callgrind> {
 }
 
 /**
- * Adds up a file of callgrind's. Its lines are objects (`ob=`, files of code), files and functions, by a number once they were named, and then what was
- * spent there: a line number and a count. A line after `calls=` is what a called function spent, which stands there once more.
+ * Adds up a file of callgrind's. Its lines name objects (`ob=`, code files), files and functions (later by number only), followed by the
+ * cost there: a line number and a count. The line after `calls=` is the cost of a called function, which is counted elsewhere too.
  */
 export function sumUp (dump: string): Instructions {
   const found: Instructions = { javascript: 0, native: 0 }
@@ -67,7 +67,7 @@ export function sumUp (dump: string): Instructions {
       isCall = true
     } else {
       const [, count] = /^[+*\d-]\S* (\d+)$/.exec(line) ?? []
-      // What is in no file was compiled at run time.
+      // Code outside any file was compiled at run time.
       if (count !== undefined && !isCall) found[object === '???' || name.startsWith('Builtins_') ? 'javascript' : 'native'] += Number(count)
       if (count !== undefined) isCall = false
     }

@@ -1,31 +1,31 @@
 import { init } from 'echarts'
 import type { EChartsOption } from 'echarts'
 
-/** What stands on an axis, its unit with it: `CPU a request, µs`. */
+/** An axis's label with its unit: `CPU a request, µs`. */
 interface Axes { title: string, x: string, y: string }
 
 export interface LineChart extends Axes {
-  /** Sizes that grow by factors want steps of ten; then all x must be above 0. */
+  /** A logarithmic x axis, for sizes that grow by factors; all x must be above 0. */
   logX?: boolean
   series: ReadonlyArray<{ name: string, points: ReadonlyArray<readonly [x: number, y: number]>, dashed?: boolean }>
 }
 
 export interface BarChart {
   title: string
-  /** What the bars' length is, its unit with it. */
+  /** The label of the bars' axis, with its unit. */
   x: string
-  /** Whom the bars stand for, the first on top. */
+  /** The bars' names, from top to bottom. */
   bars: readonly string[]
-  /** Parts of each bar, from its start on; one number a bar, null where it has no such part. */
+  /** Parts of each bar, from its start on; one number per bar, null if it has no such part. */
   parts: ReadonlyArray<{ name: string, values: ReadonlyArray<number | null> }>
 }
 
 const width = 760
 const textStyle = { fontFamily: 'system-ui, sans-serif', color: '#24292f' }
-// Of a lightness each that reads on white, and apart for those who don't tell red from green (Okabe and Ito).
+// Dark enough on white, and distinguishable for colour-blind readers (Okabe and Ito).
 const color = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#56b4e9', '#e69f00']
 
-/** An SVG of lines. Its background is its own, so that it reads in light and dark surroundings; no fonts or scripts are needed. */
+/** An SVG line chart. It has its own background, so that it is legible on light and dark pages, and needs no fonts or scripts. */
 export function lineChart ({ title, x, y, logX = false, series }: LineChart): string {
   return draw(420, {
     ...common(title, series.length),
@@ -43,7 +43,7 @@ export function lineChart ({ title, x, y, logX = false, series }: LineChart): st
   })
 }
 
-/** An SVG of lying bars, each of stacked parts, its sum at its end. */
+/** An SVG chart of horizontal stacked bars, each with its sum at the end. */
 export function barChart ({ title, x, bars, parts }: BarChart): string {
   const sums = bars.map((_, bar) => parts.reduce((sum, { values }) => sum + (values[bar] ?? 0), 0))
   const longest = Math.max(...bars.map(bar => bar.length))
@@ -58,7 +58,7 @@ export function barChart ({ title, x, bars, parts }: BarChart): string {
       stack: 'all',
       barWidth: 22,
       data: values.map(value => value ?? 0),
-      // The last part has the sum, whether or not there is anything of it.
+      // The last part carries the sum, even if it is empty.
       label: { show: part === parts.length - 1, position: 'right', ...textStyle, formatter: ({ dataIndex }) => shortNumber(sums[dataIndex] ?? NaN) },
     })),
   })

@@ -5,8 +5,8 @@ import { loadScripts } from '../src/redis/scripts.ts'
 const scriptNames = new Map(Object.values(loadScripts()).map(({ sha1, name }) => [sha1, name]))
 
 /**
- * What Redis is sent in so many seconds, each command's calls a second; scripts by name. From MONITOR: INFO commandstats counts
- * what scripts call in with what clients send, and can't tell one script from another.
+ * The commands that clients send to Redis, in calls per second; scripts by name. From MONITOR, because INFO commandstats includes the
+ * commands that scripts call, and doesn't distinguish scripts.
  */
 export async function commandsSent (redis: Redis, seconds: number): Promise<Record<string, number>> {
   const counts = new Map<string, number>()

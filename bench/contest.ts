@@ -4,16 +4,16 @@ import type { Store } from './peers/stores.ts'
 import { markdownTable, median } from './report.ts'
 import type { BenchOptions } from './report.ts'
 
-/** Whose CPU is counted: a server's, and what its store's processes use, where it has one. */
+/** The processes whose CPU is counted: the server's, and those of its store, if it has one. */
 export interface Counted { name: string, pid: number, store?: Pick<Store, 'cpu'> }
 
-/** Whoever is measured: a server process, and what it keeps its handoffs in if that is another. */
+/** A contestant: a server process, and its store if that is another process. */
 export interface Contestant extends Counted {
   url: string
   store?: Store
 }
 
-/** What one of them did in one turn. CPU is in microseconds per request, times are in milliseconds. */
+/** A contestant's figures of one turn. CPU is in microseconds per request, times are in milliseconds. */
 export interface Figures {
   perSecond: number
   p50: number
@@ -28,8 +28,8 @@ export interface Figures {
 export type Rounds<Turn = Figures> = Record<string, Turn[]>
 
 /**
- * So many rounds of one turn each. Every other round goes the other way about, so that whoever comes first in one comes last in
- * the next, and what the machine does meanwhile meets all alike. Before its turn what earlier ones left is freed.
+ * Runs so many rounds, in which each contestant has one turn. Every other round is in reverse order, so that other work on the machine
+ * affects all alike. Before each turn, what earlier turns left is freed.
  */
 export async function inTurns<Turn> (contestants: readonly Contestant[], rounds: number,
   turn: (contestant: Contestant, round: number) => Promise<Turn>): Promise<Rounds<Turn>> {
@@ -43,15 +43,15 @@ export async function inTurns<Turn> (contestants: readonly Contestant[], rounds:
   return found
 }
 
-/** So often a measurement is made anew in which a request went wrong: on a machine that is busy with other work a deadline may pass. */
+/** How often a measurement with a failed request is repeated: on a busy machine a deadline may pass. */
 const tries = 5
 
-/** Puts load on one, and counts the CPU meanwhile, until nothing went wrong. @throws when something does each time */
+/** Puts load on one contestant and counts its CPU, until a run has no failed request. @throws if every run has one */
 export async function measure (counted: Counted, load: () => Promise<LoadResult>): Promise<Figures> {
   let measured = await measureOnce(counted, load)
   for (let left = tries; measured.fault !== undefined && left > 1;) {
     process.stderr.write(`bench: once more: ${measured.fault}\n`)
-    // Where nobody had a turn there is nothing to tell yet.
+    // Nothing to report if nobody had a turn yet.
     if (measured.requests > 0) left--
     measured = await measureOnce(counted, load)
   }
@@ -86,13 +86,13 @@ export function mediansOf (rounds: Rounds): Record<string, Figures> {
   return Object.fromEntries(Object.entries(rounds).map(([name, turns]) => [name, medianOf(turns)]))
 }
 
-/** The median over the rounds of something reckoned from the turns of some of them, neighbours in time: both had the same machine. */
+/** The median over the rounds of a figure made from neighbouring turns, during which the machine was the same. */
 export function acrossRounds<Turn> (rounds: Rounds<Turn>, names: readonly string[], reckon: (...turns: Turn[]) => number): number {
   const [first = ''] = names
   return median((rounds[first] ?? []).map((_, round) => reckon(...names.map(name => rounds[name]?.[round] as Turn))))
 }
 
-/** One by another. */
+/** The ratio of two contestants' figures. */
 export function ratioOf (rounds: Rounds, one: string, other: string): Figures {
   return each(measure => acrossRounds(rounds, [one, other], (a, b) => a[measure] / b[measure]))
 }
@@ -100,12 +100,12 @@ export function ratioOf (rounds: Rounds, one: string, other: string): Figures {
 /** One of the cases of a scenario: a size, a number of connections, … */
 export interface Case { name: string, rounds: Rounds }
 
-/** Case by case: all are warmed up, then the rounds. @param load what is put on a contestant in each case, for so many seconds */
+/** Case by case: warms up all contestants, then runs the rounds. @param load the load for a contestant in each case, for so many seconds */
 export async function runCases (what: string, contestants: readonly Contestant[], { rounds: count, seconds, say }: BenchOptions,
   load: Record<string, (url: string, seconds: number) => Promise<LoadResult>>): Promise<Case[]> {
   const cases: Case[] = []
   for (const [name, put] of Object.entries(load)) {
-    // Until the compiler has seen what is hot.
+    // Until the compiler has optimised the hot code.
     for (const { url } of contestants) await put(url, Math.min(seconds, 3))
     const rounds = await inTurns(contestants, count, async (contestant, round) => {
       const figures = await measure(contestant, () => put(contestant.url, seconds))
@@ -117,7 +117,7 @@ export async function runCases (what: string, contestants: readonly Contestant[]
   return cases
 }
 
-/** All cases' medians below one another, each contestant's CPU and its store's beside what the floor takes. */
+/** A table of all cases' medians: each contestant's and its store's CPU, compared with the floor's. */
 export function casesTable (head: string, cases: readonly Case[]): string {
   return markdownTable([head, '', ...figureHeads, 'CPU, of the floor’s', 'with its store’s'], cases.flatMap(({ name: of, rounds }) =>
     Object.entries(mediansOf(rounds)).map(([name, figures]) => {
@@ -127,14 +127,14 @@ export function casesTable (head: string, cases: readonly Case[]): string {
     })))
 }
 
-/** A goal, and what there is: null where it could not be told, a time too short for the clock, say. */
+/** A goal and the measured figure: null if it could not be measured, like a time too short for the clock. */
 export interface Goal { what: string, atMost?: number, atLeast?: number, measured: number | null }
 
 export function isMet ({ atMost = Infinity, atLeast = -Infinity, measured }: Goal): boolean {
   return measured !== null && measured <= atMost && measured >= atLeast
 }
 
-/** To stand below another table; nothing where there are none. */
+/** Goes below another table; empty without goals. */
 export function goalsTable (goals: readonly Goal[]): string {
   if (goals.length === 0) return ''
   const limit = ({ atMost, atLeast }: Goal) => atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`

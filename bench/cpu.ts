@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 
 /**
- * The CPU time that a process's threads have used since they started, user and system together, in microseconds. Where the kernel counts it by
- * the nanosecond that is what is read; else it is as exact as a clock tick, mostly 10 ms, which a short load may not even fill.
+ * The CPU time of a process's threads since their start, user and system together, in microseconds. It uses the kernel's nanosecond
+ * counters if there are any; otherwise its precision is a clock tick, mostly 10 ms, which may be longer than a short load.
  */
 export function cpuOf (pid: number): number {
   if (existsSync(`/proc/${pid}/schedstat`)) return fromTasks(pid)
@@ -31,13 +31,13 @@ function fromProc (stat: string): number {
 
 /** The fields of /proc/<pid>/stat from its third on. */
 export function statFields (stat: string): string[] {
-  // The second field, the program's name, is in brackets and may hold anything; the third follows the last of them.
+  // The second field, the program's name, is in brackets and may contain any character; the third follows the last bracket.
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 let ticks: number | undefined
 
-/** Of a second, as /proc counts it. */
+/** Clock ticks per second in /proc. */
 export function clockTicks (): number {
   ticks ??= Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
   return ticks

@@ -11,27 +11,27 @@ import type { Timed } from './plain-load.ts'
 import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
-/** Of what is due, in bytes. */
+/** The size of the due handoffs' payloads, in bytes. */
 const payload = payloadOf(1024)
-/** Requests a second of the rest. */
+/** Other requests per second. */
 const perSecond = 1_500
-/** So many partitions' indexes are looked at in so many milliseconds, before as well: all at once would hold Redis up for some itself. */
+/** How many partitions' indexes are checked in how many milliseconds, also before the deadline: checking all at once would itself delay Redis. */
 const look = { partitions: 32, every: 20 }
 const limits = { seconds: 10, p99Ratio: 2 }
 
 interface Latency { requests: number, unavailable: number, p50: number, p99: number, longest: number }
 interface Figures {
-  /** From the first one's deadline until the last is gone from the index. */
+  /** From the first one's deadline until the last has left the index. */
   seconds: number
   before: Latency
   during: Latency
   p99Ratio: number
-  /** Share of a core, before and during. */
+  /** Share of a core, before and during the sweep. */
   redis: [number, number]
   service: [number, number]
 }
 
-/** Very many handoffs nobody caught, due within one second: how long the sweep takes, and what the rest notices of it. */
+/** Very many uncaught handoffs come due within one second: how long the sweep takes, and the effect on other requests. */
 export async function due ({ rounds, seconds, due: count, say }: BenchOptions): Promise<Report> {
   const found: Figures[] = []
   const pair = await startPair(say)
@@ -56,11 +56,11 @@ async function sweepOf (count: number, { server, service, redis }: Pair, seconds
   const cpu = () => ({ at: performance.now(), redis: cpuOf(server.pid), service: cpuOf(service.pid) })
   let gone = Infinity
   const load = openLoad(service.url, perSecond, () => gone < Infinity)
-  load.catch(() => {}) // told below, once the other's end is known as well
+  load.catch(() => {}) // awaited below, together with the other promise
   const start = cpu()
   let dueAt = start
   try {
-    // What is gone from a partition's index stays so: all are empty once each has been.
+    // An emptied index stays empty, so all are empty once each has been seen empty.
     for (let at = 0; at < tags.length; at += look.partitions) {
       while (await countLive(redis, lastOf(first), tags.slice(at, at + look.partitions)) > 0) {
         if (Date.now() < first) dueAt = cpu()
@@ -80,27 +80,27 @@ async function sweepOf (count: number, { server, service, redis }: Pair, seconds
   return { seconds: (gone - begin) / 1000, before, during, p99Ratio: during.p99 / before.p99, redis: share('redis'), service: share('service') }
 }
 
-/** When none of them is due any more and none of the load's yet. */
+/** A time when all of them are due, and none of the load's handoffs yet. */
 function lastOf (first: number): number {
   return first + 60_000
 }
 
-/** Empties Redis and makes them, with time enough to look at the rest before. @returns when the first is due, the last within a second */
+/** Empties Redis and makes the handoffs, early enough to measure other requests before. @returns when the first is due; the last follows within a second */
 async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], seconds: number): Promise<number> {
   const maker = new Maker(redisUrl)
   try {
-    // How fast this machine makes them says how far off they must be due.
+    // This machine's speed decides how far ahead the deadline must be.
     const trial = Math.ceil(count / 20)
     const began = performance.now()
     await maker.pass(trial, payload)
     const making = (performance.now() - began) / trial * count
     await redis.flushall('SYNC')
     const first = Date.now() + Math.ceil(1.5 * making) + (seconds + 2) * 1000
-    // The deadline is made when the script runs, some milliseconds after it was asked for: half of the second is left for that.
+    // The script sets the deadline when it runs, some milliseconds after the call: half of the second is reserved for that.
     await maker.pass(count, payload, () => first + Math.floor(Math.random() * 500) - Date.now())
     if (Date.now() > first - (seconds + 1) * 1000) throw new Error(`due: making ${count} took longer than it was to`)
     const within = await countLive(redis, first + 1000) - await countLive(redis, first - 1)
-    // A few that a busy machine held up are due later, and waited for as well.
+    // On a busy machine a few are due later, and are waited for too.
     if (within < 0.999 * count || await countLive(redis, lastOf(first)) !== count) throw new Error(`due: ${within} of ${count} are due within the second`)
     return first
   } finally {

@@ -8,13 +8,13 @@ import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
 
-/** As many as saturate (saturation.ts): with few that wait for one another throughput is only latency, the other way round. */
+/** Enough connections to saturate (saturation.ts): with few of them, throughput is only the inverse of latency. */
 const connections = 128
-/** Milliseconds that the replica may take to get what there is. */
+/** How long the replica may take to catch up, in milliseconds. */
 const syncTime = 30_000
 const settings = { none: 'none', 'replicas:1': 'replicas:1' }
 
-/** What it costs to acknowledge only what a replica has: two services on one master with one replica, which both have to feed. */
+/** The cost of waiting for a replica: two services on one master with one replica, so that both pay for replication. */
 export async function durability (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds, say } = options
   const stops: Array<() => Promise<void>> = []
@@ -53,7 +53,7 @@ export async function durability (options: BenchOptions): Promise<Report> {
   }
 }
 
-/** Until the replica has confirmed a write that was made just now. */
+/** Waits until the replica has acknowledged a new write. */
 async function inSync (master: string): Promise<void> {
   const redis = new Redis(master)
   await redis.set('in-sync', '1')

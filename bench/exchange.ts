@@ -3,8 +3,8 @@ import { doneBody, passBody } from './load.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
 /**
- * One handoff from pass to done, each answer looked at: what answers fast and wrong is not to be measured.
- * @param once whether it is one that can tell who comes second
+ * One handoff from pass to done, checking each answer, so that no contestant with wrong answers is measured.
+ * @param once whether the contestant refuses a second catch
  */
 export async function exchange (url: string, once = true): Promise<void> {
   const passed = await ask(`${url}/api/pass`, passerKey, 201, passBody)

@@ -1,9 +1,9 @@
-// Loaded into a replica that is to be weighed: whenever it is asked, it tells what the process holds, and what it still holds
-// when garbage is collected. Plain JavaScript: a loader for TypeScript in that process would be weighed with it.
+// Preloaded into a replica to measure its memory: on request it reports the memory before and after a garbage collection. Plain
+// JavaScript, because a TypeScript loader in that process would be measured too.
 process.on('message', () => {
   const asIs = process.memoryUsage()
   globalThis.gc()
   process.send({ asIs, collected: process.memoryUsage() })
 })
-// It is not for this channel that the process stays.
+// This channel must not keep the process alive.
 process.channel.unref()

@@ -9,20 +9,20 @@ import type { Store } from '../src/store/store.ts'
 const keys = new KeyNames('handoff')
 const day = 86400_000
 const agent = 'maker'
-/** What the service gives a pass without Idempotency-Key. */
+/** The token of a pass without Idempotency-Key. */
 const noToken = '-'
-/** Calls under way at once, and how many lots of them: one is made while Redis works on another. */
+/** Calls per batch, and the number of batches: one is prepared while Redis works on another. */
 const callsPerLot = 500
 const lots = 2
 
-/** A payload of exactly so many bytes, as pass makes one of a task alone. */
+/** A payload of exactly so many bytes, like pass's for a task without other members. */
 export function payloadOf (bytes: number): Buffer {
   const around = '"task":"","output":{},"context":{},"constraints":null'
   const task = JSON.stringify('x'.repeat(bytes - around.length))
   return Buffer.from(around.replace('""', task))
 }
 
-/** Makes handoffs by the service's own store, in this process, whose sweeper rests: millions of them in a minute or two. */
+/** Makes handoffs with the service's own store, in this process and without its sweeper: millions of them in a minute or two. */
 export class Maker {
   readonly #store: Store
 

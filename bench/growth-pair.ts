@@ -8,7 +8,7 @@ import { median } from './report.ts'
 import { startService } from './server-process.ts'
 import type { ServerProcess } from './server-process.ts'
 
-/** A service and a Redis of its own, so that two that differ in one thing can be measured turn about. */
+/** A service with its own Redis, so that two pairs with one difference can be measured in turns. */
 export interface Pair {
   server: BenchRedis
   redis: Redis
@@ -16,7 +16,7 @@ export interface Pair {
   stop (): Promise<void>
 }
 
-/** What one turn found. CPU in microseconds a request. */
+/** The figures of one turn. CPU in microseconds per request. */
 export interface Cost {
   service: number
   redis: number
@@ -50,7 +50,7 @@ export async function startPair (say: (line: string) => void): Promise<Pair> {
   }
 }
 
-/** What the pair uses while a load is put on it. @throws when the load says that anything went wrong */
+/** The pair's figures under a load. @throws if the load reports a failed request */
 export async function costOf ({ server, service }: Pair, load: (url: string) => Promise<LoadResult>): Promise<Cost> {
   const counted = { name: 'the service', pid: service.pid, store: { cpu: () => cpuOf(server.pid) } }
   const { cpu, storeCpu, perSecond, p99 } = await measure(counted, () => load(service.url))
@@ -63,7 +63,7 @@ export function medianCost (costs: readonly Cost[]): Cost {
   return { service: of('service'), redis: of('redis'), together: of('together'), perSecond: of('perSecond'), p99: of('p99') }
 }
 
-/** The median of what each turn was of its neighbour in time, so that both had the same machine. */
+/** The median of the ratios of neighbouring turns, during which the machine was the same. */
 export function medianRatio (costs: readonly Cost[], neighbours: readonly Cost[], figure: keyof Cost = 'together'): number {
   return median(costs.map((cost, turn) => cost[figure] / (neighbours[turn]?.[figure] ?? NaN)))
 }

@@ -8,19 +8,19 @@ import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
-/** How many handoffs are live; as many of these as `--live` allows. */
+/** The numbers of live handoffs, up to `--live`. */
 const sizes = [1_000, 100_000, 1_000_000, 5_000_000]
 const smallest = 1_000
 const connections = 64
-/** Of what is live, in bytes; what the load passes is a benchmark's usual 0.9 KB. */
+/** The payload of the live handoffs, in bytes; the load passes the benchmarks' usual 0.9 KB. */
 const payload = payloadOf(100)
-/** Milliseconds: from an hour to two days, so that the deadlines that the load makes, a day ahead, come in amidst those of what is live. */
+/** Milliseconds: from an hour to two days, so that the load's deadlines, a day ahead, fall among those of the live handoffs. */
 const expiresIn = () => 3600_000 + Math.floor(Math.random() * 47 * 3600_000)
 const goal = 1.1
 
 interface Size { live: number, grown: Cost[], small: Cost[] }
 
-/** What a request costs beside ever more live handoffs, turn about with what it costs beside a thousand. */
+/** The cost of a request with more and more live handoffs, in turns with its cost with a thousand. */
 export async function growth ({ rounds, seconds, live, say }: BenchOptions): Promise<Report> {
   if (live < smallest) throw new Error(`growth: --live takes ${smallest} at least`)
   const pairs: Pair[] = []
@@ -58,14 +58,14 @@ async function growTo ({ server, redis }: Pair, size: number): Promise<void> {
 async function turnAbout (small: Pair, grown: Pair, live: number, { rounds, seconds, say }: Pick<BenchOptions, 'rounds' | 'seconds' | 'say'>): Promise<Size> {
   const size: Size = { live, grown: [], small: [] }
   for (let round = 1; round <= rounds; round++) {
-    // What a round has finished stays for a day: without this the small one would grow as well.
+    // Finished handoffs stay for a day: without this the small one would grow as well.
     await small.redis.flushall('SYNC')
     await growTo(small, smallest)
-    // Every other round the other way about, so that nobody is always the first.
+    // Every other round in reverse order, so that neither is always first.
     for (const name of round % 2 === 1 ? ['small', 'grown'] as const : ['grown', 'small'] as const) {
       size[name].push(await costOf({ small, grown }[name], url => putLoad(url, connections, seconds)))
     }
-    // The load ends in the midst of some handoffs, so there may be a few more.
+    // The load stops in the middle of some handoffs, so there may be a few more.
     const counted = await countLive(grown.redis)
     if (counted < live) throw new Error(`growth: ${counted} are live, not ${live}`)
     const [own, other] = [size.grown.at(-1), size.small.at(-1)]

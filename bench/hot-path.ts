@@ -1,12 +1,12 @@
 /**
- * What the hot path costs, kept so that a change that makes it dearer is seen (test/hot-path.test.ts): ratios of counted
- * instructions, since those hardly differ from run to run. `npx tsx bench/hot-path.ts` keeps what they are now.
+ * The cost of the hot path, kept so that a test notices a more expensive change (test/hot-path.test.ts): ratios of instruction counts,
+ * because these hardly vary between runs. `npx tsx bench/hot-path.ts` stores the current ones.
  */
 import { readFile, realpath, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { instructions } from './instructions.ts'
 
-/** How many times what was kept is too dear. Ratios of the same code differ by up to 5 %. */
+/** The factor above the kept figure that is too much. Ratios of the same code vary by up to 5 %. */
 const limit = 1.2
 
 export type Ratios = Record<string, number>
@@ -24,13 +24,13 @@ export async function keptHotPath (): Promise<Kept> {
   return JSON.parse(await readFile(place, 'utf8')) as Kept
 }
 
-/** A line for each ratio that is more than the limit above what was kept, or that one of both lacks; and for each as far below. */
+/** A line for each ratio that exceeds the kept one by more than the limit, or that is missing in either; and for each as far below. */
 export function compare (measured: Ratios, kept: Ratios): { dearer: string[], cheaper: string[] } {
   const [dearer, cheaper]: [string[], string[]] = [[], []]
   for (const what of new Set([...Object.keys(kept), ...Object.keys(measured)])) {
     const [now, before] = [measured[what] ?? NaN, kept[what] ?? NaN]
     const line = `${what}: ${now.toFixed(2)}, ${(now / before).toFixed(2)} times the ${before.toFixed(2)} that was kept`
-    // What can't be compared is no less a reason to look.
+    // A ratio that can't be compared needs a check too.
     if (!(now <= before * limit)) dearer.push(line)
     else if (now * limit < before) cheaper.push(line)
   }

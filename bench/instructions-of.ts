@@ -17,38 +17,38 @@ import { median } from './report.ts'
 import { keySettings, serviceSettings, startServer, startService } from './server-process.ts'
 import type { ServerProcess } from './server-process.ts'
 
-/** So few that a service which is 50 times slower than usual keeps its own time limits, on a busy machine too. */
+/** Few enough connections that a service that is 50 times slower than usual meets its own time limits, even on a busy machine. */
 const connections = 4
 /** Requests of each operation before they are counted. */
 const warmUp = 200
-/** So many rounds of so many requests of each operation are counted, and the median counts: one round may hold a collection of garbage. */
+/** Counted rounds, and requests of each operation per round. The median of the rounds counts, because one may include a garbage collection. */
 const rounds = 3
 const counted = 80
 /**
- * So often a round is made anew in which a request went wrong. The service gives up a call to Redis after 2 s, and under valgrind on a
- * machine that is busy with other work these may pass: what is counted is instructions of rounds in which none did.
+ * How often a round with a failed request is repeated. The service gives up a call to Redis after 2 s, which valgrind on a busy machine
+ * may exceed. Only rounds without failures are counted.
  */
 const tries = 20
 /** Seconds that the load waits for an answer; by default 10. */
 const patience = 120
 /**
- * V8 without its optimising compiler. When that takes a function up, and what it makes of it, differs from run to run, and it
- * goes on for 10,000 requests. So JavaScript weighs several times what it does in use, and is a figure of its own. All on one
- * thread. Garbage is left alone for as long as can be: how many collections a round has would be chance.
+ * V8 without its optimising compiler. When that compiles a function, and the result, differ between runs, and it goes on for 10,000
+ * requests. So JavaScript costs several times what it does in production, and is a separate figure. All on one thread. Garbage
+ * collection is delayed as long as possible, because the number of collections per round would be random.
  */
 const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-memory-reducer',
   '--min-semi-space-size=64', '--max-semi-space-size=64']
 
-/** What Redis does by the clock it does once a second, not ten times. */
+/** Redis's timer runs once a second instead of ten times. */
 const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
 
 const project = fileURLToPath(new URL('..', import.meta.url))
 
 export const operations = ['pass', 'catch', 'done'] as const
-/** Of each operation, instructions a request. */
+/** Instructions per request, by operation. */
 export type Counts = Record<typeof operations[number], Instructions>
 
-/** The floor's. It runs as built JavaScript, as the service does: tsx alone would take valgrind half a minute. */
+/** The floor's. It runs as built JavaScript like the service, because tsx alone would take half a minute under valgrind. */
 export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-floor-'))
   try {
@@ -65,7 +65,7 @@ export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
   }
 }
 
-/** The service's, on a Redis that isn't counted. */
+/** The service's, with a Redis that isn't counted. */
 export async function ofService (callgrind: Callgrind, say: (line: string) => void): Promise<Counts> {
   const redis = await benchRedis(say)
   try {
@@ -76,7 +76,7 @@ export async function ofService (callgrind: Callgrind, say: (line: string) => vo
   }
 }
 
-/** Redis's, behind the service, behind one whose scripts only answer, and behind plain commands; those aren't counted. */
+/** Redis's, with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
 export async function ofRedis (callgrind: Callgrind, say: (line: string) => void): Promise<Record<'ours' | 'trivial' | 'plain', Counts> & { version: string }> {
   const stops: Array<() => Promise<void>> = []
   const kept = <Started extends ServerProcess | BenchRedis>(started: Started) => {
@@ -99,9 +99,9 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
 }
 
 /**
- * Sweeps go by the clock, not by requests: of a service that is 50 times slower they would be a good part of what is counted. So another
- * replica holds their lease, as with all replicas but one; here one that doesn't exist and keeps it. What else goes by the clock is
- * little: a timer runs once in an iteration of the event loop at most, of which there is one for up to four requests.
+ * Sweeps depend on time, not on requests: with a service that is 50 times slower they would be a large part of the count. So a replica
+ * that doesn't exist holds the lease, as for all replicas but one in production. Other timers cost little: each runs at most once per
+ * iteration of the event loop, and there is one iteration for up to four requests.
  */
 async function holdSweeps (url: string): Promise<void> {
   const redis = new Redis(url)
@@ -129,10 +129,10 @@ async function counts (callgrind: Callgrind, url: string, pid: number): Promise<
   return { pass: each('pass'), catch: each('catch'), done: each('done') }
 }
 
-/** A request of it did. */
+/** A request of the round failed. */
 export class WentWrong extends Error {}
 
-/** Does it again, with other handoffs, where a request of it went wrong. */
+/** Repeats a round with other handoffs if a request failed. */
 export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
   for (let left = tries; ; left--) {
     try {
@@ -143,7 +143,7 @@ export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Passes so many handoffs, then catches them, then reports them done. @param around is given the work of each operation */
+/** Passes so many handoffs, then catches them, then reports them done. @param around wraps the work of each operation */
 async function throughAll<Found> (url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>): Promise<Record<typeof operations[number], Found>> {
   const ids: string[] = []
   const faultless = async (load: Promise<LoadResult>) => {

@@ -26,11 +26,11 @@ interface Figures {
   p99: number
   /** Script calls of handoffs, by master. */
   calls: number[]
-  /** The most that one master had, by the mean. */
+  /** The largest master's share, divided by the mean. */
   fullest: number
 }
 
-/** A service on a Cluster of 1, 3 and 6 masters, turn about: what an operation costs, and how even the masters' shares are. */
+/** A service on Clusters of 1, 3 and 6 masters, in turns: the cost of an operation, and how even the masters' shares are. */
 export async function masters ({ rounds, seconds, say }: Pick<BenchOptions, 'rounds' | 'seconds' | 'say'>): Promise<Report> {
   const ends: Array<() => unknown> = []
   const stage = { teardown: (end: () => unknown) => { ends.unshift(end) }, comment: say }
@@ -77,7 +77,7 @@ async function turn ({ masters, service }: Fleet, seconds: number): Promise<Figu
   }
 }
 
-/** EVALSHA calls but for the sweep's, each of which asks for one ZRANGE, and the lease's, each of which asks for one GET. */
+/** EVALSHA calls without the sweep's, each of which calls one ZRANGE, and the lease's, each of which calls one GET. */
 async function handoffCalls ({ admin }: RedisServer): Promise<number> {
   const [all, sweeps, leases] = await Promise.all(['evalsha', 'zrange', 'get'].map(async command => (await callsOf(admin, command)).calls))
   return (all ?? NaN) - (sweeps ?? NaN) - (leases ?? NaN)

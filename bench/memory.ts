@@ -8,21 +8,21 @@ import { benchRedis } from './redis.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
-/** How many are pending; as many of these as `--live` allows. */
+/** The numbers of pending handoffs, up to `--live`. */
 const sizes = [20_000, 100_000, 200_000, 1_000_000]
 const payloadBytes = 1024
 const settings = [
   { name: 'embedded', options: [], goal: 500 },
-  // What the embedded server changes of what takes memory; the rest of how Redis comes doesn't.
+  // The embedded server's only settings that affect memory.
   { name: 'as it comes', options: ['--hash-max-listpack-value', '64'], goal: 700 },
 ]
-/** Of those that are pending, so many are finished in the end, to weigh what is left of them. */
+/** So many of the pending handoffs are finished at the end, to measure what is left of them. */
 const finished = 20_000
 
 interface Row { name: string, goal: number, pending: number, bytes: number }
 interface Left { name: string, bytes: number }
 
-/** What a pending handoff takes of Redis's memory beyond its 1 KB payload, and what a finished one leaves. */
+/** Redis's memory for a pending handoff beyond its 1 KB payload, and for a finished one. */
 export async function memory ({ live, say }: BenchOptions): Promise<Report> {
   if (live < finished) throw new Error(`memory: --live takes ${finished} at least`)
   const rows: Row[] = []
@@ -57,14 +57,14 @@ export async function memory ({ live, say }: BenchOptions): Promise<Report> {
   return report(rows, left, version)
 }
 
-/** What the data takes, in bytes: without the connections' buffers. */
+/** The memory of the data in bytes, without connection buffers. */
 async function usedMemory (redis: Redis): Promise<number> {
   const info = await redis.info('memory')
   const field = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1])
   return field('used_memory') - field('mem_clients_normal')
 }
 
-/** A table that has grown is moved to its new place bit by bit, and takes twice its room until that is done: once two seconds change nothing. */
+/** Waits until two seconds change nothing: a hash table that grows is moved step by step, and needs twice its memory until that is done. */
 async function settled (redis: Redis): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {
     const before = await usedMemory(redis)

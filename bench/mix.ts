@@ -32,7 +32,7 @@ export async function mix (options: BenchOptions): Promise<Report> {
   }
 }
 
-/** Those whose contestants took part. */
+/** The ratios whose contestants took part. */
 function goalsOf (rounds: Rounds): Goal[] {
   const goals: Array<[what: string, atMost: number, names: string[], reckon: (...turns: Figures[]) => number]> = [
     ['service’s CPU, of the floor’s', 1.2, ['service', 'floor'], (service, floor) => service!.cpu / floor!.cpu],
@@ -48,7 +48,7 @@ function added (one: Figures, floor: Figures): number {
   return one.cpu + one.storeCpu - floor.cpu
 }
 
-/** In the chart, what a reader who knows none of these files would call them. */
+/** The contestants' names in the chart, for readers who don't know these files. */
 const titles: Record<string, string> = {
   floor: 'bare Fastify, from memory', service: 'this service', plain: 'Fastify and plain Redis commands', bullmq: 'Fastify and BullMQ', postgres: 'Fastify and pg-boss', nats: 'Fastify and JetStream',
 }
@@ -64,7 +64,7 @@ function chart (contestants: readonly Contestant[], medians: Record<string, Figu
   })
 }
 
-/** It shares the cores with whom it is put on. */
+/** The load shares the cores with the contestants. */
 function loadsOwn (medians: Record<string, Figures>): string {
   const taken = Object.entries(medians).map(([name, { loadCpu }]) => `${loadCpu.toFixed(1)} (${name})`)
   return `\nThe load itself, autocannon, took so many µs of CPU a request, on the same cores: ${taken.join(', ')}.\n`

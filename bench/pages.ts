@@ -4,9 +4,9 @@ import { approverKey } from './server-process.ts'
 
 interface Listed { items: Array<{ handoff_id: string, created_at: string }>, next_cursor: string | null }
 
-/** A person's program, with one connection that it keeps. */
+/** An approver's client, with one keep-alive connection. */
 export interface Client {
-  /** @returns the body, and the milliseconds until it was there whole, before it is parsed */
+  /** @returns the body, and the milliseconds until it had arrived completely, before parsing */
   get (path: string): Promise<{ body: Buffer, milliseconds: number }>
   close (): void
 }
@@ -29,7 +29,7 @@ export function keepAliveClient (url: string): Client {
   }
 }
 
-/** Reads the list from its start to its end, which must be all there is, oldest first and each once. @returns the cursor in the midst of it */
+/** Reads the whole list, which must have every handoff once, oldest first. @returns the cursor at its middle */
 export async function walk (client: Client, limit: number, count: number): Promise<string> {
   const seen = new Set<string>()
   let [cursor, middle, oldest] = ['', '', '']

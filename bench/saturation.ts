@@ -20,14 +20,14 @@ interface Eased extends Figures {
   lateness: number
 }
 
-/** How much there can be at the most; then how long answers take at 70 % of that, at a fixed rate. */
+/** The maximum throughput; then the latency at 70 % of it, at a fixed rate. */
 export async function saturation (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds, say } = options
   const contest = await startContest(honest, options)
   try {
     const { contestants } = contest
     for (const { url } of contestants) await putLoad(url, agents, Math.min(seconds, 5))
-    // One right after the other: what a machine can do changes from minute to minute.
+    // One right after the other, because a machine's speed varies from minute to minute.
     const turns = await inTurns(contestants, count, async (contestant, round): Promise<{ saturated: Saturated, eased: Eased }> => {
       const figures = await measure(contestant, () => putLoad(contestant.url, agents, seconds))
       const saturated = { ...figures, memory: memoryOf(contestant.pid) }

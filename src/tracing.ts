@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry, as a preload: `node --import ./dist/tracing.js dist/main.js`. The service knows nothing of it, and without it pays
- * nothing. Settings are OpenTelemetry's own, OTEL_*, which its SDK reads.
+ * OpenTelemetry as a preload: `node --import ./dist/tracing.js dist/main.js`. The service doesn't depend on it, and pays nothing without
+ * it. The settings are OpenTelemetry's own, OTEL_*, which its SDK reads.
  */
 try {
   const { startTracing } = await import('./tracing/start.ts')

@@ -123,7 +123,7 @@ t.test(`of done, fail, cancel, heartbeat and reissue at once one ends it, on ${r
   t.equal(await both.count(), rounds + won.fail + won.reissue, 'and there is no other successor')
 })
 
-t.test('of 50 reissues at once one makes the successor, whoever has it', async t => {
+t.test('of 50 reissues at once one makes the successor, and all answers name it', async t => {
   const both = await pair(t)
   for (const end of [null, 'fail', 'decline']) {
     const id = await both.caught({ max_attempts: 1 })
@@ -138,7 +138,7 @@ t.test('of 50 reissues at once one makes the successor, whoever has it', async t
   t.equal(await both.count(), 6)
 })
 
-t.test('a fail and the sweep meet at the deadline: one of them makes the successor', async t => {
+t.test('when a fail and the sweep meet at the deadline, one of them makes the successor', async t => {
   const both = await pair(t)
   const [first, second] = both.replicas
   const ended = { failed: 0, expired: 0 }
@@ -173,7 +173,7 @@ t.test('a fail and the sweep meet at the deadline: one of them makes the success
   t.equal(await both.count(), 2 * meetings, 'and each has one successor')
 })
 
-t.test('two catch a successor while its predecessor’s fail is asked again: one has it, and the answers are the first', async t => {
+t.test('when two catch a successor while the predecessor’s fail is retried, one has it, and the answers are the first ones', async t => {
   const both = await pair(t)
   const meetings = isWhole ? 300 : 30
   for (let round = 0; round < meetings; round++) {

@@ -25,7 +25,7 @@ t.test('payloads of a size', async t => {
   t.throws(() => passBodyOf(10))
 })
 
-t.test('what is taken from a queue is taken once', async t => {
+t.test('a queue’s job is taken once', async t => {
   const taken = new Taken<string>()
   const next = async () => 'job'
   t.same(await Promise.all([taken.take('a', 'one', next), taken.take('a', 'two', next)]), ['job', null])
@@ -36,7 +36,7 @@ t.test('what is taken from a queue is taken once', async t => {
   t.equal(await taken.take('b', 'one', next), 'job', 'there was none, now there is one')
 })
 
-t.test('the CPU of processes that have ended is counted', { skip: !existsSync('/proc/self/stat') }, async t => {
+t.test('the CPU of ended processes is counted', { skip: !existsSync('/proc/self/stat') }, async t => {
   const before = cpuOfTree(process.pid)
   spawnSync(process.execPath, ['-e', 'const end = process.cpuUsage().user + 300_000; while (process.cpuUsage().user < end);'])
   t.ok(cpuOfTree(process.pid) - before >= 250_000, 'the child’s 0.3 s are there')
@@ -56,7 +56,7 @@ t.test('charts', t => {
   t.end()
 })
 
-t.test('the tables of what the internet’s scale takes are those of the kept figures', async t => {
+t.test('the tables of the large-scale runs match the kept figures', async t => {
   const bench = join(projectRoot, 'bench')
   const [, kept] = /<!-- scale -->\n([^]*?)<!-- \/scale -->/.exec(await readFile(join(bench, 'README.md'), 'utf8')) ?? []
   t.equal(kept, scaleTables(readMeasured(join(bench, 'results'))), 'npx tsx bench/scale.ts prints them')
@@ -73,7 +73,7 @@ t.test('each run replaces the figures of its own scenarios', async t => {
   t.match(goalsOf(results), /\| it went \| ≤ 2.00 \| 1.00 \| yes \|\n\| they go \| ≤ 2.00 \| 3.00 \| \*\*no\*\* \|/)
 })
 
-t.test('plain commands write what the scripts write, and one agent after the other is refused', async t => {
+t.test('plain commands write what the scripts write, and a second agent is refused', async t => {
   const redis = await ownRedis(t)
   const { url, stop } = await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url })
   try {
@@ -87,7 +87,7 @@ t.test('plain commands write what the scripts write, and one agent after the oth
   }
 })
 
-t.test('what goes wrong on a busy machine is measured again, and not for ever', async t => {
+t.test('a measurement with errors is repeated, but not for ever', async t => {
   const [requests, faults] = [[0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 2, 0]]
   const load = async () => ({ requests: requests.shift() ?? 10, perSecond: 1, p50: 1, p99: 1, p999: 1, faults: faults.shift() ?? 1 })
   t.match(await measure({ name: 'it', pid: process.pid }, load), { perSecond: 1 })

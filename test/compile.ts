@@ -1,8 +1,8 @@
 /**
- * Compiles src/, test/ and bench/ for a run of the tests into .cache/compiled, a file for a file. Compiling each file as it is imported
- * (tsx) costs every test file 2.4 s of CPU, most of it to pass what is imported through a loader, node_modules included. There are over a hundred test files.
+ * Compiles src/, test/ and bench/ file by file into .cache/compiled before a test run. Compiling at import (tsx) would cost each of the
+ * over a hundred test files 2.4 s of CPU, most of it because all imports, node_modules included, go through a loader.
  *
- * `import.meta` stays that of the source file, so that whatever is read relative to it is where it was.
+ * `import.meta` stays that of the source file, so that paths relative to it still work.
  */
 import { readFileSync, readdirSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
@@ -13,15 +13,15 @@ import { transform } from 'esbuild'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const compiled = join(root, '.cache/compiled')
 
-/** Imports of the project's own files, static and dynamic, as esbuild prints them: in double quotes, which no import in a string of ours has. */
+/** Imports of the project's own files, static and dynamic, as esbuild prints them: in double quotes, which our strings with imports don't use. */
 const ownImport = /((?:\bfrom|\bimport)\s*\(?\s*"\.[^"]*)\.ts(")/g
 
-/** Where the compiled file of one in test/ is. @param path below test/ */
+/** The compiled file of a test file. @param path below test/ */
 export function compiledTest (path: string): string {
   return join(compiled, 'test', path.replace(/\.ts$/, '.js'))
 }
 
-/** Compiles all there is, in place of what was compiled before. */
+/** Compiles all files, and replaces the previous output. */
 export async function compileAll (): Promise<void> {
   await rm(compiled, { recursive: true, force: true })
   const files = ['src', 'test', 'bench'].flatMap(folder => readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

@@ -26,7 +26,7 @@ const badUrls = [
   'redis+cluster://', 'redis+cluster://a/0', 'redis+cluster://a,', 'redis+cluster://a?x=y', 'redis+tls://a',
 ]
 
-/** What no host, port or escape can be. */
+/** URLs with an impossible host, port or escape. */
 const impossibleUrls = [
   'redis://h:x', 'redis://h:99999', 'redis+sentinel://a:x/mymaster', 'redis+cluster://a:99999', 'redis+cluster://[::1', 'redis+cluster://me:%@a',
   'redis+sentinel://a/%zz',

@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const image = `localhost/handoff-test:${process.pid}`
 const secrets = { alice: 'alice-secret-0123456789', bob: 'bob-secret-0123456789' }
 const minute = 60_000
-/** How README.md has it run. */
+/** README.md's command to run the image. */
 const hardened = toldByPage(commandsUnder('README.md', 'Image')).flags
 
 t.setTimeout(10 * minute)
@@ -28,29 +28,29 @@ async function testImage (docker: Dockerode): Promise<void> {
   t.teardown(() => docker.getImage(image).remove({ force: true }))
   await build(docker)
 
-  t.test('the settings that README.md gives it are settings', async t => {
+  t.test('the settings that README.md gives the container exist', async t => {
     const env = Object.fromEntries(hardened['-e']!.map(setting => setting.split('=')))
     t.match(loadConfig(env), { redisUrl: env.REDIS_URL, apiKeys: [{ caller: { agent: 'writer' } }] })
   })
 
-  t.test('beside a Redis', async t => {
+  t.test('with a Redis beside it', async t => {
     const service = await startBesideRedis(t)
-    await t.test('the image holds the service and nothing else', t => holdsNothingElse(t, service))
+    await t.test('the image contains the service and nothing else', t => holdsNothingElse(t, service))
     await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
-    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
-    await t.test('the command makes a key that the service takes', t => makesKey(t, service))
-    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+    await t.test('the health check tells a service that answers from one that doesn’t', t => checksHealth(t, service, docker))
+    await t.test('the command makes a key that the service accepts', t => makesKey(t, service))
+    await t.test('SIGTERM ends it gracefully', t => endsByItself(t, service, docker))
   })
 
-  t.test('on a file system that nobody can write, with no capability', async t => {
+  t.test('on a read-only file system, without capabilities', async t => {
     const service = await startBesideRedis(t, new Hardened(image))
-    await t.test('nothing is left to take hold of', t => isHardened(t, service))
+    await t.test('the container is hardened', t => isHardened(t, service))
     await t.test('a handoff goes from pass to done', t => carriesHandoff(t, service))
-    await t.test('the health check tells a service that answers from one that does not', t => checksHealth(t, service, docker))
-    await t.test('SIGTERM lets it end by itself', t => endsByItself(t, service, docker))
+    await t.test('the health check tells a service that answers from one that doesn’t', t => checksHealth(t, service, docker))
+    await t.test('SIGTERM ends it gracefully', t => endsByItself(t, service, docker))
   })
 
-  // A service that finds a Redis after all would go on for ever.
+  // If the service found a Redis after all, it would run for ever.
   t.test('without REDIS_URL one line says so', { timeout: minute }, async t => {
     const container = await docker.createContainer({ Image: image })
     t.teardown(() => container.remove({ force: true }))
@@ -63,13 +63,13 @@ async function testImage (docker: Dockerode): Promise<void> {
 async function build (docker: Dockerode): Promise<void> {
   const needed = ['.dockerignore', 'Dockerfile', 'LICENSE', 'lua', 'package-lock.json', 'package.json', 'src', 'tsconfig.json']
   const context = spawn('tar', ['-c', ...needed], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
-  // The network of this machine, so that npm reaches its registry in there as it does here.
+  // With the machine's network, so that npm reaches its registry from inside as well.
   const output = await text(await docker.buildImage(context.stdout, { t: image, networkmode: 'host' }))
   const steps: Array<{ stream?: string, error?: string }> = output.trim().split('\n').map(line => JSON.parse(line))
   if (steps.some(step => step.error !== undefined)) throw new Error(steps.map(step => step.stream ?? step.error).join(''))
 }
 
-/** What a `docker run` of the documentation tells the engine: the flags by their names, and what is run in the image. */
+/** A `docker run` of the documentation: the flags by name, and the command in the image. */
 function toldByPage (commands: string) {
   const [build, ...run] = commands.trim().split('\n')
   if (build !== 'docker build -t handoff .') throw new Error(`not what is tested here: ${build}`)
@@ -95,7 +95,7 @@ class Hardened extends GenericContainer {
 async function startBesideRedis (t: Test, container = new GenericContainer(image)): Promise<StartedTestContainer> {
   const network = await new Network().start()
   t.teardown(() => network.stop())
-  // Only the service asks for it, but Podman takes a port that is not to be published for one that is yet to be.
+  // Only the service uses the port, but Podman waits for the publication of every exposed port.
   const redis = await new GenericContainer('redis:7').withNetwork(network).withNetworkAliases('redis').withExposedPorts(6379).start()
   t.teardown(() => redis.stop())
   const service = await container
@@ -117,7 +117,7 @@ async function holdsNothingElse (t: Test, service: StartedTestContainer): Promis
   t.equal(await sh('find /app/src -type f ! -path "/app/src/web/assets/*" ! -path "/app/src/result-schema/worker/*"', 'root'), '', 'of the sources only what runs as it is')
   t.equal(await sh('command -v tsc tsx tap gcc cc make', 'root'), '')
   t.equal(await sh('ls -A /root/.npm /home/node/.npm 2>/dev/null', 'root'), '', 'no cache of npm')
-  // By the lock file, since a package may be a tool of ours and a part of what the service runs on.
+  // By the lock file, since a package may be both a development tool and a runtime dependency.
   const { packages } = JSON.parse(await readFile(new URL('../package-lock.json', import.meta.url), 'utf8'))
   const installed = (await sh('ls -d node_modules/* node_modules/@*/*', 'root')).split('\n')
   t.ok(installed.includes('node_modules/fastify'))
@@ -153,7 +153,7 @@ async function carriesHandoff (t: Test, service: StartedTestContainer): Promise<
   t.match(await call('alice', `/api/status/${id}`), { status: 200, body: { status: 'done', caught_by: 'bob', result: { sum: 6 } } })
 }
 
-/** Runs the image's own check as an engine would: Podman leaves its timing to systemd, which not every machine has. */
+/** Runs the image's health check as an engine would: Podman leaves its timing to systemd, which not every machine has. */
 async function checksHealth (t: Test, service: StartedTestContainer, docker: Dockerode): Promise<void> {
   const { Config } = await docker.getContainer(service.getId()).inspect() as { Config: { Healthcheck?: { Test: string[] } } }
   const [form, ...command] = Config.Healthcheck?.Test ?? []

@@ -11,12 +11,12 @@ import { ownRedis } from './helpers/own-redis.ts'
 import { killed } from './helpers/processes.ts'
 import { npmStart } from './helpers/service.ts'
 
-/** An agent dies in the middle of its work, and another finishes it: real processes, and only Redis's clock is looked at. */
+/** An agent dies in the middle of its work, and another finishes the work. Real processes; times are by Redis's clock only. */
 
 const passer = 'passer-secret-0123456789'
 const workers = { first: 'first-secret-0123456789', second: 'second-secret-0123456789' }
 
-/** What a busy machine may be late by, beyond the 3 s in which the sweep gets there, in milliseconds. */
+/** How late a busy machine may be beyond the sweep's 3 s, in milliseconds. */
 const slack = 1500
 
 interface WorkingAgent { process: ChildProcess, next: () => Promise<any>, ended: Promise<unknown> }
@@ -29,7 +29,7 @@ function startAgent (t: Test, ...args: string[]): WorkingAgent {
   return { process: child, next: async () => JSON.parse((await lines.next()).value ?? '{}'), ended: once(child, 'exit') }
 }
 
-t.test('what a killed agent was at is another’s to finish within heartbeat_within + 3 s + retry_delay', { timeout: 120_000 }, async t => {
+t.test('a killed agent’s work is finished by another within heartbeat_within + 3 s + retry_delay', { timeout: 120_000 }, async t => {
   const port = await freePort(loopback)
   const { admin } = await ownRedis(t, ['--port', String(port)])
   const keys = [`passer:${passer}`, ...Object.entries(workers).map(([name, secret]) => `${name}:${secret}`)]
@@ -47,7 +47,7 @@ t.test('what a killed agent was at is another’s to finish within heartbeat_wit
   t.match(await first.next(), { status: 'caught', heartbeat_within: 5 })
   const second = startAgent(t, address, workers.second, id, 'takes over')
   let heard = await first.next()
-  // Past its first deadline: it lives by its heartbeats, and the other is ready by then.
+  // Past the first deadline: heartbeats have extended it, and the second agent is ready by then.
   for (const began = Date.parse(heard.heartbeat_expires_at); Date.parse(heard.heartbeat_expires_at) < began + 6000;) heard = await first.next()
   const killedAt = await redisTime()
   await killed(first.process)
@@ -62,12 +62,12 @@ t.test('what a killed agent was at is another’s to finish within heartbeat_wit
   t.match(lost, { status: 'expired', expired_because: 'stalled', caught_by: 'first', ended_by: null })
   t.match(next, { status: 'done', caught_by: 'second', attempt: 2, reissue_of: id })
   const [ended, made, available, caught, completed] = [lost.ended_at, next.created_at, next.available_at, next.caught_at, next.completed_at].map(Date.parse) as [number, number, number, number, number]
-  // One more heartbeat may have been on its way when it was killed.
+  // One more heartbeat may have been on its way when the agent was killed.
   t.ok(ended >= Date.parse(heard.heartbeat_expires_at), 'not before it was missed')
   t.ok(ended <= made && made <= ended + 3000 + slack, `the sweep got there ${made - ended} ms after its deadline`)
   t.equal(available, made + 1000)
   t.ok(available <= caught && caught <= completed, 'in this order')
-  // From then on it is the second one's pace.
+  // The rest depends on the second agent's speed.
   t.ok(available - killedAt <= 9000 + slack, `it could be caught ${Math.round(available - killedAt)} ms after the first was killed`)
   t.comment(`it was done ${Math.round(completed - available)} ms later`)
 })

@@ -9,12 +9,12 @@ import type { Test } from 'tap'
 import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 
-/** Licences that ask for no more than to be named with what they cover. */
+/** Licences that require only attribution. */
 const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'])
 
 interface Locked { version: string, license?: string, integrity?: string, resolved?: string, dev?: boolean }
 
-/** What the service runs on, by the lock file: each package's name and how it is locked. */
+/** The runtime dependencies in the lock file: each package's name and entry. */
 async function production (): Promise<Array<[name: string, locked: Locked]>> {
   const { packages } = JSON.parse(await readFile(new URL('../package-lock.json', import.meta.url), 'utf8')) as { packages: Record<string, Locked> }
   return Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true)
@@ -27,7 +27,7 @@ async function npm (...args: string[]): Promise<{ code: number, out: string }> {
   return { code, out }
 }
 
-t.test('what the service runs on is locked by its content, under a permissive licence', async t => {
+t.test('runtime dependencies are locked by content and permissively licensed', async t => {
   const packages = await production()
   t.ok(packages.some(([name]) => name === 'ioredis') && !packages.some(([name]) => name === 'tap'))
   for (const [name, { license = 'none', integrity = 'none' }] of packages) {
@@ -36,7 +36,7 @@ t.test('what the service runs on is locked by its content, under a permissive li
   }
 })
 
-t.test('npm run sbom names all of it, with version and licence, and nothing else', async t => {
+t.test('npm run sbom lists all of them, with version and licence, and nothing else', async t => {
   const { code, out } = await npm('run', '--silent', 'sbom')
   t.equal(code, 0)
   const bill = JSON.parse(out)
@@ -48,18 +48,18 @@ t.test('npm run sbom names all of it, with version and licence, and nothing else
   t.ok(bill.dependencies.every(({ ref, dependsOn }: any) => known.has(ref) && dependsOn.every((on: string) => known.has(on))))
 })
 
-/** `npm run audit`, at a registry of our own where one is given. */
+/** `npm run audit`, with a fake registry if one is given. */
 async function audit (t: Test, registry?: string): Promise<{ said: 'clean' | 'found' | 'not asked', why: string }> {
-  // A cache of its own as well: npm keeps what it was told of a vulnerability.
+  // With a cache of its own, because npm caches advisories.
   const own = registry === undefined ? [] : [`--registry=${registry}`, `--cache=${await scratchDir(t)}`]
   const { code, out } = await npm('run', '--silent', 'audit', '--', '--json', '--fetch-retries=0', '--fetch-timeout=20000', ...own)
   const report = JSON.parse(out)
-  // Where nobody could be asked there is npm's message in its place.
+  // If the registry couldn't be reached, npm's message is there instead.
   if (report.auditReportVersion === undefined) return { said: 'not asked', why: report.message ?? report.error?.summary ?? out }
   return code === 0 ? { said: 'clean', why: '' } : { said: 'found', why: Object.keys(report.vulnerabilities).join(', ') }
 }
 
-/** Somewhere that answers what is asked about known vulnerabilities. */
+/** A fake registry that answers queries for advisories. */
 async function advisories (t: Test, status: number, answer: object): Promise<string> {
   const server = createServer((request, response) => {
     request.resume()
@@ -71,7 +71,7 @@ async function advisories (t: Test, status: number, answer: object): Promise<str
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
 }
 
-t.test('npm run audit fails on a serious vulnerability in what the service runs on', async t => {
+t.test('npm run audit fails on a serious vulnerability in a runtime dependency', async t => {
   const of = (severity: string) => ({ ioredis: [{ id: 1, url: 'https://advisory.test/1', title: 'it breaks', severity, vulnerable_versions: '<99', cwe: [], cvss: {} }] })
   t.match(await audit(t, await advisories(t, 200, of('critical'))), { said: 'found', why: /ioredis/ })
   t.match(await audit(t, await advisories(t, 200, of('low'))), { said: 'clean' })
@@ -79,7 +79,7 @@ t.test('npm run audit fails on a serious vulnerability in what the service runs 
   t.match(await audit(t, await advisories(t, 405, {})), { said: 'not asked', why: /405/ })
 })
 
-t.test('nothing serious is known of it today', { timeout: 60_000 }, async t => {
+t.test('no serious vulnerability is known today', { timeout: 60_000 }, async t => {
   const { said, why } = await audit(t)
   if (said === 'not asked') return t.comment(`nobody could be asked: ${why}`)
   t.equal(said, 'clean', why)

@@ -1,16 +1,15 @@
 /**
- * Runs test files, each in a process of its own and as a subtest here: a test that `tap` itself runs, so that its reporters and its
- * counts are used. `tap run` would do as much, but puts loaders for mocks and coverage under each file, which neither is used here and
- * which cost every file a second and more.
+ * Runs test files, each in a process of its own, as subtests of this file, which `tap` runs, so that tap's reporters and counts are used.
+ * `tap run` would do the same, but with loaders for mocks and coverage, which aren't used here and cost each file over a second.
  */
 import t from 'tap'
 import { compiledTest } from './compile.ts'
 import { withoutTap } from './helpers/environment.ts'
 
-/** What is to be run, as JSON in TEST_FILES: files by their paths below test/, and how many of them at once. */
+/** The files to run, as JSON in TEST_FILES: paths below test/, and how many at once. */
 export interface FilesToRun { files: readonly string[], jobs: number }
 
-/** How long one file may take, in milliseconds, unless it sets a time of its own. */
+/** How long one file may take, in milliseconds, unless it sets its own time-out. */
 const timeout = 300_000
 
 const { files, jobs } = JSON.parse(process.env.TEST_FILES ?? '{"files":[],"jobs":1}') as FilesToRun
@@ -20,7 +19,7 @@ for (const file of files) {
   t.spawn(process.execPath, ['--enable-source-maps', compiledTest(file)], { buffered: jobs > 1, timeout, env: environment() }, `test/${file}`)
 }
 
-/** Of a file's process. */
+/** The node options of a file's process. */
 function environment (): NodeJS.ProcessEnv {
   const { TEST_FILES: _, ...env } = withoutTap()
   return { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) }

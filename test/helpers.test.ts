@@ -6,13 +6,13 @@ import { form } from './helpers/forms.ts'
 import { guardOutput, keepSecret, logSink, refuseLeaks } from './helpers/log-sink.ts'
 import { listen } from './helpers/wire.ts'
 
-/** A test of which only the end counts. */
+/** A fake test whose teardowns run at once. */
 function ended () {
   const teardowns: Array<() => unknown> = []
   return { teardown: (...added: Array<() => unknown>) => { teardowns.unshift(...added) }, end: () => { for (const teardown of teardowns) teardown() } }
 }
 
-t.test('a text that is to be kept secret is found in a line, wherever it stands', async t => {
+t.test('a secret text is found anywhere in a log line', async t => {
   const canaries = new Canaries()
   canaries.add('alice-secret-0123', 'alice-secret-4567', 'x'.repeat(300), 'short')
   for (const text of ['alice-secret-0123', 'alice-secret-4567', 'x'.repeat(300)]) {
@@ -24,7 +24,7 @@ t.test('a text that is to be kept secret is found in a line, wherever it stands'
   t.strictSame(stringsIn('{"task":"a long enough text","n":["another long text", "broken off he'), ['a long enough text', 'another long text', 'broken off he'])
 })
 
-t.test('a test ends badly when its log holds what was kept secret before or after it was written', async t => {
+t.test('a test fails when its log contains a secret, written before or after it was declared', async t => {
   const test = ended()
   const { log, lines } = logSink(test)
   log.trace('nothing')
@@ -36,7 +36,7 @@ t.test('a test ends badly when its log holds what was kept secret before or afte
   t.throws(test.end, /a log line holds "told-only-later-0123"/)
 })
 
-t.test('whatever a request brings is kept secret', async t => {
+t.test('everything that a request brings is secret', async t => {
   const { app, call } = await testApp(t)
   const port = await listen(app)
   await call('alice', 'POST', '/api/pass', { task: 'the-task-that-nobody-knows', context: { key: ['deep-in-the-context'] }, constraints: 'so-and-no-further' }, { 'idempotency-key': 'the-key-of-idempotency' })
@@ -52,7 +52,7 @@ t.test('whatever a request brings is kept secret', async t => {
   }
 })
 
-t.test('what a process prints is looked through for what its settings say', async t => {
+t.test('a process’s output is searched for the secrets in its settings', async t => {
   const env = { API_KEYS: 'a:the-first-secret-01,b/c:the-second-secret-1', APPROVER_KEYS: 'd:the-third-secret-01', REDIS_URL: 'redis://me:the-password-of-redis@host' }
   for (const secret of ['the-first-secret-01', 'the-second-secret-1', 'the-third-secret-01', 'the-password-of-redis']) {
     const test = ended()

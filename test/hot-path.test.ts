@@ -5,13 +5,13 @@ import { instructions } from '../bench/instructions.ts'
 
 const missing = await missingForCallgrind()
 
-t.test('the hot path has not got dearer', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
+t.test('the hot path costs no more instructions than before', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
   const kept = await keptHotPath()
   const { table, figures } = await instructions({ say: line => t.comment(line) })
   const { dearer, cheaper } = compare(figures.ratios, kept.ratios)
   t.comment(table)
   for (const line of cheaper) t.comment(`cheaper than what is kept, so that the guard is blunt; npx tsx bench/hot-path.ts keeps it: ${line}`)
-  // Another Node or Redis is another program, whose figures are nobody's fault.
+  // Another version of Node or Redis is another program, so its figures can't be compared.
   const elsewhere = kept.node !== figures.node || kept.redis !== figures.redis
   const where = `kept with Node ${kept.node} and Redis ${kept.redis}, here is ${figures.node} and ${figures.redis}: npx tsx bench/hot-path.ts keeps these`
   for (const line of dearer) t.fail(line, { skip: elsewhere && where })
@@ -29,7 +29,7 @@ t.test('a fifth more is too much', async t => {
   t.equal(compare({ ...kept, pass: NaN }, kept).dearer.length, 1, 'what went wrong')
 })
 
-t.test('what callgrind writes is added up', async t => {
+t.test('callgrind’s output is summed up', async t => {
   const dump = `events: Ir
 totals: 61
 

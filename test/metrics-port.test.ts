@@ -12,7 +12,7 @@ import { ownRedis } from './helpers/own-redis.ts'
 import { projectRoot } from './helpers/service.ts'
 import { until } from './helpers/until.ts'
 
-t.test('METRICS_PORT', async t => {
+t.test('METRICS_PORT moves metrics and health to a port of their own', async t => {
   t.equal(loadConfig({}).metricsPort, undefined)
   t.equal(loadConfig({ METRICS_PORT: '' }).metricsPort, undefined)
   t.equal(loadConfig({ METRICS_PORT: '9400' }).metricsPort, 9400)
@@ -22,7 +22,7 @@ t.test('METRICS_PORT', async t => {
   }
 })
 
-/** Starts the service where it can't. @returns its end, and what it said on stderr */
+/** Starts the service with settings that prevent it. @returns its exit code and stderr */
 async function fails (t: Test, env: Record<string, string>): Promise<[end: number | string, said: string]> {
   const service = run(loopback, process.execPath, ['dist/main.js'], { cwd: projectRoot, env: { ...testKeys, PORT: '0', ...env }, stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => service.kill())
@@ -32,7 +32,7 @@ async function fails (t: Test, env: Record<string, string>): Promise<[end: numbe
   return [await service.ended, said]
 }
 
-t.test('a port that can’t be: one line', async t => {
+t.test('an impossible METRICS_PORT stops the start with one line', async t => {
   const { url: socket, admin } = await ownRedis(t)
   t.ok(socket)
   const redisPort = await freePort(loopback)
@@ -48,7 +48,7 @@ t.test('a port that can’t be: one line', async t => {
   t.strictSame(await fails(t, { REDIS_URL, METRICS_PORT: 'many' }), [1, 'METRICS_PORT: another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset\n'])
 })
 
-t.test('it listens as long as the service does, and says that it stops', async t => {
+t.test('the metrics port answers until the service has stopped, and its /readyz says that it stops', async t => {
   const { admin } = await ownRedis(t)
   const redisPort = await freePort(loopback)
   await admin.config('SET', 'port', String(redisPort))
@@ -60,7 +60,7 @@ t.test('it listens as long as the service does, and says that it stops', async t
   for (const path of ['/readyz', '/metrics', '/healthz']) t.equal((await fetch(service.url + path)).status, 404, path)
   t.ok(service.lines.some(line => line.includes(`"address":"http://127.0.0.1:${port}","msg":"metrics and health listen"`)))
 
-  // It waits, and is answered when the draining begins; what it is answered with is of no matter here.
+  // It waits, and is answered when draining begins; the answer itself doesn't matter here.
   const headers = { authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json' }
   const { handoff_id: id } = await (await fetch(`${service.url}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers })).json() as { handoff_id: string }
   const waits = fetch(`${service.url}/api/status/${id}?wait=30`, { headers })

@@ -16,7 +16,7 @@ t.test('of 100 catches at once through two services one wins, on 100 handoffs', 
   t.pass('each was caught once')
 })
 
-t.test('of 100 passes at once with one Idempotency-Key one is made', async t => {
+t.test('of 100 passes at once with one Idempotency-Key one makes the handoff', async t => {
   const first = await testApp(t)
   const second = await testApp(t, {}, { prefix: first.prefix })
   const key = randomBytes(8).toString('hex')

@@ -33,7 +33,7 @@ for (const [url, address] of forms) t.test(url, async t => { t.strictSame(parseR
 
 const bad = ['', 'localhost', 'redis+sentinel://a', 'redis+sentinel://a/', 'redis+sentinel://a:x/mymaster', 'redis+sentinel://a,/mymaster',
   'redis+cluster://a/name', 'redis+cluster://a:99999', 'redis+cluster://a?x=y', 'redis+cluster://%@a', 'redis+cluster://', 'redis+cluster://[::1',
-  // Passwords that were not written as a URL has them: their beginning would be a port, and the rest no host.
+  // Passwords without percent-encoding: their beginning would be read as a port, and the rest as an invalid host.
   'redis://me:12345/x@a', 'redis://me:12345#x@a', 'redis://me:s/x@a', 'redis://me:s#x@a', 'redis://a/name', 'redis://a/1/2']
 
 for (const url of bad) t.test(`not ${url}`, async t => { t.throws(() => parseRedisUrl(url)) })

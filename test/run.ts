@@ -1,10 +1,10 @@
 /**
- * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container where an engine answers, else the
- * ladder of `npm start`), runs tap with it, and takes it down again. The service that is tested signs in as a user with the rights of
- * deploy/redis/users.acl and no more; what that user was refused meanwhile fails the run.
+ * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container if an engine answers, else as `npm start`
+ * does), runs tap with it, and stops it. The tested service uses a Redis user with exactly the rights of deploy/redis/users.acl; the run
+ * fails if Redis refuses that user anything.
  *
- * Which files it runs is in tiers.ts: those of `npm test`, of `--smoke` or of `--all`; or those that it is given, one at a time unless it is
- * told otherwise (`npm test -- --jobs=4 test/redis/*.test.ts`). Other options are tap's.
+ * tiers.ts lists the files of `npm test`, `--smoke` and `--all`. Named files run one at a time, unless `--jobs` says otherwise
+ * (`npm test -- --jobs=4 test/redis/*.test.ts`). Other options are tap's.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -49,12 +49,12 @@ async function byLadder (): Promise<TestRedis> {
 
 async function findRedis (): Promise<TestRedis> {
   if (process.env.REDIS_URL) return { url: process.env.REDIS_URL, from: 'REDIS_URL', stop: async () => {} }
-  // Somebody wants that server; the tests' own ones are of it too.
+  // REDIS_SERVER_BIN: the tests' own servers use it too.
   if (process.env.REDIS_SERVER_BIN) return await byLadder()
   return await inContainer() ?? await byLadder()
 }
 
-/** Runs test files under tap; Ctrl-C reaches it by itself, this process stays to take Redis down. @param options for tap @returns whether all passed */
+/** Runs test files under tap. On Ctrl-C tap ends by itself, and this process stays to stop Redis. @param options for tap @returns whether all passed */
 async function runFiles (what: FilesToRun, options: readonly string[], more: Record<string, string> = {}): Promise<boolean> {
   const tap = spawn('tap', ['run', '--timeout=0', ...options, compiledTest('files.ts')], { stdio: 'inherit', env: { ...env, ...more, TEST_FILES: JSON.stringify(what) } })
   const stop = () => tap.kill('SIGTERM')

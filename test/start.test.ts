@@ -41,14 +41,14 @@ async function allGone (pids: number[]): Promise<boolean> {
   return (await Promise.all(pids.map(pid => untilGone(pid)))).every(gone => gone)
 }
 
-t.test('it says where it is, shows the keys once, keeps what it took, and leaves nothing behind', async t => {
+t.test('npm start prints its address, shows the keys once, keeps its data, and leaves no process behind', async t => {
   const DATA_DIR = await scratchDir(t)
   const first = await npmStart(t, { DATA_DIR })
   const key = keyOf(first.output())
   t.ok(idOfSecret(key), 'the form of all keys, checksum included')
   t.match(first.output(), `${first.address}/docs`)
   t.equal((await stat(join(DATA_DIR, 'agent.key'))).mode & 0o777, 0o600)
-  // The printed call, as it stands.
+  // The printed call, unchanged.
   const call = /^ {2}(curl[^]*?'\{.*\}')$/m.exec(first.output())![1]!
   const printed = execFileSync('sh', ['-c', call.replace('curl', 'curl -s')], { encoding: 'utf8' })
   t.match(JSON.parse(printed), { status: 'pending' })
@@ -56,7 +56,7 @@ t.test('it says where it is, shows the keys once, keeps what it took, and leaves
 
   const processes = first.processes
   t.ok(processes.length >= 3, `${processes.length} processes`)
-  process.kill(first.pid, 'SIGTERM') // npm's process alone, as a supervisor does
+  process.kill(first.pid, 'SIGTERM') // only npm's process, as a supervisor does
   await first.ended
   t.ok(await allGone(processes), 'SIGTERM: nothing is left')
   t.match(first.output(), '"stopped"')
@@ -66,13 +66,13 @@ t.test('it says where it is, shows the keys once, keeps what it took, and leaves
   t.notMatch(second.output(), key)
   t.equal(await status(second, key, id), 200, 'what was taken is still there')
   const more = second.processes
-  process.kill(-second.pid, 'SIGINT') // the terminal's Ctrl-C: to the whole group
+  process.kill(-second.pid, 'SIGINT') // the whole process group, as Ctrl-C in a terminal does
   await second.ended
   t.ok(await allGone(more), 'Ctrl-C: nothing is left')
   t.match(second.output(), '"stopped"')
 })
 
-t.test('killed with -9 and started again it has what is older than a second', async t => {
+t.test('killed with -9 and started again, it has everything older than a second', async t => {
   const DATA_DIR = await scratchDir(t)
   const first = await npmStart(t, { DATA_DIR })
   const key = keyOf(first.output())
@@ -83,18 +83,18 @@ t.test('killed with -9 and started again it has what is older than a second', as
   t.ok(await allGone(all))
   const second = await npmStart(t, { DATA_DIR })
   t.equal(await status(second, key, id), 200)
-  // The service alone: what it started goes with it.
+  // Only the service: the processes that it started must end with it.
   const more = second.processes
   process.kill(more.find(pid => commandOf(pid).includes('dist/main.js') && !commandOf(pid).includes('sh -c'))!, 'SIGKILL')
   t.ok(await allGone(more))
   const third = await npmStart(t, { DATA_DIR })
   t.equal(await status(third, key, id), 200)
-  process.kill(-third.pid, 'SIGTERM') // to each of the group, as systemd does, and once more by npm
+  process.kill(-third.pid, 'SIGTERM') // each process of the group, as systemd does, and again by npm
   await third.ended
   t.match(third.output(), '"stopped"')
 })
 
-t.test('a second one on the same data stops with one line', async t => {
+t.test('a second start on the same data stops with one line', async t => {
   const DATA_DIR = await scratchDir(t)
   await npmStart(t, { DATA_DIR })
   const refused = await npmStart(t, { DATA_DIR }).catch((error: Error) => error.message)
@@ -103,7 +103,7 @@ t.test('a second one on the same data stops with one line', async t => {
   t.notMatch(refused, /\n\s+at /, 'no stack')
 })
 
-t.test('with a REDIS_URL several run side by side, and none invents a key', async t => {
+t.test('with a REDIS_URL several run side by side, and none makes a key', async t => {
   const port = await freePort()
   await ownRedis(t, ['--port', String(port)])
   const env = { REDIS_URL: `redis://127.0.0.1:${port}`, API_KEYS: 'writer:a-secret-of-sixteen' }

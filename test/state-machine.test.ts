@@ -14,7 +14,7 @@ import type { Modelled } from './helpers/modelled.ts'
 import { noTarget, sequence } from './helpers/steps.ts'
 import type { Asked, Step, StepOf } from './helpers/steps.ts'
 
-/** Random sequences of everything an agent or an approver can ask, with time moving in between, held against the model. */
+/** Random sequences of all requests of agents and approvers, with time passing in between, compared with the model. */
 
 const agents: Record<string, Agent> = {
   alice: { tenant: 'default', name: 'alice' },
@@ -26,11 +26,11 @@ const agents: Record<string, Agent> = {
   foreignApprover: { tenant: 'other', name: 'carol' },
 }
 const work = { usual: 10_000, most: 20_000 }
-/** Which operation was refused with which code. */
+/** The refusals that occurred: operation and code. */
 const met = new Set<string>()
 const unknownId = 'A'.repeat(25)
 
-/** What an Idempotency-Key counts for. */
+/** The scope of an Idempotency-Key. */
 const replayed = ['catch', 'done', 'fail', 'decline']
 
 type Answer = Awaited<ReturnType<TestApp['call']>>
@@ -41,18 +41,18 @@ class Run {
   readonly #scope: string
   readonly #names: KeyNames
 
-  /** Asks once more what named itself last. */
+  /** Repeats the last operation with an Idempotency-Key. */
   #last = async () => {}
 
   constructor (app: TestApp, start: number, number: number) {
     this.#t = app
     this.#model = new Model(start, work)
-    // Sequences share a Redis: their keys must not be the same.
+    // Sequences share a Redis, so their Idempotency-Keys must differ.
     this.#scope = `s${number}-`
     this.#names = new KeyNames(app.prefix)
   }
 
-  /** The highest attempt that there is. */
+  /** The highest attempt number. */
   get attempts (): number {
     return Math.max(0, ...this.#model.all().map(({ first }) => first.attempt))
   }
@@ -77,8 +77,8 @@ class Run {
   }
 
   /**
-   * What lies in Redis in the end: each payload in one place, and in the index what is to be swept. It leaves the indexes empty, since
-   * sequences share them.
+   * Checks Redis at the end: each payload is in one handoff, and the index has what is to be swept. Then empties the indexes, which
+   * sequences share.
    */
   async end (): Promise<void> {
     const all = this.#model.all()
@@ -103,7 +103,7 @@ class Run {
     if (step.op === 'inspect') return [model.inspect(asker, id), await call(who, 'GET', `/api/approvals/${id}`)]
     if (step.op === 'catch') return [model.catch(asker, id, step.key), await call(who, 'GET', `/api/catch/${id}`, undefined, this.#headers(step.key))]
     if (step.op === 'decide') {
-      // A rejection without a note is refused before anybody looks at the handoff.
+      // A rejection without a note is refused before the handoff is read.
       const note = step.verdict === 'reject' ? step.note ?? 'why' : step.note
       const digest = step.seen && digestOf(step.seen)
       return [model.decide(asker, id, step.verdict, note, digest), await call(who, 'POST', `/api/${step.verdict}/${id}`, { note, digest })]
@@ -123,7 +123,7 @@ class Run {
     check(this.#model.pass(agents[step.who]!, step.key, body, answer.json().handoff_id), answer, step)
   }
 
-  /** Sequences share a Redis, so of the list those count that this one passed. */
+  /** Sequences share a Redis, so only the handoffs of this one count in the list. */
   async #list (step: StepOf<'list'>): Promise<void> {
     const { items, next_cursor: next } = (await this.#t.call(step.who as Who, 'GET', '/api/approvals?limit=100')).json()
     const listed = items.map(({ handoff_id: id }: { handoff_id: string }) => id).sort()
@@ -156,7 +156,7 @@ class Run {
     return target === noTarget ? undefined : all.at(target) ?? all[0]
   }
 
-  /** Who it is up to. */
+  /** The agent that may do so. */
   #whoMay (op: Step['op'], id: string): string {
     const handoff = this.#model.get(id)
     const name = op === 'cancel' || op === 'reissue' ? handoff?.passedBy : handoff?.caught?.by
@@ -168,7 +168,7 @@ class Run {
   }
 }
 
-/** When something changes by itself next; 0 where nothing does. */
+/** When a deadline changes something next; 0 if none does. */
 function momentOf (handoff: Modelled | undefined, now: number): number {
   if (handoff === undefined || handoff.deadline === Infinity) return 0
   const { availableAt = 0 } = handoff.first
@@ -182,7 +182,7 @@ function check (expected: Expected, answer: Answer, step: object): void {
   const body = answer.json()
   const isCompared = ([name]: [string, unknown]) => expected.code === undefined
     ? !links.includes(name)
-    // A 403 may name a successor; that it does is promised of 409 and 410.
+    // A 403 may name a successor; only 409 and 410 promise it.
     : standing.includes(name) && !(name === 'reissued_as' && expected.status === 403)
   const membersOf = (of: object) => JSON.parse(JSON.stringify(Object.fromEntries(Object.entries(of).filter(isCompared))))
   const seen = {
@@ -202,7 +202,7 @@ t.test(`${sequences} random sequences agree with the model`, { timeout: 600_000 
   const app = await testApp(t, { MAX_WORK_TTL: String(work.most / 1000), WORK_TTL: String(work.usual / 1000) })
   let number = 0
   const attempts: number[] = []
-  // Ahead of the true time, so that no key's own TTL comes into it.
+  // Ahead of the real time, so that no key's own TTL interferes.
   const start = Date.now() + 3600_000
   await fc.assert(fc.asyncProperty(sequence, async steps => {
     await app.setClock(start)

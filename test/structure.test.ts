@@ -7,7 +7,7 @@ const sources = readSources()
 
 t.strictSame(structureFaults(sources), [])
 
-t.test('all of src/ was read', async t => {
+t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
   for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'redis/lane.ts', 'auth/api-keys.ts', 'model.ts', 'embedded/server.ts']) {
     t.ok(paths.includes(path), path)
@@ -17,7 +17,7 @@ t.test('all of src/ was read', async t => {
   t.ok(app.imports.some(({ of, typeOnly }) => of === 'http/auth.ts' && !typeOnly))
 })
 
-/** The house as it is, with one more file or with another text for one. */
+/** The real sources, with one file added or replaced. */
 function withFile (path: string, text: string): Source[] {
   return [...sources.filter(source => source.path !== path), parseSource(path, text)]
 }
@@ -101,11 +101,11 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['store/new.ts', "import './new.ts'", /a cycle: store\/new.ts -> store\/new.ts/],
 ]
 
-t.test('the checker lets pass what may be', async t => {
+t.test('the checker accepts what is allowed', async t => {
   for (const [path, text] of allowed) t.strictSame(structureFaults(withFile(path, text)), [], `${path}: ${text}`)
 })
 
-t.test('the checker sees each breach', async t => {
+t.test('the checker finds each breach', async t => {
   for (const [path, text, fault] of breaches) {
     const faults = structureFaults(withFile(path, text))
     t.ok(faults.some(sentence => fault.test(sentence)), `${path}: ${text.trim()}`, { faults, fault: String(fault) })

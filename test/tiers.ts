@@ -1,12 +1,12 @@
 /**
- * Which test files run when; docs/testing.md has the table, and test/docs/testing.test.ts holds it to these lists. A file that is in none
- * of them is part of `npm test`. Paths are relative to test/.
+ * Which test files run when. docs/testing.md has the table, and test/docs/testing.test.ts compares it with these lists. A file in no list
+ * is part of `npm test`. Paths are relative to test/.
  */
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { FilesToRun } from './files.ts'
 
-/** Part of `npm test` too, one file at a time after the others: what these look at is a matter of moments. */
+/** Part of `npm test` too, one file at a time after the others: these files are sensitive to timing. */
 export const alone: readonly string[] = [
   'dead-agent.test.ts',
   'http/draining.test.ts',
@@ -14,7 +14,7 @@ export const alone: readonly string[] = [
   'store/sweeper.test.ts',
 ]
 
-/** One of each long kind: what `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
+/** One file of each long kind, which `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
 export const smoke: readonly string[] = [
   'bench.test.ts',
   'container.test.ts',
@@ -28,7 +28,7 @@ export const smoke: readonly string[] = [
   'hot-path.test.ts',
 ]
 
-/** What only `npm run test:all` adds, one file at a time: most of these fill the machine. */
+/** Files that only `npm run test:all` adds, one at a time: most of them use the whole machine. */
 export const long: readonly string[] = [
   'bench-growth.test.ts',
   'docs/failover.test.ts',
@@ -52,19 +52,19 @@ export function everyFile (): string[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.test.ts')).sort()
 }
 
-/** Most files wait more than they compute: of these so many at once keep two cores busy. */
+/** Most files wait more than they compute: so many at once keep two cores busy. */
 const together = 4
 
 export const runs = ['quick', 'smoke', 'all'] as const
 export type Run = typeof runs[number]
 
-/** Files that are run together, those of `alone` behind the others. */
+/** Files that run together, those of `alone` after the others. */
 export function inBatches (files: readonly string[], jobs: number): FilesToRun[] {
   const [last, first] = [true, false].map(isLast => files.filter(path => alone.includes(path) === isLast)) as [string[], string[]]
   return [{ files: first, jobs }, { files: last, jobs: 1 }].filter(batch => batch.files.length > 0)
 }
 
-/** The batches of a run, one behind the other. */
+/** The batches of a run, one after the other. */
 export function batchesOf (run: Run): FilesToRun[] {
   const quick = everyFile().filter(path => ![...smoke, ...long].includes(path))
   const batches = { quick: inBatches(quick, together), smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }

@@ -14,7 +14,7 @@ import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 import { until } from './helpers/until.ts'
 
-/** As docs/observability.md has it: the variable that says where spans go, and what node is told. */
+/** The command in docs/observability.md: the variable with the collector's address, and node's options. */
 const [, endpoint, options = ''] = /^OTEL_(\w+)=http:\/\/collector:4318 node (.*) dist\/main\.js\n$/.exec(commandsUnder('docs/observability.md', 'Traces')) ?? []
 const preload = options.split(' ')
 /** Kinds of spans in OTLP. */
@@ -25,7 +25,7 @@ const traceparent = `00-${trace}-${parent}-01`
 
 const redis = await startRedisServer(t)
 
-/** @param otel its OTEL_… variables without that; null for one without the preload */
+/** @param otel its OTEL_… variables without that prefix; null for a service without the preload */
 function replica (t: Test, otel: Record<string, string> | null, project = projectRoot): Promise<ServiceReplica> {
   const settings = Object.fromEntries(Object.entries(otel ?? {}).map(([name, value]) => [`OTEL_${name}`, value]))
   const env = { ...testKeys, REDIS_URL: redis.url, DRAIN_DELAY: '0', LOG_LEVEL: 'debug', ...settings }
@@ -50,7 +50,7 @@ function spanOf (traceparent: string | null): { traceId: string, spanId: string 
 const named = (spans: ExportedSpan[], name: string) => spans.find(span => span.name === name)
 const moved = ({ lines }: ServiceReplica) => lines.filter(line => line.startsWith('{')).map(line => JSON.parse(line)).filter(({ msg }) => msg === 'moved')
 
-t.test('two agents, two replicas, one trace', async t => {
+t.test('two agents on two replicas have one trace', async t => {
   const { url, spans } = await collector(t)
   const otel = { [endpoint!]: url, SERVICE_NAME: 'handoff-test' }
   const [one, other] = [await replica(t, otel), await replica(t, otel)]
@@ -65,7 +65,7 @@ t.test('two agents, two replicas, one trace', async t => {
   t.equal(done.status, 200)
   await ask(one, secrets.bob, '/healthz')
 
-  // Nothing waits for a batch to fill: what is left goes when a service stops.
+  // The test doesn't wait for batches to fill: a stopping service exports the rest.
   for (const service of [one, other]) {
     await service.stop()
     t.equal(await service.ended, 0)
@@ -87,7 +87,7 @@ t.test('two agents, two replicas, one trace', async t => {
   t.same([...moved(one), ...moved(other)].map(({ to, trace_id: its }) => [to, its]), [['pending', trace], ['caught', trace], ['done', trace]], 'and the log names it')
 })
 
-t.test('who passes without a trace begins one, and a catcher’s own is linked', async t => {
+t.test('a pass without a trace begins one, and the catcher’s own trace is linked', async t => {
   const { url, spans } = await collector(t)
   const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url })
   const { handoff_id: id } = (await ask(service, secrets.alice, '/api/pass', { task: 'count' }, { traceparent: 'malformed' })).json
@@ -102,7 +102,7 @@ t.test('who passes without a trace begins one, and a catcher’s own is linked',
   t.equal(pass.service, 'handoff', 'a service that was given no name')
 })
 
-t.test('what is not sampled is not exported, and goes through all the same', async t => {
+t.test('an unsampled trace is not exported, but passed on', async t => {
   const { url, spans } = await collector(t)
   const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url, TRACES_SAMPLER: 'always_off' })
   const { handoff_id: id } = (await ask(service, secrets.alice, '/api/pass', { task: 'count' }, { traceparent })).json
@@ -112,7 +112,7 @@ t.test('what is not sampled is not exported, and goes through all the same', asy
   t.strictSame(spans, [])
 })
 
-t.test('a collector that is away or silent keeps nobody waiting', async t => {
+t.test('a missing or silent collector delays nobody', async t => {
   const silent = await collector(t, false)
   for (const url of [silent.url, 'http://127.0.0.1:9']) {
     const service = await replica(t, { EXPORTER_OTLP_ENDPOINT: url })
@@ -134,11 +134,11 @@ t.test('without OpenTelemetry installed the service runs, and says what to insta
   t.equal((await until(() => moved(service)[1])).trace_id, trace)
 })
 
-/** The project as npm ci --omit=optional leaves it. */
+/** The project after npm ci --omit=optional. */
 async function withoutOpenTelemetry (t: Test): Promise<string> {
   const project = await scratchDir(t)
   await mkdir(join(project, 'node_modules'))
-  // Copied, since a link would be followed, and packages looked for where it leads.
+  // Copied, because Node would resolve a symbolic link and look for packages at its target.
   for (const name of ['dist', 'lua', 'src', 'package.json']) await cp(join(projectRoot, name), join(project, name), { recursive: true })
   const installed = readdirSync(join(projectRoot, 'node_modules')).filter(name => !name.startsWith('.') && name !== '@opentelemetry')
   for (const name of installed) await symlink(join(projectRoot, 'node_modules', name), join(project, 'node_modules', name))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts a Redis or a Sentinel of compose.yaml: start.sh redis|sentinel LINE…
-# At its first start it copies the configuration to its volume, with the lines that are its own; from then on what is there is
-# what the failovers since have made of it.
+# At the first start it copies the configuration, plus its own lines, to the volume. Later starts use that copy, which failovers have
+# rewritten.
 set -eu
 kind=$1
 shift

@@ -5,75 +5,75 @@ import { digest } from '../store/key-secret.ts'
 import type { StoredKeys } from './stored-keys.ts'
 
 /**
- * All keys: those from the environment, which are here and stay, and those from Redis. The former are found by the SHA-256 of
- * their secrets. One look-up however many keys there are; and since it is the digest that is looked up, how long that takes
- * tells nothing of a secret that is near. Secrets that were right are remembered as they came, which spares a digest a request.
- * That tells nothing either: a guess is compared with one only where their hashes agree, and V8 seeds those anew for each process.
+ * All keys: those from the environment, which never change, and those from Redis. The former are found by the SHA-256 of their
+ * secrets, with one look-up however many keys there are. Because the digest is looked up, its duration tells nothing about similar
+ * secrets. Valid secrets are also cached as sent, which saves a digest per request. That is safe too: a guess is only compared with a
+ * secret if their hashes in the map agree, and V8 seeds these hashes for each process.
  */
 export class ApiKeys {
-  /** Of those from Redis. */
+  /** Counts of the keys from Redis. */
   readonly counts: KeyCounts
   readonly #byDigest = new Map<string, Caller>()
-  /** Callers by secrets that were right: no more of them than there are keys. */
+  /** Callers by valid secret: at most as many as there are keys. */
   readonly #seen = new Map<string, Caller>()
   readonly #stored: StoredKeys | undefined
 
-  /** @param stored those from Redis, where there may be any */
+  /** @param stored the keys from Redis, if there may be any */
   constructor (keys: readonly ApiKey[], stored?: StoredKeys) {
     for (const { secret, caller } of keys) this.#byDigest.set(digest(secret), caller)
     this.#stored = stored
     this.counts = stored?.counts ?? noCounts()
   }
 
-  /** How many are from the environment. */
+  /** The number of keys from the environment. */
   get count (): number {
     return this.#byDigest.size
   }
 
-  /** Whose key this is, where that is known without asking. */
+  /** The key's caller, if known without asking Redis. */
   recall (secret: string): Caller | undefined {
     return this.#seen.get(secret) ?? this.#stored?.recall(secret) ?? this.#recognise(secret)
   }
 
-  /** Was this right, and is to be looked up anew? Then nobody is guessing. */
+  /** Whether the secret was valid and only needs a new look-up: then it is no guess. */
   isFamiliar (secret: string): boolean {
     return this.#stored?.isFamiliar(secret) === true
   }
 
   /**
-   * Whose key this is: at once where it is known, also that it is nobody's.
-   * @throws {Unavailable} Redis doesn't tell; or too many that nobody knows are asked for
+   * The key's caller, or undefined for an unknown key; at once if cached.
+   * @throws {Unavailable} Redis doesn't answer, or too many unknown keys are looked up
    */
   find (secret: string): Caller | undefined | Promise<Caller | undefined> {
     return this.recall(secret) ?? this.lookUp(secret)
   }
 
-  /** As `find`, for one that `recall` has just not known: a flood of those pays for no digest twice. */
+  /** Like `find`, for a key that `recall` has just not found: saves a second digest in a flood of them. */
   lookUp (secret: string): Caller | undefined | Promise<Caller | undefined> {
     return this.#stored?.find(secret)
   }
 
-  /** What stands for a key where its secret has no place, and leads to it as long as that secret opens it. */
+  /** A stand-in for a secret, which finds the key as long as the secret is valid. */
   markOf (secret: string): string {
     const digested = digest(secret)
     return this.#byDigest.has(digested) ? digested : this.#stored?.markOf(secret) ?? digested
   }
 
-  /** Whose key it was that has this mark, while it is one still. @throws {Unavailable} */
+  /** The caller of the key with this mark, as long as it is valid. @throws {Unavailable} */
   findByMark (mark: string): Caller | undefined | Promise<Caller | undefined> {
     return this.#byDigest.get(mark) ?? this.#stored?.findByMark(mark)
   }
 
   /**
-   * Calls `ended` when what has this mark opens its key no more: when that is revoked, rotated away or over. One from the
-   * environment never ends. Look after it was called: from then on no end goes untold, for as long as Redis can say.
-   * @returns what stops it
+   * Calls `ended` when the secret with this mark is no longer valid: revoked, rotated or expired. Keys from the environment never end.
+   * Check the key after calling this: from then on no end is missed, as long as Redis answers.
+   * @returns a function that stops it
    */
   onEnd (mark: string, ended: () => void): () => void {
     return this.#stored?.onEnd(mark, ended) ?? (() => {})
   }
 
-  /** Follows what becomes of keys in Redis, until `stop`. */
+  /** Follows changes of keys in Redis, until `stop`. */
   start (): void {
     this.#stored?.start()
   }
@@ -82,7 +82,7 @@ export class ApiKeys {
     this.#stored?.stop()
   }
 
-  /** One from the environment that comes for the first time. */
+  /** A key from the environment that is used for the first time. */
   #recognise (secret: string): Caller | undefined {
     const caller = this.#byDigest.get(digest(secret))
     if (caller !== undefined) this.#seen.set(secret, caller)

@@ -4,20 +4,20 @@ import type { ApiKeys } from './api-keys.ts'
 import type { Grant } from './grant.ts'
 import { keyGrant } from './key-grant.ts'
 
-/** How many wrong keys an address may send in a window, and the window in milliseconds, from the first of them on. */
+/** How many wrong keys an address may send in a window, and the window in milliseconds, from the first wrong key on. */
 export const guesses = { limit: 60, window: 60_000 } as const
 
-/** The wrong keys that came from where a request comes from. Whoever takes requests counts them, by address. */
+/** The wrong keys from a request's address. The HTTP layer counts them. */
 export interface Guesses {
-  /** Seconds until more may come from there; 0 where they may now. */
+  /** Seconds until the address may try again; 0 if it may now. */
   blockedFor (): Promise<number>
-  /** One more was wrong. */
+  /** Counts one more wrong key. */
   count (): Promise<unknown>
 }
 
 /**
- * Keys as they are sent, protected against guessing: an address that sent too many wrong ones has to wait. A key that is known to be
- * good is let in from there all the same, since behind a load balancer all may have one address (TRUSTED_PROXIES tells them apart).
+ * Checks keys and limits guessing: an address that sent too many wrong keys has to wait. A key that is known to be valid is still
+ * accepted from there, because behind a load balancer all clients may share one address (unless TRUSTED_PROXIES is set).
  */
 export class Credentials {
   readonly #keys: ApiKeys
@@ -26,14 +26,14 @@ export class Credentials {
     this.#keys = keys
   }
 
-  /** Whose key this is, where that is known without asking Redis: most requests get no further. */
+  /** The key's caller, if known without asking Redis, which is enough for most requests. */
   recall (secret: string): Caller | undefined {
     return this.#keys.recall(secret)
   }
 
   /**
-   * Whose key this is.
-   * @returns undefined where it is nobody's
+   * The key's caller.
+   * @returns undefined for an unknown key
    * @throws {Problem} rate_limited
    * @throws {Unavailable}
    */
@@ -41,7 +41,7 @@ export class Credentials {
     return this.#keys.recall(secret) ?? await this.lookUp(secret, from)
   }
 
-  /** As `find`, for one that `recall` has just not known. */
+  /** Like `find`, for a key that `recall` has just not found. */
   async lookUp (secret: string, from: Guesses): Promise<Caller | undefined> {
     if (!this.#keys.isFamiliar(secret)) await this.#refuseGuessing(from)
     const found = await this.#keys.lookUp(secret)
@@ -49,7 +49,7 @@ export class Credentials {
     return found
   }
 
-  /** What a key that was let in lets stay open. @param scope that it must have */
+  /** The grant of an accepted key. @param scope that it must have */
   grant (secret: string, scope: Scope | undefined): Grant {
     return keyGrant(this.#keys, secret, scope)
   }
@@ -59,7 +59,7 @@ export class Credentials {
     if (seconds === 0) return
     this.#keys.counts.throttled++
     throw new Problem('rate_limited', {
-      detail: 'Too many wrong keys came from this address; wait as long as Retry-After says, and check the key.',
+      detail: 'Too many wrong keys came from this address; wait for the seconds in Retry-After, and check the key.',
       headers: {
         'retry-after': String(seconds),
         ratelimit: `"failed-authentication";r=0;t=${seconds}`,

@@ -1,17 +1,17 @@
 /**
- * What somebody was let in by, for as long as what they opened lasts: a key, or a person's session. It may end meanwhile. Whatever
- * stays open (a request that waits, a stream) has one, and takes no step by it that wasn't authorised anew.
+ * The key or session that authorises an open request (one that waits, a stream). It may end meanwhile, so each step of the request is
+ * authorised again.
  */
 export interface Grant {
   /**
-   * Is it good still? Ask straight before each step. Where memory says so it is nothing to wait for.
-   * @throws {Error} what is to be answered: it has ended, or nobody can say now
+   * Checks that it is still valid. Call it right before each step. Usually the cache answers at once.
+   * @throws {Error} the answer to send: it has ended, or Redis can't tell
    */
   authorise (): void | Promise<void>
   /**
-   * Calls `ended` once it is known to have ended, with what is to be answered: for a key that is within 2 s, for as long as Redis
-   * can say. What ended before this has resolved `authorise` tells.
-   * @returns what stops it
+   * Calls `ended` with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis answers. An end before
+   * this has resolved shows in `authorise`.
+   * @returns a function that stops it
    */
   onEnd (ended: (why: Error) => void): Promise<() => void>
 }

@@ -1,14 +1,14 @@
-/** What became of secrets that were looked for here. Plain numbers, for whoever counts. */
+/** Results of key checks, as plain numbers for the metrics. */
 export interface KeyCounts {
-  /** Let in from memory. */
+  /** Accepted from the cache. */
   hits: number
   /** Looked up in Redis. */
   misses: number
-  /** Let in nowhere: unknown, mistyped, ended or revoked. */
+  /** Refused: unknown, mistyped, expired or revoked. */
   refused: number
-  /** Not looked up (503): too many others that nobody knows were to be. */
+  /** Not looked up (503): too many unknown keys at once. */
   shed: number
-  /** Not looked up (429): their address had failed too often (auth/credentials.ts). */
+  /** Not looked up (429): too many failures from the address (auth/credentials.ts). */
   throttled: number
 }
 

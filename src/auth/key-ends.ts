@@ -3,13 +3,13 @@ import type { KnownKey } from './known-key.ts'
 interface Listener { digest: string, ended: () => void }
 
 /**
- * Who is to be told when a key ends: whatever stays open by it, by the key's id. Each is told in the step in which this replica
- * learns of it, so nobody acts on a key that is known here to have ended.
+ * Open requests that must learn of the end of their key, by key id. They are told in the same tick in which this replica learns of the
+ * end, so none acts on a key that is known here to have ended.
  */
 export class KeyEnds {
   readonly #byId = new Map<string, Set<Listener>>()
 
-  /** @param digest of the secret that it was opened by: it may end before its key @returns what stops it */
+  /** @param digest of the request's secret, which may end before its key @returns a function that stops it */
   listen (id: string, digest: string, ended: () => void): () => void {
     const listeners = this.#byId.get(id) ?? new Set()
     const listener = { digest, ended }
@@ -20,7 +20,7 @@ export class KeyEnds {
     }
   }
 
-  /** @param isGood does memory say that this key is still opened by what has this digest? @returns keys that are to be looked up: it doesn't */
+  /** @param isGood whether the cache confirms that the secret with this digest is valid @returns the keys to look up, because it doesn't */
   doubtful (isGood: (id: string, digest: string) => boolean): string[] {
     const ids: string[] = []
     for (const [id, listeners] of this.#byId) {
@@ -33,7 +33,7 @@ export class KeyEnds {
     return ids
   }
 
-  /** Tells those whose secret opens the key no more, as it was looked up now; null where there is no such key. */
+  /** Tells the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
   learn (id: string, entry: KnownKey | null): void {
     const listeners = this.#byId.get(id)
     if (listeners === undefined) return

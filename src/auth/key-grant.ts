@@ -3,12 +3,12 @@ import type { Grant } from './grant.ts'
 import type { Caller, Scope } from '../model.ts'
 import type { ApiKeys } from './api-keys.ts'
 
-/** The challenge for a key that isn't good (RFC 6750, 3). */
+/** The challenge for an invalid key (RFC 6750, 3). */
 export const invalidToken = 'Bearer error="invalid_token"'
 
 /**
- * What this key lets in. It was right when it came, so that it isn't now is no guess: nobody is counted for it.
- * @param scope what it must be for
+ * The grant of this key. It was valid when the request arrived, so a later refusal doesn't count as a guess.
+ * @param scope the scope that the key must have
  */
 export function keyGrant (keys: ApiKeys, secret: string, scope: Scope | undefined): Grant {
   const mark = keys.markOf(secret)
@@ -29,7 +29,7 @@ export function hasScope (caller: Caller, scope: Scope | undefined): boolean {
   return scope === undefined || caller.scopes.has(scope)
 }
 
-/** RFC 6750, 3.1: what the key lacks, and what it would take. */
+/** RFC 6750, 3.1: the refusal names the required scope. */
 export function refusedScope (scope: Scope): Problem {
   return new Problem('insufficient_scope', {
     detail: `This operation needs a key with the scope ${scope}.`,

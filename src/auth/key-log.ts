@@ -3,31 +3,31 @@ import type { KeyMemory } from './key-memory.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
-/** How often it is asked what became of keys, in milliseconds, whether or not there was a message. */
+/** How often the log is read, in milliseconds, whether or not there was a message. */
 const interval = 500
 
-/** What it needs to say: pino's shape. */
+/** The log output that it needs, a part of pino's. */
 export interface Log {
   info (details: object, message: string): void
   error (details: object, message: string): void
 }
 
 /**
- * Follows the log of what becomes of keys. It is read when a message says that there is something, and twice a second besides:
- * a message may be lost, and who listens to a connection that has gone silent doesn't know. So nothing depends on messages but
- * that it goes faster. `begunAt` says up to when all is known, and is what a remembered key is worth: see StoredKeys.
+ * Follows the log of keys in Redis. It is read when a message announces an entry, and also twice a second: a message may be lost, and
+ * a subscriber doesn't notice a dead connection at once. So messages only make changes known faster. `begunAt` says up to when all
+ * changes are known; a cached key's validity depends on it: see StoredKeys.
  */
 export class KeyLog {
   readonly #records: KeyRecords
   readonly #subscriptions: Subscriptions
   readonly #memory: KeyMemory
   readonly #log: Log
-  /** When the last look that succeeded was begun, by this process's monotonic clock: what changed before that is known. */
+  /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
   begunAt = -Infinity
-  /** Redis's clock less this process's monotonic clock, and at most as much too high as a look takes: none ends late. */
+  /** Redis's clock minus this process's monotonic clock, too high by at most the duration of a read: so no key ends late. */
   #offset = 0
   #onCaughtUp: (() => void) | undefined
-  /** The last entry seen. */
+  /** The last entry read. */
   #last = ''
   #looking = false
   #lookAgain = false
@@ -42,7 +42,7 @@ export class KeyLog {
     this.#log = log
   }
 
-  /** @param onCaughtUp called whenever the log was read to its end: what memory hasn't forgotten by then is true */
+  /** @param onCaughtUp called whenever the log was read to its end: what is still cached then is true */
   start (onCaughtUp: () => void): void {
     this.#onCaughtUp = onCaughtUp
     this.#timer = setInterval(() => this.#wake(), interval)
@@ -57,18 +57,18 @@ export class KeyLog {
     this.#leave?.then(leave => leave())
   }
 
-  /** @param now Redis's clock, by an answer that was asked for at `begun` */
+  /** @param now Redis's clock in a reply to a read that began at `begun` */
   learnClock (now: number, begun: number): void {
     this.#offset = now - begun
   }
 
-  /** Redis's clock at a moment of this process's. */
+  /** Converts a moment of this process's clock to Redis's clock. */
   timeAt (moment: number): number {
     return moment + this.#offset
   }
 
   #wake (): void {
-    // What is under way may have been read before that of which we are told now.
+    // A read under way may have begun before the announced change.
     if (this.#looking) this.#lookAgain = true
     else this.#follow()
   }
@@ -83,7 +83,7 @@ export class KeyLog {
       this.#failing = false
       this.#onCaughtUp?.()
     } catch (error) {
-      // That Redis is away others say; the rest is said once, not twice a second.
+      // Others report that Redis is away. Other errors are logged once, not twice a second.
       if (!(error instanceof Unavailable) && !this.#failing) this.#log.error({ err: error }, 'the log of API keys could not be read')
       this.#failing = true
     } finally {
@@ -96,7 +96,7 @@ export class KeyLog {
     const { now, lost, last, entries, more } = await this.#records.changes(this.#last)
     if (this.#onCaughtUp === undefined) return
     this.learnClock(now, begun)
-    // Behind an empty log nobody can tell whether the first that is read now is the first there was.
+    // If the log was empty at the last read, the first entry now may not be the first since then.
     if (lost || (this.#last === '0-0' && entries.length > 0)) this.#memory.forgetAll()
     for (const { id, tenant, agent, action, by } of entries) {
       this.#memory.forget(id)

@@ -1,20 +1,20 @@
 import type { Caller } from '../model.ts'
 import type { Lookup } from '../store/key-records.ts'
 
-/** A key from Redis as it was when it was looked up. */
+/** A key from Redis, as of its look-up. */
 export class KnownKey {
   readonly lookup: Lookup
   readonly caller: Caller
-  /** When that was asked for, by this process's monotonic clock. */
+  /** When the look-up began, by this process's monotonic clock. */
   readonly begun: number
-  /** When the first look-up was asked for since something became of it last: what this key's secrets were found to be since is so still. */
+  /** When the first look-up since the key's last change began: results about its secrets since then are still true. */
   readonly unchangedSince: number
-  /** Something became of it since. */
+  /** Whether the key has changed since. */
   isStale = false
-  /** Its secrets as they came, once they were right, each with when it opens the key no more, by Redis's clock. Two at most. */
+  /** Its valid secrets as sent, each with its end by Redis's clock. At most two. */
   readonly secrets = new Map<string, number>()
 
-  /** @param before what was known of it until now */
+  /** @param before the previously cached state */
   constructor (lookup: Lookup, begun: number, before?: KnownKey) {
     const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
     this.lookup = lookup
@@ -23,13 +23,13 @@ export class KnownKey {
     this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
   }
 
-  /** Did what has this digest open it when it was looked up? */
+  /** Whether the secret with this digest was valid at the look-up. */
   opens (digested: string): boolean {
     const end = this.endOf(digested)
     return end !== undefined && this.lookup.now < end
   }
 
-  /** When what has this digest opens it no more, by Redis's clock; undefined where it doesn't at all. */
+  /** When the secret with this digest ends, by Redis's clock; undefined if it isn't valid. */
   endOf (digested: string): number | undefined {
     const { record, digest, previous } = this.lookup
     if (record.revokedAt !== null) return undefined

@@ -10,19 +10,19 @@ import { KnownKey } from './known-key.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
-/** How long what is known is taken for true, in milliseconds: then it is looked up anew, unless a look at the log was begun since. */
+/** How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has begun. */
 const trust = 1500
-/** Look-ups a second of what nobody here knows, at most. */
+/** Look-ups of unknown keys per second, at most. */
 const unknownPerSecond = 500
 
 /**
- * Keys from Redis, as a replica remembers them. What is remembered is true as of when it was looked up, and of every look at
- * the log since that told nothing of it (auth/key-log.ts). It is believed for 1.5 s from the later of the two. So a key that
- * was revoked, exchanged or has ended stops within 2 s everywhere, whatever is lost on the way: a replica that can't look for
- * longer than that believes nothing, and with Redis away says that it is (503), not that a key is wrong.
+ * Keys from Redis, as a replica caches them. A cached key is true as of its look-up, and as of every later read of the log without an
+ * entry about it (auth/key-log.ts). It is trusted for 1.5 s from the later of the two. So a key that was revoked, rotated or has expired
+ * stops working everywhere within 2 s, whatever messages are lost: a replica that can't read the log for longer than that trusts
+ * nothing, and while Redis is away it answers 503, not that a key is wrong.
  *
- * What an outsider can make us do is bounded: a secret whose checksum is wrong asks nothing, unknown ids are remembered as well
- * (apart, so that they push no key out), and those that aren't are looked up so often a second at the most.
+ * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are cached too (separately,
+ * so that they can't evict keys), and look-ups of uncached ones are limited per second.
  */
 export class StoredKeys {
   readonly counts = noCounts()
@@ -30,11 +30,11 @@ export class StoredKeys {
   readonly #memory: KeyMemory
   readonly #keyLog: KeyLog
   readonly #ends = new KeyEnds()
-  /** Look-ups of what nobody here knows since a second began. */
+  /** Look-ups of unknown keys in the current second. */
   #guesses = 0
   #secondBegan = -Infinity
 
-  /** @param memory where it remembers: tests make it forget */
+  /** @param memory the cache, which tests can empty */
   constructor (records: KeyRecords, subscriptions: Subscriptions, log: Log, memory = new KeyMemory()) {
     this.#records = records
     this.#memory = memory
@@ -49,11 +49,11 @@ export class StoredKeys {
     this.#keyLog.stop()
   }
 
-  /** Whose key this is, where that is known and true. */
+  /** The key's caller, if cached and trusted. */
   recall (secret: string): Caller | undefined {
     const entry = this.#memory.get(placeOfId(secret))
     if (entry === undefined) return undefined
-    // By the secret's hash, as in ApiKeys.
+    // Compared by the secret's hash, as in ApiKeys.
     const end = entry.secrets.get(secret)
     if (end === undefined) return undefined
     const now = performance.now()
@@ -72,7 +72,7 @@ export class StoredKeys {
     return id === null ? this.#refuse() : this.#find(id, digest(secret), secret)
   }
 
-  /** @returns undefined for what can be none of these keys' */
+  /** @returns undefined for a secret that can't be one of these keys' */
   markOf (secret: string): string | undefined {
     const id = idOfSecret(secret)
     return id === null ? undefined : markOf(id, digest(secret))
@@ -90,8 +90,8 @@ export class StoredKeys {
   }
 
   /**
-   * Looks up those keys that something stays open by and that memory no longer vouches for: something became of them, or their time is
-   * over. What comes of it they are told where any look-up is (#lookUp). A look that took long is no doubt: it told of no change.
+   * Looks up keys with open requests that the cache no longer confirms: they have changed, or their time is over. #lookUp tells these
+   * requests of an end. A slow read of the log alone is no reason: it had no change.
    */
   #lookAtOpen (): void {
     const time = this.#keyLog.timeAt(performance.now())
@@ -99,29 +99,29 @@ export class StoredKeys {
       const entry = this.#memory.get(id)
       return entry !== undefined && !entry.isStale && (entry.endOf(digested) ?? 0) > time
     }
-    // Where Redis can't say now, the next look at the log asks again.
+    // If Redis can't answer now, the next read of the log repeats this.
     for (const id of this.#ends.doubtful(isGood)) this.#lookUp(id, true).catch(() => {})
   }
 
-  /** @param secret to be remembered where it is right */
+  /** @param secret to cache if it is valid */
   #find (id: string, digested: string, secret?: string): Caller | undefined | Promise<Caller | undefined> {
     const now = performance.now()
     const entry = this.#memory.get(id)
     if (entry !== undefined && this.#isTrue(entry, now)) {
       const end = entry.endOf(digested)
-      // Ended by the clock of the look-up itself, it has for good. By the one reckoned here, which is ahead, Redis says so itself.
+      // Ended by the look-up's own clock, it has ended for good. By the estimated clock, which may be ahead, Redis has to confirm it.
       if (end !== undefined && (entry.lookup.now >= end || this.#keyLog.timeAt(now) < end)) return this.#judge(entry, digested, secret)
       if (entry.lookup.record.revokedAt !== null) return this.#refuse()
     }
     const wrongSince = this.#memory.wrongSince(id, digested)
     if (wrongSince !== undefined && this.#isRecent(wrongSince, now)) return this.#refuse()
     const isRight = entry?.endOf(digested) !== undefined
-    // One that is under way may have been read before the key got this secret: what it says is wrong is looked up once more.
+    // A look-up under way may have begun before the key got this secret: if it finds the secret invalid, look up once more.
     const looking = this.#memory.underWay.get(id)?.then(found => found?.opens(digested) ? found : this.#lookUp(id, isRight)) ?? this.#lookUp(id, isRight)
     return looking.then(found => this.#judge(found, digested, secret))
   }
 
-  /** Lets in or refuses by a look-up that is true now. */
+  /** Accepts or refuses by a look-up that is true now. */
   #judge (entry: KnownKey | null, digested: string, secret: string | undefined): Caller | undefined {
     if (entry === null) return this.#refuse()
     if (!entry.opens(digested)) {
@@ -136,7 +136,7 @@ export class StoredKeys {
     this.counts.refused++
   }
 
-  /** @param isRight it was, when it was looked up last: no guess, and so not counted with them */
+  /** @param isRight it was valid at the last look-up, so it doesn't count as a guess */
   #lookUp (id: string, isRight: boolean): Promise<KnownKey | null> {
     const underWay = this.#memory.underWay.get(id)
     if (underWay !== undefined) return underWay

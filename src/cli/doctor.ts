@@ -17,13 +17,13 @@ import { print, printJson } from './output.ts'
 import { addressOf } from './place.ts'
 import { withStore } from './redis.ts'
 
-/** What was found, and at which server; null where it is of all together. */
+/** A finding and its server; null if it is about all servers together. */
 type Placed = Finding & { server: string | null }
 
-/** How long the masters have to be reached, in milliseconds. */
+/** How long to wait for connections to the masters, in milliseconds. */
 const connectTimeout = 2000
 
-/** Looks at Redis as the service would use it. The exit status is 1 where something may lose handoffs or stops the service. */
+/** Checks Redis as the service would use it. The exit status is 1 if something may lose handoffs or stops the service. */
 export async function doctor ({ json = false }: { json?: boolean }): Promise<void> {
   const config = loadConfig()
   const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
@@ -41,15 +41,15 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
   const masters = [...store.masters.all()]
   if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) throw new Unavailable('Redis did not answer in time')
   const looks = await Promise.all(masters.map(master => examineMaster(master, config, address.kind === 'cluster')))
-  // What /readyz would say; the script that it runs writes a key of its own, which goes after ten seconds.
+  // The same check as /readyz; its script writes a key of its own, which expires after ten seconds.
   const reason = await store.whyNotReady()
   const ready: Finding = reason === null
     ? { level: 'ok', name: 'ready', saw: 'the service can serve' }
-    : { level: 'error', name: 'ready', saw: reason, why: '/readyz says so: the service is sent no requests' }
+    : { level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests' }
   return [...[ready, ...sentinels].map(finding => ({ ...finding, server: null })), ...looks.flat()]
 }
 
-/** Until each master that is known is connected. Some may stay away: they are told of then. */
+/** Waits until all known masters are connected, or the time is over. Findings tell of the others. */
 async function untilReached (store: Store): Promise<void> {
   for (const deadline = performance.now() + connectTimeout; performance.now() < deadline;) {
     const masters = [...store.masters.all()]
@@ -62,7 +62,7 @@ async function examineMaster (master: Master, config: Config, cluster: boolean):
   const redis = master.calls
   const server = addressOf(redis)
   if (redis.status !== 'ready') {
-    return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'what lies there is answered 503', server }]
+    return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'requests for its handoffs are answered 503', server }]
   }
   const facts = await askServer(redis)
   const key = new KeyNames(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
@@ -74,7 +74,7 @@ async function examineMaster (master: Master, config: Config, cluster: boolean):
   return findings.map(finding => ({ ...finding, server }))
 }
 
-/** For a person: each server's findings below it. */
+/** The findings for a person, grouped by server. */
 function describe (findings: readonly Placed[]): string {
   const lines: string[] = []
   let server: string | null = null

@@ -1,6 +1,6 @@
-/** How the command ends where it doesn't do what it was asked to: one line on stderr, and a status for scripts. */
+/** How the command fails: one line on stderr, and an exit status for scripts. */
 
-/** It could not be done. Exit status 1. */
+/** The command could not do its work. Exit status 1. */
 export class Failure extends Error {
   override name = 'Failure'
 }
@@ -12,7 +12,7 @@ export class UsageError extends Error {
 
 const longest = 300
 
-/** What is said in one line, however much somebody typed that stands in it. */
+/** The message as one line of bounded length, whatever input it quotes. */
 export function oneLine (text: string): string {
   const line = text.trim().replace(/\s+/g, ' ')
   return line.length <= longest ? line : `${line.slice(0, longest)}…`

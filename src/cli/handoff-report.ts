@@ -7,13 +7,13 @@ import type { Found, Line } from './life-lines.ts'
 import { due, harmless, unbroken, when } from './output.ts'
 import type { Whereabouts } from './place.ts'
 
-/** What there is to say of a handoff, for programs and for people. */
+/** A report on a handoff, for programs and for people. */
 export interface Report {
   found: Found
   place: (Whereabouts & { keptUntil: number | null }) | null
-  /** With what was passed, and with the result. */
+  /** Whether to include what was passed and the result. */
   withPayload: boolean
-  /** One JSON object; what was passed and the result as they came. */
+  /** One JSON object, with what was passed and the result unchanged. */
   json: Buffer
 }
 
@@ -28,7 +28,7 @@ export function reportOf (found: Found, place: Report['place'], withPayload: boo
 
 const none = Buffer.from('null')
 
-/** What is kept is the inside of a JSON object. */
+/** Redis keeps a JSON object without its braces. */
 function braced (payload: Buffer | null): Buffer {
   return payload === null ? none : spliceAnswer('{', payload, '}')
 }
@@ -66,7 +66,7 @@ function members ({ id, tenant, now, record, payload, result, digest, schema }: 
   }
 }
 
-/** The same for a person to read. */
+/** The report for people. */
 export function describe ({ found, place, withPayload }: Report): string {
   const { id, tenant, now, record, payload, result, schema } = found
   const { caught, completedAt } = record
@@ -76,7 +76,7 @@ export function describe ({ found, place, withPayload }: Report): string {
     ['status', status],
     ['tenant', tenant],
     ['passed', `${when(record.createdAt, now)} by ${record.passedBy}`],
-    ['expires', caught === null ? due(record.expiresAt, status === 'pending' || status === 'expired', now) : `${iso(record.expiresAt)}, for its catch`],
+    ['expires', caught === null ? due(record.expiresAt, status === 'pending' || status === 'expired', now) : `${iso(record.expiresAt)}, if nobody had caught it`],
   ]
   lines.push(...agreedLines(found))
   if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])
@@ -90,9 +90,9 @@ export function describe ({ found, place, withPayload }: Report): string {
     lines.push(
       ['partition', `${place.partition}, slot ${place.slot}`],
       ['key', place.key],
-      ['master', place.master ?? 'not known'],
-      ['kept until', place.keptUntil === null ? 'not to be seen' : when(place.keptUntil, now)],
-      ['payload', payload === null ? 'freed' : `${payload.length} bytes`],
+      ['master', place.master ?? 'unknown'],
+      ['kept until', place.keptUntil === null ? 'unknown' : when(place.keptUntil, now)],
+      ['payload', payload === null ? 'deleted' : `${payload.length} bytes`],
       ['result', result === null ? 'none' : `${result.length} bytes`]
     )
   }

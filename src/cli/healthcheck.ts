@@ -2,10 +2,10 @@ import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { Failure } from './failure.ts'
 
-/** Milliseconds. An engine that waits three seconds hears why. */
+/** Milliseconds. Less than the three seconds after which a container engine gives up, so that the reason is in its log. */
 const answerTimeout = 2500
 
-/** Asks the service that has these settings, on this machine, whether it answers. @throws {Failure} it doesn't */
+/** Checks that the service with these settings answers on this machine. @throws {Failure} it doesn't */
 export async function healthcheck (): Promise<void> {
   const url = healthUrl(loadConfig())
   let answer: Response
@@ -18,11 +18,11 @@ export async function healthcheck (): Promise<void> {
   if (!answer.ok) throw new Failure(`${url} answers ${answer.status}`)
 }
 
-/** Where METRICS_PORT sets the operational routes apart, it is there. */
+/** With METRICS_PORT, /healthz is on that port. */
 function healthUrl ({ host, metricsPort, port: mainPort }: Config): string {
   const port = metricsPort ?? mainPort
-  if (port === 0) throw new Failure(`${metricsPort === 0 ? 'METRICS_PORT' : 'PORT'} is 0: which port the service was given is not known here`)
-  // Who listens on all addresses listens on the loopback one.
+  if (port === 0) throw new Failure(`${metricsPort === 0 ? 'METRICS_PORT' : 'PORT'} is 0: this command can’t know which port the service got`)
+  // A service that listens on all addresses listens on loopback too.
   const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}/healthz`
 }

@@ -10,7 +10,7 @@ import { withStore } from './redis.ts'
 
 export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, inboxes?: string[], rateLimit?: number, json?: boolean }
 
-/** Makes a key and shows its secret, this once. */
+/** Creates a key and shows its secret, once only. */
 export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rateLimit, json = false }: CreateOptions): Promise<void> {
   const made = await withKeys(keys => keys.create({
     tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: whoAsks()
@@ -22,7 +22,7 @@ export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rat
     `for      ${name} of tenant ${tenant}: ${scopes.join(', ')}\n` +
     (inboxes === undefined ? '' : `inboxes  ${inboxes.join(', ')}\n`) +
     `ends     ${endsAt === null ? 'never' : when(endsAt, createdAt)}\n` +
-    'The key is shown this once: keep it where its agent finds it. Its id is for rotate and revoke.')
+    'The key is shown only once: store it where its agent finds it. Use the id to rotate or revoke it.')
 }
 
 export async function listKeys ({ json = false }: { json?: boolean }): Promise<void> {
@@ -34,26 +34,26 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
   print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'created', 'ends', 'state'], ...rows]))
 }
 
-/** Gives a key another secret, and shows it, this once. @param grace how long the one before still opens it, in milliseconds */
+/** Gives a key a new secret and shows it, once only. @param grace how long the old secret stays valid, in milliseconds */
 export async function rotateKey (id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }): Promise<void> {
   const reply = await withKeys(keys => keys.rotate(id, grace, whoAsks()))
   if (reply.outcome === 'not_found') throw unknownKey()
-  if (reply.outcome !== 'rotated') throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has ended'}: create another`)
+  if (reply.outcome !== 'rotated') throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
   if (json) return printJson({ id, key: reply.key, ...members(reply.record) })
   const { rotatedAt, previousEndsAt } = reply.record
   print(`key      ${reply.key}\n` +
     `id       ${id}\n` +
-    `before   the former secret ${grace === 0 ? 'opens nothing any more' : `opens it until ${when(previousEndsAt!, rotatedAt!)}`}\n` +
-    'The key is shown this once: keep it where its agent finds it.')
+    `old key  ${grace === 0 ? 'no longer valid' : `valid until ${when(previousEndsAt!, rotatedAt!)}`}\n` +
+    'The key is shown only once: store it where its agent finds it.')
 }
 
-/** Ends a key, for good. One that was revoked before is as it should be: that is no error. */
+/** Revokes a key for good. Revoking it again is no error. */
 export async function revokeKey (id: string, { json = false }: { json?: boolean }): Promise<void> {
   const reply = await withKeys(keys => keys.revoke(id, whoAsks()))
   if (reply.outcome === 'not_found') throw unknownKey()
   const revokedAt = iso(reply.at)
   if (json) return printJson({ id, revoked_at: revokedAt, already_revoked: reply.outcome === 'already_revoked' })
-  print(reply.outcome === 'revoked' ? `revoked: within 2 s ${id} opens nothing any more` : `${id} is revoked since ${revokedAt}; nothing changed`)
+  print(reply.outcome === 'revoked' ? `revoked: within 2 s ${id} stops working everywhere` : `${id} was revoked at ${revokedAt} already; nothing changed`)
 }
 
 function withRecords<T> (use: (store: Store) => Promise<T>): Promise<T> {
@@ -65,17 +65,17 @@ function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T
   return withRecords(store => use(store.keyRecords))
 }
 
-/** What was typed isn't repeated: somebody may have taken a secret for an id. */
+/** The message doesn't repeat the input: somebody may have typed a secret instead of an id. */
 function unknownKey (): Failure {
-  return new Failure('no key has this id: handoff keys list shows those there are')
+  return new Failure('no key has this id: see handoff keys list')
 }
 
-/** For the log of what became of keys. */
+/** Who runs the command, for the log of keys. */
 function whoAsks (): string {
   return `${userName()}@${hostname()}`
 }
 
-/** In a container there may be a number and no name for it. */
+/** In a container the user may have a number but no name. */
 function userName (): string {
   try {
     return userInfo().username
@@ -84,7 +84,7 @@ function userName (): string {
   }
 }
 
-/** What a key's state is to be held against; ends and grace are by Redis's clock. Milliseconds. */
+/** Redis's clock, in milliseconds: keys expire by it, and so does their grace. */
 async function redisClock (store: Store): Promise<number> {
   const [master] = store.masters.all()
   const [seconds = 0, microseconds = 0] = await master?.calls.time() ?? []
@@ -93,7 +93,7 @@ async function redisClock (store: Store): Promise<number> {
 
 type KeyState = 'live' | 'in grace' | 'ended' | 'revoked'
 
-/** `in grace`: two secrets open it. */
+/** `in grace`: the old secret and the new one are both valid. */
 function stateOf ({ revokedAt, endsAt, previousEndsAt }: KeyRecord, now: number): KeyState {
   if (revokedAt !== null) return 'revoked'
   if (endsAt !== null && now >= endsAt) return 'ended'

@@ -5,14 +5,14 @@ import type { InspectReply } from '../store/approvals.ts'
 import type { Told } from '../store/handoffs.ts'
 import { due, harmless, span, unbroken, when } from './output.ts'
 
-/** What a plain handoff doesn't have, a line each for a person to read; what agents said as JSON text. */
+/** Lines of the report on what a plain handoff doesn't have. Agents' texts are shown as JSON. */
 
-/** A handoff as Redis has it. */
+/** A handoff as Redis stores it. */
 export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null, told: Told | null }
 
 export type Line = [name: string, value: string]
 
-/** What was agreed on with its pass. */
+/** The terms that pass set. */
 export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
   const { to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
   const lines: Line[] = []
@@ -27,19 +27,19 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
   return lines
 }
 
-/** How the work goes. */
+/** The state of the work. */
 export function workLines ({ now, record, told }: Found): Line[] {
   const { heartbeatDeadline, cancelRequestedAt } = record.extra
   const status = statusAt(record, now)
   const lines: Line[] = []
   if (heartbeatDeadline !== undefined) lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
   if (told?.progress != null) lines.push(['progress', `${when(told.progress.at, now)}${said(told.progress.told)}`])
-  // Of what is cancelled by now the end says why.
+  // If it is cancelled by now, the line `ended` has the reason.
   if (cancelRequestedAt !== undefined) lines.push(['cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`])
   return lines
 }
 
-/** How it ended without being done, by whom and why, and what became of it then. */
+/** How the handoff ended without being done, by whom and why, and its successor. */
 export function endLines ({ now, record, told }: Found): Line[] {
   const status = statusAt(record, now)
   const end = endOf(record, now)
@@ -50,11 +50,11 @@ export function endLines ({ now, record, told }: Found): Line[] {
     lines.push(['ended', `${when(end.at, now)}${end.by === null ? '' : ` by ${end.by}`}${why}`])
   }
   if (reissuedAs !== undefined) lines.push(['reissued', `as ${reissuedAs}`])
-  else if (willBeTriedAgain(record, now)) lines.push(['reissued', 'when the sweep gets there'])
+  else if (willBeTriedAgain(record, now)) lines.push(['reissued', 'soon, by the sweep'])
   return lines
 }
 
-/** @param text JSON text, where there is one */
+/** @param text JSON text, if there is one */
 function said (text: string | null | undefined): string {
   return text == null ? '' : `: ${harmless(unbroken(text))}`
 }

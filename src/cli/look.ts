@@ -12,20 +12,20 @@ import { withStore } from './redis.ts'
 export interface LookOptions {
   tenant?: string | undefined
   json?: boolean
-  /** With what was passed, and with the result. */
+  /** Whether to show what was passed and the result. */
   payload?: boolean
 }
 
-/** Says how a handoff stands; with `inspect` also where it lies. Nothing changes, and no key is needed: who has Redis's password is its operator. */
+/** Shows a handoff's status; with `inspect` also where it is stored. Changes nothing and needs no key: whoever has Redis's password is the operator. */
 export async function look (id: string, kind: 'status' | 'inspect', { tenant, json = false, payload = false }: LookOptions): Promise<void> {
-  if (!isId(id)) throw new Failure('that is no handoff’s id: it has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
+  if (!isId(id)) throw new Failure('that is no handoff’s id: an id has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
   const config = loadConfig()
-  // Of the master alone: who looks for what is wrong is to see something while replicas are away.
+  // Doesn't wait for replicas: an operator who looks for a fault must see the handoff while replicas are away.
   const report = await withStore(config, 0, async store => {
     const found = await find(store, config, id, tenant)
     if (kind === 'status') return reportOf(found, null, false)
     const where = whereabouts(store.masters, config.keyPrefix, found.tenant, id)
-    // Only where Redis lets us: the handoff itself doesn't say it.
+    // The TTL isn't in the record, and this Redis user may not be allowed to read it.
     const keptUntil = await store.masters.of(tagOf(id))?.calls.pexpiretime(where.key).then(Number, () => null) ?? null
     return reportOf(found, { ...where, keptUntil }, payload)
   })
@@ -33,14 +33,14 @@ export async function look (id: string, kind: 'status' | 'inspect', { tenant, js
 }
 
 /**
- * An id says its partition, not its tenant, and the tenant is part of the key; so it is looked for in each that is known, all in
- * the one partition and in one go. To scan for it would keep a Redis with millions of keys busy for seconds.
- * @throws {Failure} it isn't there
+ * An id tells its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known tenant, all in the
+ * one partition and at once. A scan would keep a Redis with millions of keys busy for seconds.
+ * @throws {Failure} no such handoff
  */
 async function find (store: Store, config: Config, id: string, tenant: string | undefined): Promise<Found> {
   const near = tenant === undefined ? ['default', ...config.apiKeys.map(({ caller }) => caller.tenant)] : [tenant]
   const found = await findIn(near, store, id) ?? (tenant === undefined ? await findIn(await tenantsOfKeys(store), store, id) : undefined)
-  if (found === undefined) throw new Failure('no such handoff: it never was, is gone, or is of a tenant that is not known here (--tenant)')
+  if (found === undefined) throw new Failure('no such handoff: it never existed, is gone, or belongs to a tenant without keys (--tenant)')
   return found
 }
 

@@ -7,13 +7,13 @@ import { version } from '../version.ts'
 import { Failure, UsageError, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
 
-/** `handoff`, the command: what there is, and how it ends. What each does is in a file of its own, loaded when it is asked for. */
+/** `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded only when it runs. */
 
 const json = 'print one JSON value on stdout'
 
 const program = new Command('handoff')
   .description('The Agent Handoff Service and what its operator needs. Settings come from the environment, as for the service itself:\n' +
-    'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL it is the Redis that runs on DATA_DIR (npm start).')
+    'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL the command uses the Redis that npm start runs on DATA_DIR.')
   .version(version)
   .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
   .showSuggestionAfterError(false)
@@ -61,36 +61,36 @@ for (const [kind, description] of [
 ] as const) {
   const command = program.command(kind)
     .description(description)
-    .argument('<id>', 'the handoff’s')
-    .option('--tenant <tenant>', 'whose it is; otherwise all that have keys are looked in', taking(parseName, '--tenant'))
+    .argument('<id>', 'the handoff’s id')
+    .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
     .option('--json', json)
     .action(async (id, options) => (await import('./look.ts')).look(id, kind, options))
   if (kind === 'inspect') command.option('--payload', 'include what was passed and the result, which may be confidential')
 }
 
 program.command('doctor')
-  .description('look at Redis, and recommend settings, with the reason')
+  .description('check Redis and recommend settings, each with the reason')
   .option('--json', json)
-  .addHelpText('after', '\nExit status: 0 all well, notes and warnings included; 1 something may lose handoffs or stops the service.')
+  .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose handoffs or stops the service.')
   .action(async options => (await import('./doctor.ts')).doctor(options))
 
 program.command('healthcheck')
   .description('check whether the service with these settings answers on this machine')
   .action(async () => (await import('./healthcheck.ts')).healthcheck())
 
-// ioredis says there what it may not ask for and whom it doesn't reach; what comes of it is told at the end.
+// ioredis prints its own connection errors and refused commands there. The command reports the consequence itself, at the end.
 console.warn = console.error = () => {}
-// All is closed by then, but ioredis holds on to a Sentinel that refused it for two seconds.
+// Everything is closed by then, but ioredis keeps the process alive for two seconds after a Sentinel refused it.
 program.parseAsync().catch(sayWhy).then(() => process.exit())
 
-/** What reads an option's text, told whose text it is. */
+/** Binds an option's name to its parser, for error messages. */
 function taking<T> (parse: (option: string, text: string) => T, option: string): (text: string) => T {
   return text => parse(option, text)
 }
 
 function sayWhy (error: Error): void {
   const isUsageError = error instanceof UsageError || error instanceof CommanderError
-  // Help or the version has been printed by then; it was asked for, or help for want of a command.
+  // Commander has already printed the version or the help: on request, or because no command was given.
   if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) process.exitCode = error.exitCode === 0 ? 0 : 2
   else tell(error, isUsageError)
 }

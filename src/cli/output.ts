@@ -1,6 +1,6 @@
 import { iso } from '../handoff/answers.ts'
 
-// Who reads it may have seen enough: `handoff keys list | head -1`.
+// The reader may close the pipe early: `handoff keys list | head -1`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
 
 export function print (text: string | Buffer): void {
@@ -8,12 +8,12 @@ export function print (text: string | Buffer): void {
   process.stdout.write('\n')
 }
 
-/** One line and nothing else, for programs. */
+/** Prints one line of JSON, for programs. */
 export function printJson (value: unknown): void {
   print(JSON.stringify(value))
 }
 
-/** Columns as wide as what is in them. */
+/** Pads columns to the widest cell. */
 export function table (rows: ReadonlyArray<readonly string[]>): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map(row => row[column]!.length)))
   return rows.map(row => row.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()).join('\n')
@@ -39,17 +39,17 @@ export function when (time: number, now: number): string {
   return `${iso(time)} (${time > now ? `in ${span(time - now)}` : `${span(now - time)} ago`})`
 }
 
-/** A deadline, and how far off it is while it counts. */
+/** A deadline; while it `counts`, also how far away it is. */
 export function due (time: number, counts: boolean, now: number): string {
   return counts ? when(time, now) : iso(time)
 }
 
-/** What somebody else wrote, for a terminal: without what would steer it. JSON text stays the same JSON. */
+/** Escapes control characters in someone else's JSON text, so that it can't steer the terminal. It stays the same JSON. */
 export function harmless (text: string): string {
   return text.replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** JSON text in one line: no line break is part of a string there, and other white space may change. */
+/** JSON text on one line. Safe: JSON strings contain no raw line breaks, and other white space doesn't matter. */
 export function unbroken (json: string): string {
   return json.replace(/[\t\r\n]+/g, ' ')
 }

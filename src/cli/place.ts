@@ -4,10 +4,10 @@ import { tagOf } from '../handoff/id.ts'
 import { KeyNames, memberOf } from '../store/key-names.ts'
 import type { Masters } from '../redis/masters.ts'
 
-/** Where a handoff lies. */
+/** Where a handoff is stored. */
 export interface Whereabouts { partition: string, key: string, slot: number, master: string | null }
 
-/** @param masters that have been asked about it: those of a Cluster are known then */
+/** @param masters which have been asked about the handoff already, so that a Cluster's map is loaded */
 export function whereabouts (masters: Masters, prefix: string, tenant: string, id: string): Whereabouts {
   const partition = tagOf(id)
   const master = masters.of(partition)
@@ -19,7 +19,7 @@ export function whereabouts (masters: Masters, prefix: string, tenant: string, i
   }
 }
 
-/** The server at the other end: a socket's path, or its host and port; of Sentinels' the master that they told of. */
+/** The server's address: a socket's path, or host and port; with Sentinels that of the master that they announced. */
 export function addressOf (redis: Redis): string {
   const { path, host, port, sentinels } = redis.options
   if (path) return path

@@ -6,13 +6,13 @@ import { openStore } from '../store/store.ts'
 import type { Store } from '../store/store.ts'
 import { Failure } from './failure.ts'
 
-/** What goes wrong is told once, at the end, in one line. */
+/** The command reports a failure once, at the end, on one line. */
 const silent = { info () {}, warn () {}, error () {} }
 
 /**
- * Opens the store that the service of these settings has, for `use` alone.
- * @param replicas how many have what is acknowledged: the service's number, or 0 for one who only looks, also while replicas are away
- * @throws {Failure} Redis can't serve: why
+ * Opens the same store as the service with these settings, runs `use`, and closes it.
+ * @param replicas how many must acknowledge: the service's number, or 0 to read even while replicas are away
+ * @throws {Failure} Redis can't serve, with the reason
  */
 export async function withStore<T> (config: Config, replicas: number, use: (store: Store, url: string) => Promise<T>): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
@@ -29,7 +29,7 @@ export async function withStore<T> (config: Config, replicas: number, use: (stor
   }
 }
 
-/** What it means, and behind that what Redis or the network said. */
+/** What it means, then in brackets what Redis or the network said. */
 export async function reasonOf (store: Store, { message }: Unavailable): Promise<string> {
   const reason = await store.whyNotReady()
   const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ?? store.masters.trouble

@@ -4,19 +4,19 @@ import { complaint, run, which, type Candidate, type LogLine } from './programs.
 
 const minute = 60_000
 
-/** What an earlier run left in the cache; none or one. */
+/** The redis-server in the cache, if there is one. */
 export async function cachedRedis (cacheDir: string): Promise<Candidate[]> {
   const path = join(cacheDir, 'usr/bin/redis-server')
   if (await stat(path).catch(() => undefined) === undefined) return []
   const libraries = await readdir(join(cacheDir, 'usr/lib')).catch(() => [])
   const multiarch = libraries.find((name) => name.includes('-linux-'))
-  // No such directory: the system had all the libraries already.
+  // Without that directory, the system had all libraries already.
   return multiarch === undefined ? [{ path }] : [{ path, libraryPath: join(cacheDir, 'usr/lib', multiarch) }]
 }
 
 /**
  * Debian's redis-server unpacked into `cacheDir`: not installed, no root, nothing written elsewhere.
- * None where there is no apt, or where apt cannot (then `log` has the reason).
+ * Empty without apt, or if apt fails (then `log` has the reason).
  */
 export async function aptRedis (cacheDir: string, log: LogLine): Promise<Candidate[]> {
   if (await which('apt-get') === undefined || await which('dpkg-deb') === undefined) return []
@@ -25,7 +25,7 @@ export async function aptRedis (cacheDir: string, log: LogLine): Promise<Candida
     await fill(cacheDir)
     return await cachedRedis(cacheDir)
   } catch (error) {
-    log(`apt could not: ${complaint(error)}`)
+    log(`apt failed: ${complaint(error)}`)
     return []
   }
 }
@@ -42,7 +42,7 @@ async function fill (cacheDir: string): Promise<void> {
   }
 }
 
-/** apt in a world of its own under `temp`: its lists, its archives, its locks; only the list of what is installed is the system's. */
+/** Runs apt with its lists, archives and locks under `temp`; only the list of installed packages is the system's. */
 async function unpack (temp: string): Promise<void> {
   const archives = join(temp, 'cache/archives')
   await mkdir(join(temp, 'state/lists/partial'), { recursive: true })
@@ -50,16 +50,16 @@ async function unpack (temp: string): Promise<void> {
   const config = join(temp, 'apt.conf')
   await writeFile(config, aptConfig(temp))
   const apt = async (...args: string[]) => run('env', ['LC_ALL=C', 'apt-get', '-c', config, '-qq', ...args], { timeout: 5 * minute })
-  // One broken source among the user's makes update fail though Debian's own came; install tells if they didn't.
+  // One broken source among the user's makes update fail even if Debian's own lists arrived; install fails if they didn't.
   await apt('update').catch(() => undefined)
-  // redis-tools holds the program that redis-server is a link to; --reinstall fetches both even where the system has one.
+  // redis-tools contains the program that redis-server links to; --reinstall downloads both even if the system has one.
   await apt('install', '--yes', '--no-install-recommends', '--download-only', '--reinstall', 'redis-server', 'redis-tools')
   for (const name of await readdir(archives)) {
     if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(archives, name), join(temp, 'root')], { timeout: minute })
   }
 }
 
-/** Given with -c because that is read last: it can clear the hooks that the system's own settings bring along. */
+/** Passed with -c because that file is read last: so it can clear the hooks of the system's own settings. */
 function aptConfig (temp: string): string {
   return `Dir::State "${temp}/state";
 Dir::State::status "/var/lib/dpkg/status";
@@ -80,18 +80,18 @@ Acquire::https::Timeout "20";
 }
 
 /**
- * The cache is there whole or not at all: a rename is one step. What stood there was passed over, or came from a run
- * beside this one; either may give way, since the new one is as good and a redis-server that runs keeps the files it has open.
+ * The cache is complete or missing, because a rename is atomic. An earlier cache was unsuitable, or comes from a concurrent run; either
+ * may be replaced, since the new one is as good, and a running redis-server keeps its open files.
  */
 async function publish (temp: string, cacheDir: string): Promise<void> {
   await rename(cacheDir, join(temp, 'old')).catch(ignoreMissing)
   await rename(join(temp, 'root'), cacheDir).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-    // Another run put its own there between the two renames: that one serves.
+    // A concurrent run put its own there between the two renames, which is as good.
   })
 }
 
-/** Runs that were killed leave their directory beside the cache; one so old belongs to none that still goes on. */
+/** Removes the directories that killed runs left beside the cache: so old a directory belongs to no running one. */
 async function removeAbandoned (cacheDir: string): Promise<void> {
   const parent = dirname(cacheDir)
   for (const name of await readdir(parent)) {

@@ -1,6 +1,6 @@
 import type { LocalKeys } from './local-keys.ts'
 
-/** What a newcomer sees: where it is, the keys (only when they were just made), and a first call to paste. */
+/** The text for newcomers: the address, the keys (only when just made), and a first call to paste. */
 export function banner (address: string, keys: LocalKeys | undefined): string {
   return `
 Agent Handoff Service
@@ -17,5 +17,5 @@ A first call, from this folder:
 
 function keyLines ({ created, agentKey, approverKey, agentKeyFile, approverKeyFile }: LocalKeys): string {
   if (!created) return `  keys          in ${agentKeyFile} and ${approverKeyFile}\n`
-  return `  agent key     ${agentKey}\n  approver key  ${approverKey}\n  Shown this once; kept in ${agentKeyFile} and ${approverKeyFile}.\n`
+  return `  agent key     ${agentKey}\n  approver key  ${approverKey}\n  Shown only once; stored in ${agentKeyFile} and ${approverKeyFile}.\n`
 }

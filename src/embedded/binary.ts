@@ -3,18 +3,18 @@ import { aptRedis, cachedRedis } from './apt.ts'
 import { brewRedis } from './brew.ts'
 import { EmbeddedError, complaint, run, which, withEnvironment, type Candidate, type LogLine } from './programs.ts'
 
-/** A redis-server that has told a version which will do. */
+/** A redis-server with a suitable version. */
 export interface RedisBinary extends Candidate { version: string }
 
-/** `.cache/redis` in the project; src/ and dist/ lie at the same depth, so this holds from both. */
+/** `.cache/redis` in the project; src/ and dist/ are at the same depth, so the path works from both. */
 export const defaultCacheDir = fileURLToPath(new URL('../../.cache/redis', import.meta.url))
 
 const remedy = 'install Redis 7.0 or newer (or Valkey), or set REDIS_SERVER_BIN to a redis-server, or REDIS_URL to a Redis that runs'
 
 /**
- * The redis-server to embed: `serverBin` if given, else the first of PATH, the cache, apt (into the cache), brew that
- * is new enough. `log` gets a line for each one passed over and for each step that takes time.
- * Throws an EmbeddedError: `serverBin` is of no use, or there is none to be had.
+ * The redis-server to embed: `serverBin` if given, else the first that is new enough of PATH, the cache, apt (into the cache), brew.
+ * `log` gets a line for each one passed over and for each slow step.
+ * Throws an EmbeddedError if `serverBin` is unsuitable, or none can be found.
  */
 export async function findRedisServer (opts: { serverBin?: string | undefined, cacheDir: string, log: LogLine }): Promise<RedisBinary> {
   const { serverBin, cacheDir, log } = opts
@@ -41,7 +41,7 @@ async function onPath (): Promise<Candidate[]> {
   return found.filter((path) => path !== undefined).map((path) => ({ path }))
 }
 
-/** Its version, or an Error that says why it will not do. */
+/** Its version, or an Error that says why it is unsuitable. */
 async function acceptedVersion (candidate: Candidate): Promise<string | Error> {
   const answer = await run('env', withEnvironment(candidate, ['--version']), { timeout: 5000 })
     .catch((error: unknown) => new Error(complaint(error)))

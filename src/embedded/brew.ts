@@ -2,7 +2,7 @@ import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { complaint, run, which, type Candidate, type LogLine } from './programs.ts'
 
-/** Homebrew's redis, installed if it isn't. None where there is no brew, or where it cannot (then `log` has the reason). */
+/** Homebrew's redis, which is installed if missing. Empty without brew, or if brew fails (then `log` has the reason). */
 export async function brewRedis (log: LogLine): Promise<Candidate[]> {
   if (await which('brew') === undefined) return []
   try {
@@ -14,7 +14,7 @@ export async function brewRedis (log: LogLine): Promise<Candidate[]> {
     }
     return [{ path }]
   } catch (error) {
-    log(`brew could not: ${complaint(error)}`)
+    log(`brew failed: ${complaint(error)}`)
     return []
   }
 }

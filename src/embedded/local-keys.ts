@@ -6,9 +6,9 @@ import { EmbeddedError } from './programs.ts'
 export interface LocalKeys { agentKey: string, approverKey: string, created: boolean, agentKeyFile: string, approverKeyFile: string }
 
 /**
- * The keys of this machine: one for an agent and one for a person who approves, kept in `dataDir` (mode 0600), made
- * when they aren't there. `created` tells whether either was made now. Throws an EmbeddedError for a file that holds no key.
- * @param newKey makes one, in the form that all keys have
+ * The keys of this machine: one for an agent and one for an approver, in files in `dataDir` (mode 0600), made if missing. `created` tells
+ * whether either was made now. Throws an EmbeddedError for a file without a valid key.
+ * @param newKey makes a key
  */
 export async function localKeys (dataDir: string, newKey: () => string): Promise<LocalKeys> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
@@ -26,8 +26,8 @@ export async function localKeys (dataDir: string, newKey: () => string): Promise
 }
 
 /**
- * Written whole under another name first, then linked: the file appears with all its content or not at all, and of
- * two that start at once one makes the key (a link never replaces) and the other reads it.
+ * Written under another name first, then linked: the file appears complete or not at all, and of two simultaneous starts one makes the
+ * key (a link never replaces a file) and the other reads it.
  */
 async function makeUnlessThere (file: string, newKey: () => string): Promise<boolean> {
   const there = await readFile(file).then(() => true, (error: NodeJS.ErrnoException) => {
@@ -50,7 +50,7 @@ async function makeUnlessThere (file: string, newKey: () => string): Promise<boo
 
 async function readKey (file: string): Promise<string> {
   const key = (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
-  // The form of a secret in API_KEYS.
+  // The rule for secrets in API_KEYS.
   if (!/^[!-~]{16,}$/.test(key) || /[,:]/.test(key)) {
     throw new EmbeddedError(`${file} holds no key (16 or more visible ASCII characters other than , and : on one line): put one there, or remove the file and a new key is made`)
   }

@@ -2,16 +2,16 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, constants, openSync } from 'node:fs'
 import { EmbeddedError } from './programs.ts'
 
-/** open(2)'s "take flock's exclusive lock as well", which macOS has and Node's constants don't list. */
+/** O_EXLOCK: open(2) also takes flock's exclusive lock. macOS has it, but Node's constants lack it. */
 const O_EXLOCK = 0x20
 
 /**
- * Takes an exclusive lock on `file` (made if missing, never removed): the descriptor that holds it, or undefined while
- * somebody else does.
+ * Takes an exclusive lock on `file` (made if missing, never removed). Returns the descriptor that holds it, or undefined if another
+ * process does.
  *
- * It is flock(2)'s, so it belongs to the open file and not to a path or a process id: the kernel lets go of it when the
- * last descriptor closes, kill -9 included, and there is no stale lock to recognise, to remove, or to lose a race over.
- * A child that is handed the descriptor holds the lock for as long as it lives.
+ * It is flock(2)'s, so it belongs to the open file and not to a path or a process id: the kernel releases it when the last descriptor
+ * closes, kill -9 included, and there are no stale locks to detect, to remove, or to race for. A child that inherits the descriptor
+ * holds the lock as long as it lives.
  */
 export function tryLock (file: string): number | undefined {
   return process.platform === 'darwin' ? openLocked(file) : openThenLock(file)
@@ -26,7 +26,7 @@ function openLocked (file: string): number | undefined {
   }
 }
 
-/** Node has no flock, Linux has a program for it: it locks the open file it is handed, and that stays ours when it ends. */
+/** Node has no flock, but Linux has a program: it locks the open file that it inherits, and the lock stays ours when it ends. */
 function openThenLock (file: string): number | undefined {
   const fd = openSync(file, 'a', 0o600)
   const { status, error, stderr } = spawnSync('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'pipe', fd] })

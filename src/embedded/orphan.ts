@@ -9,20 +9,20 @@ import { EmbeddedError } from './programs.ts'
 const timeoutMs = 5000
 
 /**
- * The lock that a redis-server of this directory holds for its life, once no other has it: one that a killed run left
- * behind is asked to end, unless a service is connected to it. Two redis-servers never run on one append-only file,
- * because a new one is started with this lock in hand and it is free only when the last one's process is gone.
+ * Takes the lock that a redis-server of this directory holds for its life. A redis-server that a killed run left behind is asked to end,
+ * unless a service is connected to it. Two redis-servers never run on one append-only file, because each starts with this lock, which
+ * is free only when the previous process is gone.
  * Throws an EmbeddedError after 5 s.
  */
 export async function redisLock (dir: DataDir): Promise<number> {
   const deadline = Date.now() + timeoutMs
   while (true) {
     const lock = tryLock(join(dir.path, 'redis.lock'))
-    // One that was started by hand has no lock: so the socket is asked in any case.
+    // A redis-server started by hand has no lock, so the socket is probed in any case.
     const who = await whoAnswers(dir.socket)
     if (lock !== undefined && who === 'nobody') return lock
     if (lock !== undefined) closeSync(lock)
-    // A service killed a moment ago may still be in Redis's list of clients: so `used` is looked at again as well.
+    // A service killed a moment ago may still be in Redis's list of clients, so `used` is checked again too.
     if (Date.now() > deadline) throw new EmbeddedError(who === 'used' ? inUse(dir.path) : lingering(dir.path))
     if (who === 'idle') await shutDown(dir.socket)
     await sleep(50)

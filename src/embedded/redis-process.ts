@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { withEnvironment, type Candidate } from './programs.ts'
 
-/** How the embedded Redis runs. Paths are relative to the data directory, where it is started: no path is too long for it. */
+/** The options of the embedded Redis. Paths are relative to the data directory, where it is started, so none is too long. */
 export const redisOptions: readonly string[] = [
   '--port', '0',
   '--unixsocket', 'redis.sock',
@@ -21,32 +21,32 @@ export interface RedisProcess {
   pid: number
   /** Settles when it has ended, with its exit code or the signal's name. */
   ended: Promise<number | string>
-  /** SIGTERM, SIGKILL after 10 s; resolves when it has ended, at once if it has already. */
+  /** SIGTERM, and SIGKILL after 10 s; resolves when it has ended. */
   stop: () => Promise<void>
 }
 
 /**
- * Starts redis-server in `dir` and hands it `lock`, so that the lock is held exactly as long as it lives, whatever
- * becomes of this process. Closes our own descriptor of it.
+ * Starts redis-server in `dir` with `lock` as an inherited descriptor, so that the lock is held exactly as long as it lives, whatever
+ * happens to this process. Closes our own descriptor.
  */
 export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
-  // What Redis says before it has read its options (a wrong one, say) goes to its log too.
+  // Output before Redis has read its options (like a wrong option) goes to its log too.
   const log = openSync(join(dir, 'redis.log'), 'a', 0o600)
   const child = spawn('env', withEnvironment(binary, [...redisOptions, ...extra]), {
     cwd: dir,
-    detached: true, // a session of its own: the terminal's Ctrl-C is for the service, which drains first
+    detached: true, // a session of its own: the terminal's Ctrl-C must reach only the service, which drains first
     stdio: ['ignore', log, log, lock]
   })
   closeSync(log)
   closeSync(lock)
   const ended = new Promise<number | string>((resolve) => {
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'))
-    child.on('error', (error) => resolve(error.message)) // it never started
+    child.on('error', (error) => resolve(error.message)) // it could not be started
   })
   const watchdog = child.pid === undefined ? undefined : watchOver(child.pid)
   ended.then(() => dismiss(watchdog))
   const stop = async () => {
-    // Before Redis ends, so that it can't signal whatever gets that pid next.
+    // Before Redis's end, so that it can't signal another process with the same pid.
     await dismiss(watchdog)
     child.kill('SIGTERM')
     child.kill('SIGCONT')
@@ -58,12 +58,12 @@ export function spawnRedis (binary: Candidate, dir: string, lock: number, extra:
 }
 
 /**
- * Ends Redis when this process dies in whatever way: then the pipe that it reads from closes.
- * SIGCONT, here and in stop: a Redis that somebody has stopped sees SIGTERM only when it goes on.
+ * Ends Redis when this process dies in any way: then the watchdog's pipe closes.
+ * SIGCONT, here and in stop: a stopped Redis handles SIGTERM only after it is resumed.
  */
 function watchOver (pid: number): ChildProcess {
   const watchdog = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"; kill -CONT "$0"', String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
-  watchdog.on('error', () => {}) // no process to be had: then the next start ends a Redis that was left
+  watchdog.on('error', () => {}) // no process can be started: then the next start ends an orphaned Redis
   return watchdog
 }
 

@@ -4,7 +4,7 @@ import { openDataDir } from './data-dir.ts'
 import type { DataDir } from './data-dir.ts'
 import { EmbeddedError } from './programs.ts'
 
-/** The Redis that a service has brought up on `dataDir` and that runs now. Nothing is made there. @throws {EmbeddedError} there is none */
+/** The running Redis of a service on `dataDir`. Creates nothing there. @throws {EmbeddedError} there is none */
 export async function findRunning (dataDir: string): Promise<DataDir> {
   const none = new EmbeddedError(`REDIS_URL is unset, and no Redis runs on DATA_DIR ${dataDir}: set REDIS_URL, or start the service (npm start)`)
   if (await stat(dataDir).catch(() => undefined) === undefined) throw none

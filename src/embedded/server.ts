@@ -17,16 +17,16 @@ export interface StartOptions {
   log: { info: Say, warn: Say, error: Say }
   /** More options for redis-server, after ours: `['--appendfsync', 'always']`. */
   extra?: readonly string[]
-  /** Told each time redis-server ends unasked, with its exit code or signal; it is started again by itself. */
+  /** Called each time redis-server ends unexpectedly, with its exit code or signal; it is restarted automatically. */
   onExit?: (how: number | string) => void
 }
 
 export interface EmbeddedRedis {
   /** The unix socket's path. */
   socket: string
-  /** Of the redis-server that runs now. */
+  /** The current redis-server's process id. */
   readonly pid: number
-  /** Ends redis-server, its data written; resolves when nothing of it is left running. */
+  /** Ends redis-server after it has written its data; resolves when no process of it is left. */
   stop: () => Promise<void>
 }
 
@@ -35,7 +35,7 @@ const restart = { firstMs: 200, lastMs: 5000, stableMs: 10_000 }
 
 /**
  * Starts a redis-server on `dataDir` and keeps it running until `stop`. It ends with this process, however that ends.
- * Throws an EmbeddedError: another service is on this `dataDir`, or redis-server doesn't start.
+ * Throws an EmbeddedError if another service uses this `dataDir`, or redis-server doesn't start.
  */
 export async function startRedis (options: StartOptions): Promise<EmbeddedRedis> {
   const dir = await openDataDir(options.dataDir)
@@ -73,7 +73,7 @@ async function supervise (dir: DataDir, options: StartOptions, release: () => Pr
       await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {})
       delay = Math.min(delay * 2, restart.lastMs)
       const lock = await redisLock(dir).catch((error: Error) => { log.error(error.message) })
-      // From here to the spawn nothing waits, so stop() either is seen here or sees the new one.
+      // There is no await from here to the spawn, so either stop() is seen here, or it sees the new process.
       if (lock !== undefined && !stopping.signal.aborted) redis = spawnRedis(binary, dir.path, lock, extra)
       else if (lock !== undefined) closeSync(lock)
       since = Date.now()

@@ -4,9 +4,9 @@ import type { LocalKeys } from './local-keys.ts'
 import { startRedis } from './server.ts'
 
 export interface Embedded {
-  /** The unix socket of the Redis that was brought up. */
+  /** The unix socket of the started Redis. */
   socket: string
-  /** The keys of this machine, where none are configured. */
+  /** The keys of this machine, if none are configured. */
   keys: LocalKeys | undefined
   stop (): Promise<void>
 }
@@ -17,7 +17,7 @@ interface EmbeddedLog {
   error (message: string): void
 }
 
-/** Brings up a Redis of our own and, where no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
+/** Starts the embedded Redis and, if no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
 export async function startEmbedded (
   config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[] }, log: EmbeddedLog, newKey: () => string
 ): Promise<Embedded> {

@@ -3,9 +3,9 @@ import type { Metric, Registry } from 'prom-client'
 import type { Histogram } from '../histogram.ts'
 
 type Labels = Record<string, string | number>
-/** A value now, and the labels that it is of. */
+/** The current value for these labels. */
 export type Sample = [labels: Labels, value: number]
-/** What took how long, and the labels that it is of. */
+/** How long things took, for these labels. */
 export type Timed = [labels: Labels, durations: Histogram]
 
 interface Family {
@@ -15,8 +15,8 @@ interface Family {
 }
 
 /**
- * Families whose numbers are kept where they come about, and read when Prometheus asks: whoever counts needn't know prom-client, and pays
- * for an addition (Counter.inc and Histogram.observe look their labels up by a text that they make of them, each time).
+ * Families whose numbers live in the code that counts, and are read when Prometheus scrapes. So that code doesn't depend on prom-client
+ * and pays only for an addition (Counter.inc and Histogram.observe build a string from the labels at each call, to look them up).
  */
 export class Families {
   readonly #registry: Registry
@@ -25,7 +25,7 @@ export class Families {
     this.#registry = registry
   }
 
-  /** @param read all of its values; none where there is nothing to tell */
+  /** @param read returns all values; an empty list leaves the metric out */
   gauge ({ name, help, labels = [] }: Family, read: () => Sample[] | Promise<Sample[]>): void {
     const gauge: Gauge = new Gauge({
       name,
@@ -35,7 +35,7 @@ export class Families {
       async collect () {
         const samples = await read()
         gauge.reset()
-        // Else one without labels is told as 0.
+        // Otherwise prom-client reports a gauge without labels as 0.
         if (labels.length === 0) gauge.remove()
         for (const [of, value] of samples) gauge.set(of, value)
       },
@@ -55,9 +55,9 @@ export class Families {
     })
   }
 
-  /** Seconds of what was counted in milliseconds. @param unit what one of its unit is of what was counted: 1 where that is no time */
+  /** Reports in seconds what was counted in milliseconds. @param unit 1 for what isn't a time */
   histogram ({ name, help }: Family, read: () => Timed[], unit = 1000): void {
-    // prom-client's own can't take what was counted elsewhere. A registry asks no more of a metric than its name and this.
+    // prom-client's Histogram can't take counts made elsewhere. A registry needs only a metric's name and get().
     const histogram = {
       name,
       get: async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: read().flatMap(([labels, durations]) => valuesOf(name, labels, durations, unit)) }),

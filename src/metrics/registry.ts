@@ -15,13 +15,13 @@ export interface Sources {
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes'>
   isDraining: () => boolean
-  /** What became of keys that were looked for, and requests refused for their number; told of where there is such counting. */
+  /** Results of key look-ups, and refusals by rate limit or load shedding; absent where nobody counts them. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
   refused?: { limited: number, shed: number }
   version: string
 }
 
-/** Every family that the service tells, defined once, in a registry of its own; and what ends the watching that it takes. */
+/** Defines every metric family of the service, in a registry of its own. `close` stops watching the event loop. */
 export function makeRegistry (sources: Sources): { registry: Registry, close: () => void } {
   const registry = new Registry()
   const families = new Families(registry)
@@ -30,7 +30,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   refusalFamilies(families, sources)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
-  families.gauge({ name: 'handoff_build_info', help: 'Always 1; which version runs on which Node.', labels: ['version', 'node'] },
+  families.gauge({ name: 'handoff_build_info', help: 'Always 1; the labels are the versions of the service and of Node.', labels: ['version', 'node'] },
     () => [[{ version: sources.version, node: process.version }, 1]])
   return { registry, close: processFamilies(families) }
 }
@@ -38,37 +38,37 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
 function requestFamilies (families: Families, { requests, waiter, store }: Sources): void {
   families.histogram({
     name: 'http_request_duration_seconds',
-    help: 'From a request’s arrival until its answer is handed to the connection, in seconds. What has no route is "unmatched". With wait= it takes as long as it waits.',
+    help: 'Time from a request’s arrival until its response is handed to the connection, in seconds. Requests without a route are "unmatched". With wait= it includes the wait.',
   }, () => requests.routes.flatMap(({ method, route, byStatus }) =>
     byStatus.flatMap((durations, status): Timed[] => durations === undefined ? [] : [[{ method, route, status_code: status }, durations]])))
   families.counter({
     name: 'handoff_transitions_total',
-    help: 'Handoffs that were moved to a status, as answered; replayed answers move nothing. Whoever sweeps counts what expired.',
+    help: 'Handoffs that moved to a status. Replayed answers don’t count. Only the sweeping replica counts expired ones.',
     labels: ['to'],
   }, () => Object.entries(movedTo(requests.moved, store.sweeper)).map(([to, count]) => [{ to }, count]))
   families.counter({
     name: 'handoff_reissued_total',
-    help: 'Successors that were made: because their predecessor failed, was declined, stalled, was not_done in time, or its passer requested it.',
+    help: 'Successors made, by reason: the predecessor failed, was declined, stalled, was not_done in time, or its passer requested the reissue.',
     labels: ['because'],
   }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map(([because, count]) => [{ because }, count]))
-  families.counter({ name: 'handoff_stalled_total', help: 'Handoffs that expired because no heartbeat came in time. Whoever sweeps counts them.' },
+  families.counter({ name: 'handoff_stalled_total', help: 'Handoffs that expired because no heartbeat came in time. Only the sweeping replica counts them.' },
     () => [[{}, store.sweeper.stalled]])
   families.counter({
     name: 'handoff_conflicts_total',
-    help: 'Requests refused since the handoff is not where they want it or not for who asks, or since another site sent them, by the error’s code.',
+    help: 'Requests refused because of the handoff’s state or owner, or because another site sent them, by error code.',
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
-  families.gauge({ name: 'handoff_waiters', help: 'Requests that wait (wait=).' }, () => [[{}, waiter.count]])
-  families.histogram({ name: 'handoff_batch_operations', help: 'Operations in a batch.' }, () => [[{}, requests.batchSizes]], 1)
+  families.gauge({ name: 'handoff_waiters', help: 'Requests waiting (wait=).' }, () => [[{}, waiter.count]])
+  families.histogram({ name: 'handoff_batch_operations', help: 'Operations per batch.' }, () => [[{}, requests.batchSizes]], 1)
 }
 
 function inboxFamilies (families: Families, { inboxes }: Sources): void {
-  families.counter({ name: 'handoff_inbox_taken_total', help: 'Handoffs that were caught from an inbox; those of replayed answers are not counted.' }, () => [[{}, inboxes.counts.taken]])
+  families.counter({ name: 'handoff_inbox_taken_total', help: 'Handoffs caught from inboxes. Replayed answers are not counted.' }, () => [[{}, inboxes.counts.taken]])
   families.counter({ name: 'handoff_inbox_empty_total', help: 'Catches from an inbox that were answered without a handoff.' }, () => [[{}, inboxes.counts.empty]])
-  families.gauge({ name: 'handoff_inbox_waiters', help: 'Requests that wait for an inbox.' }, () => [[{}, inboxes.waiting]])
+  families.gauge({ name: 'handoff_inbox_waiters', help: 'Requests waiting for an inbox.' }, () => [[{}, inboxes.waiting]])
 }
 
-/** What the sweep makes of them besides: successors are made pending, too. */
+/** Requests' transitions plus the sweep's: it expires handoffs and makes successors, which are pending. */
 function movedTo (moved: Requests['moved'], { expired, reissued }: Store['sweeper']): Record<string, number> {
   return { ...moved, expired, pending: moved.pending + reissued.stalled + reissued.not_done }
 }
@@ -76,17 +76,17 @@ function movedTo (moved: Requests['moved'], { expired, reissued }: Store['sweepe
 function refusalFamilies (families: Families, { keys, refused }: Sources): void {
   families.counter({
     name: 'handoff_key_lookups_total',
-    help: 'Keys looked for: result is hit (known in memory) or miss (asked of Redis).',
+    help: 'API key look-ups: result is hit (in memory) or miss (Redis was asked).',
     labels: ['result'],
   }, () => keys === undefined ? [] : [[{ result: 'hit' }, keys.hits], [{ result: 'miss' }, keys.misses]])
   families.counter({
     name: 'handoff_keys_refused_total',
-    help: 'Keys let in nowhere: reason is unknown (mistyped, ended or revoked as well), shed (too many unknown ones at once) or throttled (their address failed too often).',
+    help: 'API keys refused: reason is unknown (mistyped, expired or revoked), shed (too many unknown keys at once) or throttled (too many failures from the address).',
     labels: ['reason'],
   }, () => keys === undefined ? [] : [[{ reason: 'unknown' }, keys.refused], [{ reason: 'shed' }, keys.shed], [{ reason: 'throttled' }, keys.throttled]])
   families.counter({
     name: 'handoff_requests_refused_total',
-    help: 'Requests refused for their number: reason is rate_limited (their agent’s limit, 429) or shed (more than this process can serve, 503).',
+    help: 'Requests refused for their rate: reason is rate_limited (over the agent’s limit, 429) or shed (more than this process can serve, 503).',
     labels: ['reason'],
   }, () => refused === undefined ? [] : [[{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed]])
 }
@@ -94,32 +94,32 @@ function refusalFamilies (families: Families, { keys, refused }: Sources): void 
 function storeFamilies (families: Families, { store, isDraining }: Sources): void {
   families.histogram({
     name: 'handoff_redis_call_duration_seconds',
-    help: 'From asking Redis for a script until its answer counts or is given up (after 2 s), in seconds; parking and asking again are in it.',
+    help: 'Duration of script calls to Redis, parking and retries included, in seconds, until the reply counts or the service gives up (after 2 s).',
   }, () => store.scripts.map(({ name, took }) => [{ script: name }, took]))
   families.gauge({
     name: 'handoff_lane_calls',
-    help: 'Calls of each Redis master: state is under_way or parked (not connected, or behind a group). "unknown": no master is known.',
+    help: 'Calls to each Redis master: state is under_way or parked (not connected, or behind a group). "unknown" is for calls without a known master.',
     labels: ['master', 'state'],
   }, () => store.laneSizes().flatMap(({ master, underWay, parked }) => [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
   families.gauge({
     name: 'handoff_ready',
-    help: '1 where requests may be sent here, 0 where Redis can’t serve or the service is stopping; as of the last look, every 5 s.',
+    help: '1 if this replica can take requests, 0 if Redis can’t serve or the service is stopping; checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
 }
 
-/** Only the replica that sweeps knows: the others tell none of it but that they don't. */
+/** Only the sweeping replica knows these numbers. The others report only that they don't sweep. */
 function sweepFamilies (families: Families, { sweeper }: Pick<Store, 'sweeper'>): void {
   const where = (read: (counts: SweepCounts) => number | undefined) => () => {
     const value = sweeper.counts === undefined ? undefined : read(sweeper.counts)
     return value === undefined ? [] : [[{}, value] as [Record<string, never>, number]]
   }
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
-  families.gauge({ name: 'handoff_sweeping', help: '1 where this replica sweeps, 0 elsewhere: one of all should.' },
+  families.gauge({ name: 'handoff_sweeping', help: '1 if this replica sweeps, else 0. Exactly one replica should.' },
     () => [[{}, sweeper.counts === undefined ? 0 : 1]])
-  families.gauge({ name: 'handoff_sweep_lag_seconds', help: 'How long ago the partition was swept that has waited longest, in seconds; about 2.5 where all is well. Of who sweeps.' },
+  families.gauge({ name: 'handoff_sweep_lag_seconds', help: 'Time since the sweep of the partition that has waited longest, in seconds; normally up to 2.5. Only from the sweeping replica.' },
     where(({ lag }) => seconds(lag)))
-  families.gauge({ name: 'handoff_live_handoffs', help: 'Handoffs pending or caught, as the last round found them. Of who sweeps.' },
+  families.gauge({ name: 'handoff_live_handoffs', help: 'Pending and caught handoffs, as of the last sweep. Only from the sweeping replica.' },
     where(({ whole }) => whole?.live))
-  families.gauge({ name: 'handoff_oldest_due_age_seconds', help: 'How long ago the earliest deadline passed that is not swept yet, in seconds, 0 where there is none; up to 2.5 where all is well. Of who sweeps.' },
+  families.gauge({ name: 'handoff_oldest_due_age_seconds', help: 'Age of the earliest passed deadline that is not swept yet, in seconds, 0 if there is none; normally up to 2.5. Only from the sweeping replica.' },
     where(({ whole }) => seconds(whole?.oldestDueAge)))
 }

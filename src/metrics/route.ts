@@ -2,16 +2,16 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 
-/** What Prometheus reads. It asks Redis nothing, so it answers while that is away. */
+/** Prometheus scrapes this. It doesn't call Redis, so it answers during an outage of Redis too. */
 export function metricsRoute (app: FastifyInstance, registry: Registry): void {
   app.get('/metrics', {
     schema: {
       operationId: 'metrics',
-      summary: 'Figures for Prometheus',
-      description: 'In Prometheus’s text format. No ids, names or contents of handoffs are in it.',
+      summary: 'Read the metrics',
+      description: 'In Prometheus’s text format, without ids, names or contents of handoffs.',
       tags: ['operations'],
       security: [],
-      response: { 200: { description: 'All families.', content: { 'text/plain': { schema: Type.String() } } } },
+      response: { 200: { description: 'All metric families.', content: { 'text/plain': { schema: Type.String() } } } },
     },
   }, async (request, reply) => {
     reply.header('content-type', registry.contentType)

@@ -1,23 +1,23 @@
 import type { Writable } from 'node:stream'
 
-/** A tick's bytes at most times; more take a buffer of their own. */
+/** Usually enough for a tick's bytes; more get a buffer of their own. */
 const usualSize = 64 * 1024
 
 /**
- * From now on what is written to this stream in a tick leaves in one piece when the tick ends: one write to the socket, and no
- * list of pieces for node to go through (bench, mix: a tenth of the service's CPU). Whoever writes, ioredis for its own commands
- * or a call, writes here, so the order is theirs still, and each reply comes to whom it is for. What was not sent when the
- * stream breaks is gone with it, as what lay in its buffer is.
+ * From now on everything written to this stream in a tick is sent in one piece at the tick's end: one write to the socket, and no
+ * list of chunks for Node to process (bench, mix: a tenth of the service's CPU). ioredis's own commands and our calls are all
+ * written here, so their order is kept, and replies match. If the stream breaks, unsent bytes are lost with it, like those in the
+ * stream's own buffer.
  */
 export function batchWrites (stream: Writable): void {
   const send = stream.write.bind(stream)
   let parts: Array<string | Buffer> = []
   let length = 0
-  // Used again and again: a new one each tick is work for the garbage collector. Undefined while the socket has it.
+  // Reused, because a new one per tick burdens the garbage collector. Undefined while the socket uses it.
   let usual: Buffer | undefined = Buffer.allocUnsafeSlow(usualSize)
 
   function flush (): void {
-    // Hung up in the same tick: what was for it comes back as the rest that is unanswered does.
+    // The connection was closed in the same tick: its calls are retried like all unanswered ones.
     if (stream.writableEnded) return
     const whole = usual !== undefined && length <= usualSize ? usual : Buffer.allocUnsafeSlow(length)
     if (whole === usual) usual = undefined

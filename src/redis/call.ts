@@ -1,60 +1,60 @@
 import type { Writable } from 'node:stream'
 import type { Script } from './scripts.ts'
 
-/** What is asked of Redis: a script, with the arguments behind its deadline. */
+/** A script call: the script, and the arguments after its deadline. */
 export interface Asked<T> {
   script: Script
-  /** Of the partition that all its keys are in. */
+  /** The tag of the partition with all its keys. */
   tag: string
   keys: readonly string[]
-  /** ASCII only: their length in characters is taken for their length in bytes. */
+  /** ASCII only, because their length in characters is used as their length in bytes. */
   texts: readonly string[]
-  /** The last argument where it is bytes, passed on as they are. */
+  /** The last argument if it is bytes, which are passed on unchanged. */
   bytes?: Buffer | undefined
-  /** Reads the reply, as RESP2 gives it: numbers, Buffers, null and arrays of these. */
+  /** Reads the RESP2 reply: numbers, Buffers, null and arrays of these. */
   decode (reply: unknown): T
 }
 
-/** Who sees to a call until it is settled. */
+/** Whoever is responsible for a call until it is settled. */
 export interface Dispatcher {
-  /** It has no answer that counts, and may have one the next time it is asked. */
+  /** The call got no valid answer, and may get one if it is retried. */
   again (call: Call): void
   /** Its server refused it, or its connection broke. */
   failed (call: Call, error: Error): void
-  /** It is settled. */
+  /** The call is settled. */
   ended (call: Call): void
 }
 
-/** Where a call was asked last. */
+/** The lane that a call was sent on last. */
 interface AskedAt { broke (): void }
 
 const noArguments: readonly string[] = []
 
 /**
- * One call of a script, given to ioredis's `sendCommand` in place of its own Command. It is most of what makes Redis cheap
- * here: no argument handling, no reply conversion, one promise, and RESP text made once (docs/architecture.md, "Calls": 22 µs of CPU a
- * request against 30 to 35 with ioredis's objects). ioredis asks of it just what stands under "for ioredis"; test/redis/call
- * fails when an upgrade asks more.
+ * One call of a script, given to ioredis's `sendCommand` instead of its own Command. This is the main reason why Redis costs little
+ * CPU here: no argument handling, no reply conversion, one promise, and RESP text encoded once (docs/architecture.md, "Calls": 22 µs
+ * of CPU a request against 30 to 35 with ioredis's objects). ioredis needs only the members under "for ioredis"; test/redis/call
+ * fails if an upgrade needs more.
  */
 export class Call {
   readonly asked: Asked<unknown>
   /** When it is given up, in this process's monotonic milliseconds. */
   readonly givenUpAt: number
   settled = false
-  /** Where its lane keeps it (redis/open-calls.ts). */
+  /** Its index in the lane's list (redis/open-calls.ts). */
   place = 0
-  /** The deadline that the script itself honours, in Redis time; set before each asking. */
+  /** The deadline that the script itself enforces, in Redis time; set before each sending. */
   deadline = 0
-  /** Why it has no answer yet: the error's message when it is given up. */
+  /** Why it has no answer yet: the error's message if it is given up. */
   lastError = 'Redis did not answer in time'
-  /** Send the script's text: the server doesn't have it. */
+  /** Whether to send the script's text, because the server doesn't have it. */
   withSource = false
-  /** Sent on by ASK to a node that is taking its slot over: it is to be told so each time that it is asked there. */
+  /** Whether ASK redirected it to the node that is importing its slot: then ASKING precedes it each time. */
   asking = false
 
-  /** Its lane; another when it is asked elsewhere. */
+  /** Its lane, which changes when it is redirected. */
   lane: AskedAt | undefined
-  /** Those that it is acknowledged with, where that takes replicas. */
+  /** The group that acknowledges it, with durability. */
   group: { hold (call: Call, reply: unknown): void } | undefined
 
   readonly #dispatcher: Dispatcher
@@ -70,7 +70,7 @@ export class Call {
     this.#reject = reject
   }
 
-  /** Ends the call with the script's reply, unless it was given up meanwhile: then nobody waits for it. */
+  /** Settles the call with the script's reply, unless it was given up meanwhile: then nobody waits for it. */
   answer (reply: unknown): void {
     if (this.settled) return
     this.#end()
@@ -81,13 +81,13 @@ export class Call {
     }
   }
 
-  /** Ends the call without one. */
+  /** Settles the call with an error. */
   refuse (error: Error): void {
     this.#end()
     this.#reject(error)
   }
 
-  /** Has it asked once more. @param reason why the answer that came doesn't count, or none came */
+  /** Has the call retried. @param reason why there is no valid answer */
   again (reason: string): void {
     if (this.settled) return
     this.lastError = reason
@@ -101,16 +101,16 @@ export class Call {
 
   // --- for ioredis ---
   get name () { return 'evalsha' }
-  /** Only looked at to describe a failed command; payloads have no place there. */
+  /** ioredis reads it only to describe a failed command, which must not contain payloads. */
   get args () { return noArguments }
-  /** Its tracing would cost a promise chain a call. */
+  /** ioredis's tracing would cost a promise chain per call. */
   get isTraced () { return true }
   get promise () { return undefined }
   setReplyContext (): void {}
   setTimeout (): void {}
 
   resolve (reply: unknown): void {
-    // Late by Redis's clock and not by ours: its clock was set forward, or the call lay about; both want the time anew.
+    // Late by Redis's clock but not by ours: its clock was set forward, or the call was delayed. Both need the time read again.
     if (Array.isArray(reply) && isLate(reply[0])) this.again(this.lastError)
     else if (this.group === undefined) this.answer(reply)
     else this.group.hold(this, reply)
@@ -121,7 +121,7 @@ export class Call {
     if (!this.settled) this.#dispatcher.failed(this, error)
   }
 
-  /** The command in RESP. What comes before the last piece is written here already: bytes needn't be copied to stand behind text. */
+  /** The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text. */
   toWritable (stream: Writable): string {
     const head = this.#head()
     const { bytes } = this.asked
@@ -130,9 +130,9 @@ export class Call {
     stream.write(bytes)
     return '\r\n'
   }
-  // --- as far as here
+  // --- end of ioredis's part
 
-  /** The command without its last argument where that is bytes. ASCII, as scripts are (test/lua/headers). */
+  /** The command without its last argument if that is bytes. ASCII, because scripts are (test/lua/headers). */
   #head (): string {
     const { script, keys, texts, bytes } = this.asked
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)

@@ -7,31 +7,31 @@ import type { ClusterNodes, Host } from '../redis-url.ts'
 import { askSlots } from './slots.ts'
 import type { SlotRange } from './slots.ts'
 
-/** How often the nodes are asked who has what, in milliseconds: while a master is away, and while all is well. */
+/** How often the nodes are asked for the slot map, in milliseconds: while it is in doubt or a master is away, and otherwise. */
 const whileInDoubt = 200
 const whileWell = 10_000
-/** How long the nodes are asked often after a doubt, in milliseconds: one that has not heard yet tells of old times. */
+/** How long the nodes are asked often after a doubt, in milliseconds: a node that hasn't heard of a change yet gives an old map. */
 const doubtLasts = 2000
 
-/** How long a master without slots is kept after we were sent there, in milliseconds: they are on their way to it. */
+/** How long a master without slots is kept after a redirection to it, in milliseconds: slots are moving to it. */
 const keptFor = 10_000
 
 const slotCount = 16384
 
 /**
- * The masters of a Redis Cluster: who has which slot, as its nodes tell it, and a connection to each that has any. Not ioredis's
- * own Cluster: that one asks again by itself, without token and deadline, and keeps to itself what a lane has to know, the
- * slot's master and the connection on which a group's WAIT follows its calls.
+ * The masters of a Redis Cluster: the slot map, as its nodes report it, and a connection to each master with slots. Not ioredis's
+ * own Cluster, because that retries by itself, without token and deadline, and hides what a lane must know: the slot's master, and
+ * the connection on which a group's WAIT follows its calls.
  */
 export class ClusterMasters implements Masters {
   readonly #address: ClusterNodes
   readonly #slotsByTag: ReadonlyMap<string, number>
   readonly #log: ConnectionLog
   readonly #masters = new Map<string, Master>()
-  /** When we were last sent to it, by MOVED or ASK. */
+  /** When MOVED or ASK last redirected to it. */
   readonly #sentAt = new WeakMap<Master, number>()
   #bySlot: Array<Master | undefined> = new Array(slotCount).fill(undefined)
-  /** Masters and replicas that were told of last. */
+  /** The masters and replicas of the latest slot map. */
   #known: Host[] = []
   readonly #newcomer: Array<(master: Master) => void> = []
   readonly #change: Array<() => void> = []
@@ -74,9 +74,9 @@ export class ClusterMasters implements Masters {
   toldBy (error: string): Master | undefined {
     const [how, slot, name = ''] = error.split(' ')
     const colon = name.lastIndexOf(':')
-    // ASK doesn't say that anything has changed yet.
+    // ASK doesn't mean that the map has changed.
     if (how === 'MOVED') this.doubt()
-    // Without a host it is whoever was asked, at another port; that is found out by asking for all slots.
+    // Without a host it is the same host with another port; asking for all slots finds that out.
     if (colon <= 0) return undefined
     const master = this.#masterAt({ host: name.slice(0, colon), port: Number(name.slice(colon + 1)) })
     this.#sentAt.set(master, performance.now())
@@ -110,7 +110,7 @@ export class ClusterMasters implements Masters {
     return this.#masters.size > 0 && [...this.#masters.values()].every(({ calls }) => calls.status === 'ready')
   }
 
-  /** Asks one after another until one tells. Another is first each time: one that is cut off from the rest tells of old times. */
+  /** Asks the nodes one after another until one answers. Each time another node is first: one that is cut off has an old map. */
   async #askAround (): Promise<void> {
     const hosts = [...this.#known, ...this.#address.nodes]
     const first = this.#turn++ % hosts.length
@@ -121,7 +121,7 @@ export class ClusterMasters implements Masters {
     }
   }
 
-  /** Where no node has ever told, nothing else is there to say why: once, since all are asked again and again. */
+  /** Logs why no node has ever answered, since nothing else does: once, because all are asked repeatedly. */
   #untold (host: Host, error: Error): SlotRange[] {
     if (this.#masters.size > 0 || this.#closed) return []
     if (this.trouble === undefined) this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
@@ -157,7 +157,7 @@ export class ClusterMasters implements Masters {
     if (left.length > 0 || this.#bySlot.some((master, slot) => before[slot] !== master)) this.#tellChange()
   }
 
-  /** Has it no slots yet, or none that whoever told of it has heard of? */
+  /** Whether it has no slots yet, or none in the map of the node that answered. */
   #isExpected (master: Master): boolean {
     return performance.now() - (this.#sentAt.get(master) ?? -Infinity) < keptFor
   }
@@ -181,7 +181,7 @@ export class ClusterMasters implements Masters {
   }
 }
 
-/** What it was asked and hasn't answered comes back as a broken connection's, and is asked of whoever has its slot now. */
+/** Its unanswered calls come back as from a broken connection, and are sent to their slots' current masters. */
 function hangUp (master: Master): void {
   master.calls.disconnect()
   master.subscriber.disconnect()

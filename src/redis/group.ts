@@ -1,21 +1,21 @@
 import type { Redis } from 'ioredis'
 import type { Call } from './call.ts'
 
-/** How long replicas have to acknowledge, in milliseconds: less than silence that counts as gone (redis/connect.ts). */
+/** WAIT's time-out, in milliseconds: less than the silence after which a server counts as dead (redis/connect.ts). */
 const ackTimeout = 500
 
 /**
- * Written behind a group's calls, so that the replicas have something to acknowledge now. WAIT alone is content with what they
- * acknowledged long ago where the calls only read, or found what had been done before: a master that has been replaced and
- * doesn't know it yet would tell what was true once. And by its words WAIT asks for what its own connection wrote, no more.
- * By its text, so that no NOSCRIPT comes between; with allow-oom, since what finishes a handoff goes on when Redis is full.
+ * The barrier: a write after a group's calls, so that replicas have something new to acknowledge. If the calls only read, or found
+ * their change already made, WAIT alone would succeed with old acknowledgements: a replaced master that doesn't know it yet would
+ * answer outdated state. And WAIT is only documented for its own connection's writes. Sent as text, so that NOSCRIPT can't occur;
+ * with allow-oom, since operations that finish a handoff must work when Redis is full.
  */
 const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\', 10000)'
 
 /**
- * The same for a master that refuses it: all that it serves is just moving away, and there it makes no new keys. A key that one of
- * the group's own calls was answered from is there, or may be made by who says ASKING. It is written to and left as it was; but the log
- * of keys, a stream, which has no end, gets one that never comes (in the year 9999): no entry of its own may be made here.
+ * The same for a master that refuses the barrier, because all its slots are migrating and it makes no new keys there. It uses a key of
+ * one of the group's own calls, which exists, or may be created after ASKING. The write leaves the key unchanged, except for the log of
+ * keys, a stream without a TTL: it gets one that never passes (in the year 9999), because no entry may be added here.
  */
 const ownBarrier = `#!lua flags=allow-oom
 local key = KEYS[1]
@@ -25,10 +25,10 @@ local text = redis.pcall('GET', key)
 if type(text) == 'string' then return redis.call('SET', key, text, 'KEEPTTL') end
 redis.call('PEXPIREAT', key, '253402300799000')`
 
-/** A node of a Cluster refuses a key whose slot it doesn't have, or not the whole of. */
+/** A Cluster node's errors for a key whose slot it doesn't have, or has only partly. */
 const elsewhere = /^(MOVED|ASK|TRYAGAIN) /
 
-/** The calls that a tick asks of one master where replicas are to have them: one WAIT for all, and no reply told before it. */
+/** The calls of a tick to one master with durability: one WAIT for all, and no call is answered before it. */
 export class Group {
   readonly #calls: Call[] = []
   readonly #replies: unknown[] = []
@@ -39,14 +39,14 @@ export class Group {
   }
 
   /**
-   * Ends the group, behind its last call on the same connection.
-   * @param key a key of the master's own, to write to
-   * @param replicas how many have to have it
-   * @returns when it is over, either way
+   * Ends the group, after its last call on the same connection.
+   * @param key a key of this master, for the barrier
+   * @param replicas how many must acknowledge
+   * @returns resolves when the group is over, either way
    */
   commit (redis: Redis, key: string, replicas: number): Promise<void> {
     return write(redis, barrier, key, replicas).catch((error: Error) => {
-      // Those before the barrier have been answered by now, each served or refused.
+      // The calls before the barrier have their replies by now.
       const own = elsewhere.test(error.message) ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0] : undefined
       if (own === undefined) throw error
       redis.asking().catch(() => {})
@@ -62,7 +62,7 @@ export class Group {
   }
 }
 
-/** @returns how many replicas have it, and with it all that its connection's master wrote before */
+/** @returns how many replicas have the barrier, and with it everything that the master wrote before */
 async function write (redis: Redis, script: string, key: string, replicas: number): Promise<number> {
   const [, count] = await Promise.all([redis.eval(script, 1, key), redis.wait(replicas, ackTimeout)])
   return count

@@ -1,4 +1,4 @@
-/** The hash tag of a key (Redis Cluster: what stands in its braces decides its slot). It names the partition that the key lies in. No prefix has braces. */
+/** The hash tag of a key (in a Redis Cluster the text in braces decides the slot). It is the tag of the key's partition. No prefix has braces. */
 export function tagIn (key: string): string {
   return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }

@@ -7,41 +7,41 @@ import type { Master } from './masters.ts'
 /** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
 const clockRefresh = 5000
 
-/** How long a server that takes no writes is kept before it is left once more, in milliseconds. */
+/** After a reconnect because a server took no writes, how long until the next such reconnect, in milliseconds. */
 const reconnectPause = 1000
 
 /**
- * How many groups may be under way at once. WAIT holds its connection up until the replicas have answered, so groups that were
- * sent behind one another are committed one a round trip to them: were each tick to send its own, a load that brings ticks
- * faster than that would queue up without end, and a replica that stalls for seconds would be waited for by thousands of
- * groups, 500 ms each. What is asked meanwhile is parked, and is the next group. Two, so that the next is there when one ends.
+ * How many groups may be under way at once. WAIT blocks its connection until the replicas have acknowledged, so consecutive groups
+ * take one round trip to the replicas each. If each tick sent its own group, ticks faster than that would queue up without end, and
+ * thousands of groups would wait for a stalled replica, 500 ms each. Meanwhile calls are parked, and form the next group. Two, so
+ * that the next group is already there when one ends.
  */
 const groupsAtOnce = 2
 
-/** What is acknowledged: what so many replicas have. */
+/** Durability: how many replicas must acknowledge. */
 export interface Durability {
   replicas: number
-  /** A key to write to in the partition of that tag. */
+  /** The barrier's key in the partition with this tag. */
   barrierKey (tag: string): string
 }
 
 /**
- * The calls of one master, on one connection. A tick's calls leave in one write, and with `durability` one WAIT follows them: a
- * group commit. While there is no connection calls are parked here.
+ * The calls to one master, on one connection. A tick's calls are sent in one write, and with `durability` one WAIT follows them: a
+ * group commit. Without a connection, calls are parked here.
  */
 export class Lane {
   readonly #master: Master
   readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
-  /** Connected, and not so many groups under way that calls are parked. */
+  /** Connected, and few enough groups under way that calls needn't be parked. */
   #taking = false
   #group: Group | undefined
   #groups = 0
   #underWay = 0
   /**
-   * Redis's clock less this process's monotonic clock, never more than it truly is: see learnClock. Where TIME is refused it is a
-   * time long past, of as many digits as any deadline has: nothing is done by it, and Redis says itself what it refuses.
+   * Redis's clock minus this process's monotonic clock, never more than the true difference: see learnClock. If Redis refuses TIME, it
+   * is a time long past, with as many digits as any deadline: scripts refuse to run with it, or Redis refuses them with its own reason.
    */
   #offset = 1e12
   readonly #former = new StaleConnections()
@@ -55,7 +55,7 @@ export class Lane {
     const redis = master.calls
     redis.on('ready', () => {
       batchWrites(redis.stream)
-      // Refused (BUSY, NOPERM) the clock isn't known, and what is asked says so itself; unless the connection broke.
+      // If TIME was refused (BUSY, NOPERM), the clock is unknown, and calls get the refusal themselves; unless the connection broke.
       Promise.allSettled([this.#former.end(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
     })
     redis.on('close', () => this.broke())
@@ -71,16 +71,16 @@ export class Lane {
     return this.#parked
   }
 
-  /** @param asking the node is taking this call's slot over and serves it to whom it was sent by ASK */
+  /** @param asking the node is importing this call's slot and serves it only after ASKING */
   ask (call: Call, asking = false): void {
     call.asking = asking
-    // One that is sent on by ASK isn't parked for a group's sake: it would have to be sent on once more.
+    // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
     if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
       return
     }
     call.lane = this
-    // First, so that the group ends before this tick's bytes leave.
+    // First, so that the group ends before this tick's bytes are sent.
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.asked.tag, this.#durability)
     call.deadline = Math.floor(call.givenUpAt + this.#offset)
     if (asking) this.#sayAsking()
@@ -92,25 +92,25 @@ export class Lane {
     this.#parked.push(call)
   }
 
-  /** Hands out what is parked, for another lane. */
+  /** Removes and returns the parked calls, for another lane. */
   takeParked (): Call[] {
     const parked = this.#parked
     this.#parked = []
     return parked
   }
 
-  /** Lets go of what was given up while it was parked. */
+  /** Drops parked calls that were given up. */
   forgetSettled (): void {
     if (this.#parked.length > 0) this.#parked = this.#parked.filter(call => !call.settled)
   }
 
-  /** The connection broke, or is about to close: what is asked from here on is parked until there is another. */
+  /** The connection broke, or is about to close: further calls are parked until there is another. */
   broke (): void {
     this.#ready = false
     this.#taking = false
   }
 
-  /** A server that takes no writes any more: another may be the master, and connecting anew finds it. */
+  /** The server takes no writes any more: another one may be the master, and a reconnect finds it. */
   reconnect (): void {
     const now = performance.now()
     if (!this.#ready || now - this.#reconnected < reconnectPause) return
@@ -119,7 +119,7 @@ export class Lane {
     this.#master.calls.disconnect(true)
   }
 
-  /** Where Redis's clock stands, taken at the reply's arrival: too early by the way back, so no deadline is ever too late. */
+  /** Redis's clock, as of the reply's arrival: too early by the time of the way back, so no deadline is ever too late. */
   learnClock (): Promise<void> {
     this.#learning ??= this.#master.calls.time().then(([seconds, microseconds]) => {
       this.#offset = Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()
@@ -137,10 +137,10 @@ export class Lane {
     setImmediate(() => {
       this.#group = undefined
       this.#taking = this.#ready && this.#underWay < groupsAtOnce
-      // Another partition each time: one whose slot is just moving away refuses.
+      // Another partition each time, because one whose slot is migrating refuses.
       const { calls, tags } = this.#master
       const own = tags[this.#groups++ % tags.length]
-      // It has none, so it is just taking over that of the calls.
+      // The master has no partitions, so it is importing the slot of the group's calls.
       if (own === undefined) this.#sayAsking()
       group.commit(calls, barrierKey(own ?? tag), replicas).then(() => {
         this.#underWay--
@@ -150,7 +150,7 @@ export class Lane {
     return group
   }
 
-  /** The next command may be in a slot that the node is taking over. */
+  /** ASKING: the next command may be in a slot that the node is importing. */
   #sayAsking (): void {
     this.#master.calls.asking().catch(() => {})
   }

@@ -13,31 +13,31 @@ export class Unavailable extends Error {
   override name = 'Unavailable'
 }
 
-/** What a master's lane holds. */
+/** The number of calls in a master's lane. */
 export interface LaneSize { master: string, underWay: number, parked: number }
 
-/** How long a call is asked again before it is given up, in milliseconds. */
+/** How long a call is retried before it is given up, in milliseconds. */
 export const callBudget = 2000
-/** How often given-up calls are looked for: a call may be answered this much late. */
+/** How often overdue calls are looked for: a call may be answered this much late. */
 const giveUpInterval = 50
-/** How long a server that can't just now is left alone before it is asked again. */
+/** The pause before a retry when a server can't serve a call at the moment. */
 const pause = 50
 
 /**
- * Runs scripts, each on the lane of the master that has its partition. A call whose connection broke, whose server could not
- * serve it just now or whose replicas did not acknowledge it is asked again for as long as its budget lasts. That is safe because
- * every transition carries the token of its operation and recognises it when it comes twice. A call that was given up
- * cannot happen much later behind everyone's back: it carries its deadline in Redis time, and its script refuses after that.
+ * Runs scripts, each on the lane of the master that has its partition. If the connection breaks, the server can't serve the call at
+ * the moment, or the replicas don't acknowledge it, the call is retried until its budget is over. That is safe because every
+ * transition carries the token of its operation, so its script recognises a repeat. A given-up call can't be carried out much
+ * later, unnoticed: it carries its deadline in Redis time, and its script refuses to run after that.
  */
 export class Lanes implements Dispatcher {
   readonly #masters: Masters
   readonly #lanes = new Map<Master, Lane>()
   readonly #open = new OpenCalls()
-  /** Calls whose partition nobody is known to have. */
+  /** Calls to partitions without a known master. */
   #parked: Call[] = []
   #timer: NodeJS.Timeout | undefined
 
-  /** @param durability null: acknowledged is what the master has */
+  /** @param durability null: the master alone acknowledges */
   constructor (masters: Masters, durability: Durability | null) {
     this.#masters = masters
     masters.each(master => this.#lanes.set(master, new Lane(master, durability)))
@@ -60,12 +60,12 @@ export class Lanes implements Dispatcher {
     return answer
   }
 
-  /** Is there a connection to the master of this partition? */
+  /** Whether there is a connection to the master of this partition. */
   reaches (tag: string): boolean {
     return this.#laneOf(tag)?.ready === true
   }
 
-  /** The calls of each master; last those that have none, as far as is known. Counted when it is asked, so that no call pays for it. */
+  /** The calls to each master, then those without a known master. Counted on demand, so that calls don't pay for it. */
   sizes (): LaneSize[] {
     const lanes = [...this.#lanes]
     const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
@@ -75,7 +75,7 @@ export class Lanes implements Dispatcher {
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
 
-  /** Gives up what is open. The connections are their maker's to close. */
+  /** Gives up all open calls. Whoever made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
     for (const lane of this.#lanes.values()) lane.close()
@@ -88,7 +88,7 @@ export class Lanes implements Dispatcher {
     took(call)
   }
 
-  /** Asks once more in a moment, with the time read anew. Once its budget is over it isn't: see #giveUpLate. */
+  /** Retries the call after a pause, with the time read again, unless its budget is over: see #giveUpLate. */
   again (call: Call): void {
     setTimeout(() => {
       if (call.settled) return
@@ -110,7 +110,7 @@ export class Lanes implements Dispatcher {
     } else if (refusing.test(message) || unsupported.test(message)) {
       call.refuse(new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
-      // The connection broke: it asks again when it is back; another that has the partition by now asks at once.
+      // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does at once.
       if (this.#laneOf(call.asked.tag) === lane) lane.park(call)
       else this.#ask(call)
     } else if (passing.test(message)) {
@@ -133,14 +133,14 @@ export class Lanes implements Dispatcher {
     else lane.ask(call)
   }
 
-  /** Another node has the slot (MOVED), or is taking it over and has these keys already (ASK). */
+  /** Another node has the slot (MOVED), or is importing it and has these keys already (ASK). */
   #redirect (call: Call, told: string): void {
     const master = this.#masters.toldBy(told)
     const lane = master === undefined ? undefined : this.#lanes.get(master)
     if (lane === undefined) {
       call.again(told)
     } else if (/^(MOVED|ASK) /.test(call.lastError)) {
-      // Sent on before: the nodes may not be of one mind yet, and would send it to and fro. After a pause it may be sent on again.
+      // Redirected before: while the nodes disagree, they would redirect it to and fro. After a pause it may be redirected again.
       call.again(`sent to and fro: ${told}`)
     } else {
       call.lastError = told
@@ -148,7 +148,7 @@ export class Lanes implements Dispatcher {
     }
   }
 
-  /** Partitions have changed hands: what waits for a master that has them no more is another's to ask. */
+  /** Partitions have moved: their parked calls go to the new master's lane. */
   #redistribute (): void {
     const waiting = this.#parked
     this.#parked = []
@@ -175,7 +175,7 @@ export class Lanes implements Dispatcher {
   }
 }
 
-/** It was asked a budget before it would have been given up: no second clock is kept for it. */
+/** When a call began: one budget before it is given up. This saves a second clock reading. */
 function took ({ asked, givenUpAt }: Call): void {
   asked.script.took.add(performance.now() - givenUpAt + callBudget)
 }

@@ -3,15 +3,15 @@ import { connect } from './connect.ts'
 import type { ConnectionLog } from './connect.ts'
 import type { Sentinels, Standalone } from '../redis-url.ts'
 
-/** A server that takes writes. One connection is for calls, another for who listens: one that subscribes can do little else. */
+/** A server that takes writes. One connection is for calls, another for subscriptions: a subscribed RESP2 connection can do little else. */
 export interface Master {
-  /** What figures call it: `host:port` in a Cluster. */
+  /** Its name in metrics: `host:port` in a Cluster. */
   readonly name: string
   readonly calls: Redis
   readonly subscriber: Redis
-  /** The tags of the partitions that it has, as far as is known. */
+  /** The tags of its partitions, as far as known. */
   tags: readonly string[]
-  /** What last kept us from connecting; undefined while we are connected. */
+  /** The last connection error; undefined while connected. */
   trouble?: Error | undefined
 }
 
@@ -23,29 +23,29 @@ export function openMaster (name: string, open: () => Redis, tags: readonly stri
   return master
 }
 
-/** The masters that the partitions lie on. */
+/** The masters of the partitions. */
 export interface Masters {
-  /** Who has this partition, as far as is known. */
+  /** The master of this partition, as far as known. */
   of (tag: string): Master | undefined
   all (): Iterable<Master>
-  /** Calls `listener` with each master, those there are and those to come, before anything is asked of it. */
+  /** Calls `listener` with each current and future master, before any call to it. */
   each (listener: (master: Master) => void): void
-  /** Calls `listener` whenever a partition has changed hands, or its master is known at last. */
+  /** Calls `listener` whenever a partition has moved, or its master has become known. */
   onChange (listener: () => void): void
-  /** A reply or a broken connection says that what is known may be out of date. */
+  /** Reports that a reply or a broken connection makes the known map doubtful. */
   doubt (): void
   /**
-   * A node said that a slot is another's.
-   * @param error its words: `MOVED 3999 127.0.0.1:6381`, `ASK 3999 127.0.0.1:6381`
-   * @returns the other; undefined where there can be none
+   * A node redirected a call.
+   * @param error its reply: `MOVED 3999 127.0.0.1:6381`, `ASK 3999 127.0.0.1:6381`
+   * @returns the other master; undefined outside a Cluster
    */
   toldBy (error: string): Master | undefined
-  /** Why no master is known at all; undefined where that was never so. */
+  /** Why no master is known at all; undefined if that has never happened. */
   readonly trouble?: Error | undefined
   close (): void
 }
 
-/** The one master of a server that stands alone, or of the Sentinels: ioredis finds out which that is, here it is one. */
+/** The only master: a single server, or the Sentinels' master, which ioredis resolves, so that it is one master here. */
 export class OneMaster implements Masters {
   readonly #master: Master
   #closed = false
@@ -53,7 +53,7 @@ export class OneMaster implements Masters {
   constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
     this.#master = openMaster('redis', () => connect(address, log), tags)
     const { calls, subscriber } = this.#master
-    // ioredis takes a switch that it hears of while it asks the Sentinels anew for a wish to hang up, and leaves it at that: 'end'.
+    // If a failover is announced while ioredis asks the Sentinels, ioredis treats it as disconnect() and stays in 'end'.
     for (const redis of [calls, subscriber]) redis.on('end', () => { if (!this.#closed) redis.connect().catch(() => {}) })
   }
 

@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** What the channel `handoff.script` tells of each call, where anybody listens: src/tracing does, when it is loaded. */
+/** The message on the diagnostics channel `handoff.script` for each call. src/tracing subscribes to it, if loaded. */
 export interface ScriptCall { script: string, answer: Promise<unknown> }
 
-/** It costs nothing while nobody does. */
+/** It costs nothing without subscribers. */
 export const scriptCalls = channel('handoff.script')

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Histogram } from '../histogram.ts'
 
-/** lua/ lies beside src/ and beside dist/ alike. */
+/** lua/ is a sibling of both src/ and dist/. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
   'take', 'turns', 'inbox', 'claim', 'unclaim', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
-/** What few scripts share, by its files in lua/lib/. Each call runs what stands there: no other script is to pay for it. */
+/** Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay for them. */
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place'],
   'key-list': ['place'],
@@ -28,7 +28,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   sweep: ['attempts', 'inbox', 'successor'],
 }
 
-/** Milliseconds. A call takes a fraction of one where all is well, and is given up after 2,000 (redis/lanes.ts). */
+/** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
 /** A script as the server runs it. */
@@ -36,32 +36,32 @@ export interface Script {
   readonly name: ScriptName
   readonly source: string
   readonly sha1: string
-  /** The command's name and the script, in RESP: by its digest, and by its text. */
+  /** The command's name and the script in RESP: with the digest, and with the text. */
   readonly evalsha: string
   readonly eval: string
-  /** May it write? Then its first argument is the call's deadline in Redis time, which the lane puts there. */
+  /** Whether it may write. Then its first argument is the call's deadline in Redis time, which the lane inserts. */
   readonly writes: boolean
-  /** How long its calls took, from the asking to the answer or to giving up. */
+  /** How long its calls took until they were answered or given up. */
   readonly took: Histogram
 }
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
-/** The file's text, from lua/. */
+/** Reads a file from lua/. */
 export function readLua (path: string): string {
   return readFileSync(new URL(path, luaDirectory), 'utf8')
 }
 
 /**
- * Reads lua/: each script is its own first line (the flags), then what it shares with others (lua/lib/), then the rest of it.
- * @param clock the text that defines `clock()`; tests give another to move time, production has no way to
+ * Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file.
+ * @param clock the text that defines `clock()`; tests pass another one to move time, which production can't
  */
 export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts {
   const shared = readLua('lib/late.lua') + clock + readLua('lib/record.lua')
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared + libraryOf(name))])) as Record<ScriptName, Script>
 }
 
-/** What of lua/lib/ a script has that not all have. */
+/** The optional libraries that a script uses. */
 export function libraryOf (name: ScriptName): string {
   return (sharedByFew[name] ?? []).map(library => readLua(`lib/${library}.lua`)).join('')
 }
@@ -83,7 +83,7 @@ function loadScript (name: ScriptName, shared: string): Script {
   }
 }
 
-/** Whole-line comments stay here: the text crosses the network whenever a server has lost its scripts. */
+/** Removes whole-line comments, because the text is sent whenever a server has lost its scripts. */
 function withoutComments (source: string): string {
   return source.replace(/^--.*\n/gm, '')
 }

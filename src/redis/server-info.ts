@@ -1,7 +1,7 @@
-/** What a server says of itself (INFO). A field that it doesn't tell is undefined: nothing is concluded from that. */
+/** A server's reply to INFO. A missing field is undefined, and nothing is concluded from that. */
 export type ServerInfo = Readonly<Partial<Record<string, string>>>
 
-/** The servers that the suite is run on, as README.md and docs/redis.md name them. */
+/** The servers that the suite runs on, as README.md and docs/redis.md name them. */
 export const testedServers = ['Redis 7.0', 'Redis 8.0', 'Valkey 8.1']
 
 export function readInfo (text: string): Record<string, string> {
@@ -19,9 +19,9 @@ export interface ServerVersion {
   tested: boolean
 }
 
-/** Undefined where it doesn't say. */
+/** Undefined if INFO doesn't tell. */
 export function versionOf (info: ServerInfo): ServerVersion | undefined {
-  // A Valkey's redis_version is the one that it is compatible with.
+  // Valkey's redis_version is the Redis version that it is compatible with.
   const make = info.valkey_version === undefined ? 'Redis' : 'Valkey'
   const version = info.valkey_version ?? info.redis_version
   if (version === undefined) return undefined
@@ -29,7 +29,7 @@ export function versionOf (info: ServerInfo): ServerVersion | undefined {
   return { name: `${make} ${version}`, tooOld: make === 'Redis' && Number(major) < 7, tested: testedServers.includes(`${make} ${major}.${minor}`) }
 }
 
-/** Undefined where it doesn't say: a master without replicas says its role. */
+/** Undefined if INFO doesn't tell; 0 for a master without replicas. */
 export function onlineReplicas (info: ServerInfo): number | undefined {
   if (info.role === undefined) return undefined
   return Object.entries(info).filter(([field, value]) => /^slave\d+$/.test(field) && value?.includes('state=online')).length

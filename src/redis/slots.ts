@@ -3,16 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Host } from '../redis-url.ts'
 
-/** Slots `start` to `end`, both included, and who has them. */
+/** Slots `start` to `end`, both included, and their nodes. */
 export interface SlotRange { start: number, end: number, master: Host, replicas: Host[] }
 
-/** How long a node has to say who has what, in milliseconds. */
+/** How long to wait for a node's slot map, in milliseconds. */
 const answerTimeout = 500
 
 /**
- * Who has which slot, as this node knows it.
- * @param asked where the node was reached: it writes itself without a host where it doesn't know its own
- * @throws when it doesn't say so in time
+ * The slot map, as this node knows it.
+ * @param asked the address of the node: in its reply it leaves out its own host if it doesn't know that
+ * @throws if it doesn't answer in time
  */
 export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]> {
   const over = new AbortController()
@@ -25,25 +25,25 @@ export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]>
       return { start: Number(start), end: Number(end), master: master as Host, replicas }
     })
   } finally {
-    // Nobody goes on listening: a master that is away is looked at again and again.
+    // Listeners are removed, because an unreachable master is asked repeatedly.
     over.abort()
   }
 }
 
-/** CLUSTER SLOTS: for each range its ends, then its master and its replicas, each with its address first. */
+/** CLUSTER SLOTS: for each range its ends, then its master and its replicas, each beginning with its address. */
 type SlotsReply = Array<[start: number, end: number, ...nodes: Node[]]>
-/** Behind its id stands what else is known of it, names and values turn about; Redis 7.0 may leave it out. */
+/** The id is followed by further metadata, a flat list of names and values; Redis 7.0 may leave it out. */
 type Node = [host: string | null, port: number, id: string, more?: string[]]
 
-/** Redis's word where nodes are to be called by a name and this one has none (cluster-preferred-endpoint-type). */
+/** Redis's placeholder for a node without a host name, if names are preferred (cluster-preferred-endpoint-type). */
 const nameless = '?'
 
-/** @returns undefined where it is the one that was asked */
+/** @returns undefined for the asked node itself */
 function hostOf (host: string | null, more: readonly string[] = []): string | undefined {
   return host === nameless ? more[more.indexOf('ip') + 1] : host || undefined
 }
 
-/** Resolves once it is connected; refuses when that failed. */
+/** Resolves once connected; rejects if that failed. */
 async function reached (redis: Redis, signal: AbortSignal): Promise<void> {
   if (redis.status === 'ready') return
   const closed = once(redis, 'close', { signal }).then(() => { throw new Error('it is not reached') })

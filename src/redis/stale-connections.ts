@@ -1,25 +1,25 @@
 import type { Redis } from 'ioredis'
 
-/** A connection as the server has it: by its id alone another's could be meant, once the server was restarted or is another one. */
+/** A connection's identity at its server. The id alone isn't enough: after a restart or failover another connection may have it. */
 interface Known { id: string, address: string, server: string }
 
-/** Of servers that are not met again the latest are remembered: what was sent to them is over with the calls' deadlines. */
+/** For servers that don't come back, only the latest are remembered: the calls' deadlines end the earlier ones' bytes anyway. */
 const remembered = 8
 
 /**
- * What a broken connection had still on its way may get there after its calls were asked again on the next one and were answered:
- * somebody was told a refusal, truly, and then the first asking happens after all. So before anything is asked anew the server
- * is told to hang up on the former connection, whose bytes it then throws away. Where that isn't allowed (ACL, a proxy) it is
- * the calls' deadlines alone that end this, two seconds later (the simulator shows both: test/faults/sim).
+ * Bytes of a broken connection may reach the server after its calls were retried and answered on the next one: a client gets a
+ * correct refusal, and then the first request is carried out after all. So before any retry, the server is told to kill the old
+ * connection (CLIENT KILL), and then discards its bytes. If that isn't allowed (ACL, a proxy), only the calls' deadlines end this,
+ * two seconds later (the simulator shows both: test/faults/sim).
  */
 export class StaleConnections {
   /**
-   * Until their own server has said that they are gone. The connection on which that was asked may break as well, and a failover may lead
-   * to another server and back: that one knows nothing of them.
+   * Connections are kept here until their own server has confirmed their end. The connection with that request may break too, and a
+   * failover may lead to another server, which doesn't know them, and back.
    */
   #known: Known[] = []
 
-  /** Call it when `redis` is connected anew, before anything is asked. Resolves when the server has answered, either way. */
+  /** Call it when `redis` has reconnected, before any call. Resolves when the server has answered, either way. */
   async end (redis: Redis): Promise<void> {
     const former = this.#known
     const [info, ...ends] = await Promise.allSettled([
@@ -32,7 +32,7 @@ export class StaleConnections {
   }
 }
 
-/** Did the server not answer? A refusal is an answer, and the last. */
+/** Whether the server didn't answer. A refusal is an answer, and final. */
 function isUntold (end: PromiseSettledResult<unknown>): boolean {
   return end.status === 'rejected' && (end.reason as Error).name !== 'ReplyError'
 }

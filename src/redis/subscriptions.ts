@@ -3,19 +3,19 @@ import { tagIn } from './hash-tag.ts'
 import type { Masters } from './masters.ts'
 
 interface Channel {
-  /** Whose subscriber it is on; undefined while nobody is known to have its slot. */
+  /** The master with the subscription; undefined while the slot has no known master. */
   on: Redis | undefined
   subscribed: Promise<unknown>
   listeners: Set<() => void>
 }
 
-/** How often a connection is asked whether it still is one, in milliseconds: a subscriber that hears nothing can't tell. */
+/** The interval of pings, in milliseconds: without them a subscriber can't tell a dead connection from silence. */
 const keepAlive = 5000
 
 /**
- * Tells those who wait that something changed, by sharded pub/sub: one subscription a channel however many listen, and none
- * when nobody does. What changed is for them to read. A message may be lost with its connection, or with its slot on the way to
- * another master, so all are told when there is a new subscription.
+ * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and none without
+ * listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or while its slot moves, so a
+ * new subscription wakes all listeners.
  */
 export class Subscriptions {
   readonly #masters: Masters
@@ -26,7 +26,7 @@ export class Subscriptions {
     this.#masters = masters
     masters.each(({ subscriber }) => {
       subscriber.on('smessage', (name: string) => tell(this.#channels.get(name)))
-      // It has a slot of ours no more and ended the subscriptions there: whoever waits would hear of it only at the next look.
+      // The slot has moved, and the old master ended the subscriptions: without this, waiters would notice only at their next look.
       subscriber.on('moved', () => masters.doubt())
       subscriber.on('ready', () => this.#subscribeAgain(channel => channel.on === subscriber))
     })
@@ -38,9 +38,9 @@ export class Subscriptions {
   }
 
   /**
-   * Listens to a channel. Read what you wait for after this has resolved: from then on no change goes by untold.
-   * @param name a key: what is told of lies in its partition
-   * @returns what ends it
+   * Listens to a channel. Read the state after this has resolved: from then on no change goes unnoticed.
+   * @param name the channel, named like a key, in whose partition it is
+   * @returns a function that ends it
    */
   async listen (name: string, wake: () => void): Promise<() => void> {
     const channel = this.#channels.get(name) ?? this.#open(name)
@@ -49,7 +49,7 @@ export class Subscriptions {
     return () => this.#leave(name, channel, wake)
   }
 
-  /** The connections are their maker's to close. */
+  /** Whoever made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
   }
@@ -65,10 +65,10 @@ export class Subscriptions {
     return channel
   }
 
-  /** Refused while the connection is away. It is made when that is back, and the reading says meanwhile that Redis is away. */
+  /** Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away. */
   #subscribe (on: Redis | undefined, name: string): Promise<unknown> {
     return Promise.resolve(on?.ssubscribe(name)).catch((error: Error) => {
-      // Another has the slot; once it is known who, onChange has it subscribed there.
+      // The slot has moved; once its master is known, onChange subscribes there.
       if (error.message.startsWith('MOVED')) this.#masters.toldBy(error.message)
     })
   }

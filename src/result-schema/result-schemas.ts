@@ -5,26 +5,26 @@ import { Thread } from './thread.ts'
 import type { ThreadOptions } from './thread.ts'
 
 export interface ResultSchemaOptions extends Partial<ThreadOptions> {
-  /** What one job may take of the worker: milliseconds. */
+  /** The worker's time per job, in milliseconds. */
   limit?: number
 }
 
-/** Of a schema, as sent. */
+/** The longest schema, in bytes as sent. */
 const mostBytes = 16_384
-/** Of an output: JSON.parse can't be interrupted, and takes up to forty times as much memory. */
+/** The longest output, in bytes: JSON.parse can't be interrupted, and takes up to forty times as much memory. */
 const mostOutputBytes = 4 * 2 ** 20
-/** Schemas that are known to be taken. */
+/** How many valid schemas are remembered. */
 const remembered = 10_000
 const nothing = Buffer.from('{}')
 
 /**
- * Holds what done reports to the schema that pass was given. Schemas and outputs are strangers', so nothing of them is read on the
- * event loop: one worker thread does that, and has `limit` for each.
+ * Validates done's output against pass's schema. Schemas and outputs come from strangers, so the event loop never parses them: one
+ * worker thread does, with `limit` for each.
  */
 export class ResultSchemas {
   readonly #limit: number
   readonly #thread: Thread
-  /** Digests. */
+  /** The digests of valid schemas. */
   readonly #taken = new LRUCache<string, true>({ max: remembered })
 
   constructor ({ limit = 200, memory = 256, patience = 5_000 }: ResultSchemaOptions = {}) {
@@ -33,8 +33,8 @@ export class ResultSchemas {
   }
 
   /**
-   * The digest (128 bits of SHA-256, base64url, 22 characters) of a schema that may be passed; no promise where that is known already.
-   * @param text the member's JSON text exactly as sent @param whose who sent it: each has a turn, however many others send
+   * The digest (128 bits of SHA-256, base64url, 22 characters) of a valid schema; without a promise if it is known already.
+   * @param text the member's JSON text exactly as sent @param whose the sender: senders take turns, however many jobs each has
    * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
    */
   accept (text: Buffer, whose: string): string | Promise<string> {
@@ -44,7 +44,7 @@ export class ResultSchemas {
   }
 
   async #read (digest: string, schema: Buffer, whose: string): Promise<string> {
-    // Half of the time: done may have to read it again, and shall have as much left for the output.
+    // Half of the time: done may have to read the schema again, and needs as much for the output.
     const verdict = await this.#thread.judge({ digest, schema }, this.#limit / 2, whose)
     if (verdict.schema.length > 0) throw invalid(...verdict.schema)
     this.#taken.set(digest, true)
@@ -52,11 +52,11 @@ export class ResultSchemas {
   }
 
   /**
-   * Resolves where the output satisfies the schema. As JSON.parse has it: numbers are doubles, and of members that are repeated the
-   * last one counts.
-   * @param digest what `accept` gave for the schema
-   * @param output JSON text; undefined stands for {} @param whose as for `accept`
-   * @throws {Problem} result_invalid with `errors` (100 at the most) from `/output` on, result_schema_too_slow, unavailable
+   * Resolves if the output satisfies the schema. It is parsed with JSON.parse: numbers are doubles, and of repeated members the last one
+   * counts.
+   * @param digest the result of `accept` for the schema
+   * @param output JSON text; undefined means {} @param whose as for `accept`
+   * @throws {Problem} result_invalid with at most 100 `errors` from `/output` on, result_schema_too_slow, unavailable
    */
   async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: string): Promise<void> {
     if (output !== undefined && output.length > mostOutputBytes) throw new Problem('result_schema_too_slow')
@@ -65,7 +65,7 @@ export class ResultSchemas {
     if (verdict.output.length > 0) throw new Problem('result_invalid', { members: { errors: verdict.output } })
   }
 
-  /** Ends the worker; what is under way is refused with unavailable. */
+  /** Ends the worker; open jobs are refused with unavailable. */
   close (): Promise<void> {
     return this.#thread.close()
   }

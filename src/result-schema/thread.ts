@@ -2,46 +2,46 @@ import { Worker } from 'node:worker_threads'
 import { Problem } from '../errors.ts'
 import type { Fault } from '../errors.ts'
 
-/** A schema to be read, or an output to be held to it as well. */
+/** A job: a schema to read, and possibly an output to validate. */
 export interface Job { digest: string, schema: Buffer, output?: Buffer }
 
-/** What is wrong with either. */
+/** The faults of either. */
 export interface Verdict { schema: Fault[], output: Fault[] }
 
 interface Waiting {
   job: Job
-  /** How long the worker may take for it: milliseconds. */
+  /** How long the worker may take for it, in milliseconds. */
   limit: number
-  /** When it was asked for: milliseconds of performance.now. */
+  /** When it was queued, by performance.now. */
   asked: number
   resolve: (verdict: Verdict) => void
   reject: (error: unknown) => void
 }
 
-/** Plain JavaScript, since it lies beside dist/ as beside src/ and needs no build: a thread takes neither a loader nor the compiler along. */
+/** Plain JavaScript in src/, which needs no build: a worker thread gets neither a loader nor the compiler. */
 const code = new URL('../../src/result-schema/worker/main.mjs', import.meta.url)
 
 export interface ThreadOptions {
-  /** Megabytes that the worker's heap may have. */
+  /** The maximum of the worker's heap, in megabytes. */
   memory: number
-  /** How long a job may wait until it is its turn: milliseconds. Else whoever sends enough slow ones makes all others wait for ever. */
+  /** How long a job may wait for its turn, in milliseconds. Without a limit, enough slow jobs would make all others wait for ever. */
   patience: number
 }
 
 /**
- * One worker thread, which judges one job after the other. It is started with the first job, keeps no process alive that has
- * nothing else to do, and is replaced when a job makes it overrun or crash: that job is too slow, the ones behind it go on.
+ * One worker thread, which does one job after the other. It starts with the first job, doesn't keep an idle process alive, and is
+ * replaced if a job makes it overrun or crash: that job is too slow, and those behind it go on.
  */
 export class Thread {
   readonly #options: ThreadOptions
   #worker: Worker | undefined
   #isReady = false
-  /** When the worker began what it is at, by process.hrtime; 0 while it is at nothing. */
+  /** When the worker began its job, by process.hrtime; 0 while it is idle. */
   #begun = new BigInt64Array(new SharedArrayBuffer(8))
   #underWay: Waiting | undefined
-  /** By who asked, the one whose turn it is first: each has a job done in turn, however many somebody sends. */
+  /** Queues by sender, in the order of turns: senders take turns, however many jobs each has. */
   readonly #waiting = new Map<string, Waiting[]>()
-  /** Who had the last turn. */
+  /** The sender with the last turn. */
   #last: string | undefined
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
@@ -51,8 +51,8 @@ export class Thread {
   }
 
   /**
-   * @param limit of the time from when the worker begins it: milliseconds @param whose who asks
-   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or those ahead take too long
+   * @param limit milliseconds from when the worker begins it @param whose the sender
+   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead take too long
    */
   judge (job: Job, limit: number, whose: string): Promise<Verdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
@@ -65,7 +65,7 @@ export class Thread {
     })
   }
 
-  /** Ends the worker. Jobs under way are refused as unavailable. */
+  /** Ends the worker. Open jobs are refused as unavailable. */
   async close (): Promise<void> {
     this.#isClosed = true
     this.#refuseAll(unavailable())
@@ -78,7 +78,7 @@ export class Thread {
     const worker = new Worker(code, {
       workerData: { begun: this.#begun, memory: memory * 2 ** 20 },
       resourceLimits: { maxOldGenerationSizeMb: memory },
-      // It has no need of the secrets there, nor of what this process was told to load.
+      // The worker needs neither the environment's secrets nor this process's preloads.
       env: {},
       execArgv: [],
     })
@@ -108,7 +108,7 @@ export class Thread {
     this.#timer = setTimeout(() => this.#look(next), next.limit)
   }
 
-  /** The first job of whose turn it is: of whoever had the last one only where nobody else waits. */
+  /** The next job, by turns: the last sender's next one only if nobody else waits. */
   #take (): Waiting | undefined {
     const all = [...this.#waiting.keys()]
     const whose = all.find(one => one !== this.#last) ?? all[0]
@@ -120,15 +120,15 @@ export class Thread {
     return first
   }
 
-  /** In copies that the worker takes over: what is sent as it is brings the whole request along that it is a part of. */
+  /** Sends copies, which the worker takes over: a Buffer's slice would send the whole request's memory along. */
   #send ({ digest, schema, output }: Job): void {
     const job = { digest, schema: Uint8Array.from(schema), output: output && Uint8Array.from(output) }
     this.#worker!.postMessage(job, [job.schema.buffer, ...job.output === undefined ? [] : [job.output.buffer]])
   }
 
   /**
-   * Whether the worker's time is over by the worker's own clock: this timer may come late, and before the verdict that is already
-   * there; and the worker may have begun late.
+   * Checks the worker's time by the worker's own start: this timer may run late, and before a verdict that has already arrived; and the
+   * worker may have begun late.
    */
   #look (job: Waiting): void {
     const begun = Atomics.load(this.#begun, 0)
@@ -148,12 +148,12 @@ export class Thread {
     this.#next()
   }
 
-  /** It overran, crashed or was closed. The next is started only now, so that there are never two. */
+  /** The worker overran, crashed or was closed. The next one starts only now, so that there are never two. */
   #ended (wasReady: boolean, failure: unknown): void {
     this.#worker = undefined
     this.#isReady = false
     if (this.#isClosed) return
-    // Another wouldn't come as far as its first job either: a fault of ours.
+    // A new worker would fail before its first job as well: an internal error.
     if (!wasReady) return this.#refuseAll(failure)
     clearTimeout(this.#timer)
     this.#underWay?.reject(isTooMuch(failure) ? new Problem('result_schema_too_slow') : failure)
@@ -173,7 +173,7 @@ function unavailable (): Problem {
   return new Problem('unavailable', { headers: { 'retry-after': '1' } })
 }
 
-/** @param failure of a worker: undefined where it was told to end */
+/** @param failure a worker's error; undefined if it was terminated */
 function isTooMuch (failure: unknown): boolean {
   if (failure === undefined || failure instanceof RangeError) return true
   return failure instanceof Error && 'code' in failure && failure.code === 'ERR_WORKER_OUT_OF_MEMORY'

@@ -5,40 +5,40 @@ import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, objec
 
 /** The schemas of what people see and decide. */
 
-/** Longer than anybody reads; a document belongs elsewhere. In characters. */
+/** In characters. Nobody reads a longer note; a document belongs elsewhere. */
 export const longestNote = 4000
-// Tabs and line breaks are text; what else is a control character isn't, and could mislead whoever reads it.
+// Tabs and line breaks are text. Other control characters could mislead the reader.
 const noteRules = { maxLength: longestNote, pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$', examples: ['Go ahead, but read only.'] }
 
 export const listQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the part before.' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'How many at the most.' })),
+  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })),
 }, { additionalProperties: false })
 export type ListQuery = Static<typeof listQuery>
 
 const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
-const passedBy = Type.String({ description: 'Name of the agent that passed it.', examples: ['planner'] })
+const passedBy = Type.String({ description: 'Name of the agent that passed the handoff.', examples: ['planner'] })
 const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
 
 export const listAnswer = Type.Object({
   items: Type.Array(Type.Object({
     handoff_id: handoffId,
-    task: Type.String({ description: 'As passed, cut after 1,000 characters.', examples: task.examples }),
-    task_truncated: Type.Optional(Type.Literal(true, { description: 'There where the task was cut; the whole of it is at /api/approvals/{id}.' })),
+    task: Type.String({ description: 'As passed, truncated to 1,000 characters.', examples: task.examples }),
+    task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })),
     created_at: createdAt,
     expires_at: expiresAt,
     passed_by: passedBy,
     available_at: Type.Optional(availableAt),
-  }), { description: 'Fewer than `limit`, or none, may come although there is a next_cursor.' }),
-  next_cursor: nullable<string>('string', { description: 'Where the list goes on; null at its end.', examples: [null] }),
-}, { description: 'What waits for a person, oldest first.' })
+  }), { description: 'May be fewer than `limit`, or none, even if there is a next_cursor.' }),
+  next_cursor: nullable<string>('string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }),
+}, { description: 'Handoffs that wait for approval, oldest first.' })
 
 export const inspectAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union(statuses.map(status => Type.Literal(status)), { examples: ['pending'] }),
   task: nullable<string>('string', task),
-  output: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once freed.', examples: [{ rows: 128 }] }),
-  context: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once freed.', examples: [{}] }),
+  output: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{ rows: 128 }] }),
+  context: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{}] }),
   constraints: nullable<string>('string', { description: 'As passed.', examples: [null] }),
   created_at: createdAt,
   expires_at: expiresAt,
@@ -51,21 +51,21 @@ export const inspectAnswer = Type.Object({
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
   max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
   available_at: Type.Optional(availableAt),
-  digest: Type.Optional(Type.String({ description: 'Stands for what was passed: give it to approve or reject, and another content is not decided on.', examples: [exampleDigest] })),
+  digest: Type.Optional(Type.String({ description: 'Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then.', examples: [exampleDigest] })),
   result_schema: Type.Optional(object('As passed.', { type: 'object' })),
-}, { description: 'The whole of it.' })
+}, { description: 'The complete handoff.' })
 
 const digest = Type.Optional(nullable<string>('string', {
-  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'What was seen, as /api/approvals/{id} has it; another content is refused.', examples: [exampleDigest],
+  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match.', examples: [exampleDigest],
 }))
 
 export const approveBody = Type.Object({
-  note: Type.Optional(nullable<string>('string', { description: 'For whoever catches it.', ...noteRules })),
+  note: Type.Optional(nullable<string>('string', { description: 'For the agent that catches the handoff.', ...noteRules })),
   digest,
 }, { additionalProperties: false })
 
 export const rejectBody = Type.Object({
-  note: Type.String({ minLength: 1, description: 'Why.', ...noteRules, examples: ['Not this quarter’s: ask again in May.'] }),
+  note: Type.String({ minLength: 1, description: 'The reason.', ...noteRules, examples: ['Not this quarter’s: ask again in May.'] }),
   digest,
 }, { additionalProperties: false })
 
@@ -73,4 +73,4 @@ export const decisionAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union([Type.Literal('pending'), Type.Literal('rejected')], { examples: ['pending'] }),
   approval,
-}, { description: 'Decided.' })
+}, { description: 'The decision is recorded.' })

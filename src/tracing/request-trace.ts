@@ -1,12 +1,12 @@
 import type { Context, Span } from '@opentelemetry/api'
 import type { FastifyRequest } from 'fastify'
 
-/** What is known of a request's trace while it is answered. */
+/** The trace of a request under way. */
 export class RequestTrace {
   readonly startTime = Date.now()
-  /** The trace that its client asked in; without a span where it said none. */
+  /** The client's trace context; without a span if the client sent none. */
   readonly asked: Context
-  /** Its own span, once it is known whose trace it is of. */
+  /** The request's own span, once its trace is known. */
   span: Span | undefined
   #waiting: Array<(span: Span) => void> = []
 

@@ -5,22 +5,21 @@ import { RequestTrace, noteRequest, traceOf } from './request-trace.ts'
 
 const tracer = trace.getTracer('handoff')
 
-/** Nobody wants to see these: balancers and Prometheus ask for them all the time. */
+/** Routes without spans: balancers and Prometheus request them all the time. */
 const unseen = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
- * A span for each request (semantic conventions: HTTP server). What a pass keeps with its handoff is its span's context, in
- * place of its client's; and a catch is a step of the trace that it was passed in, so that both agents' work is one. That is
- * the creation context of messaging's conventions, which a consumer of a single message may have for a parent; the trace that
- * its client asked in is linked.
+ * A span for each request (semantic conventions: HTTP server). A pass stores its span's context with the handoff, instead of its
+ * client's; and a catch is a child of that span, so that both agents' work is one trace. That is the creation context of the messaging
+ * conventions, which may be the parent of a consumer of a single message; the catcher's own trace is linked.
  */
 export function traceRequests (app: FastifyInstance): void {
-  // First of all hooks, at the first and at the last.
+  // The first hook, so that the span covers the others.
   app.addHook('onRequest', (request, reply, done) => {
     if (unseen.has(request.routeOptions.url ?? '')) return done()
     const own = new RequestTrace(propagation.extract(ROOT_CONTEXT, request.headers))
     noteRequest(request, own)
-    // Of which trace a catch is, its handoff knows.
+    // A catch's trace is known only from its handoff.
     if (request.routeOptions.config.resumesTrace !== true) {
       own.begin(startSpan(request, own, own.asked))
       carry(own, request.headers)
@@ -45,7 +44,7 @@ export function traceRequests (app: FastifyInstance): void {
   })
 }
 
-/** @param linked where else it belongs */
+/** @param linked another trace that it belongs to */
 function startSpan (request: FastifyRequest, { startTime }: RequestTrace, parent: Context, linked?: Context): Span {
   const { method, url, protocol, routeOptions } = request
   const context = linked === undefined ? undefined : trace.getSpanContext(linked)
@@ -60,7 +59,7 @@ function startSpan (request: FastifyRequest, { startTime }: RequestTrace, parent
   return span
 }
 
-/** Writes whose step comes next into header fields, in place of what they say. */
+/** Writes the request's span into the header fields, as the parent of the next span. */
 function carry ({ span }: RequestTrace, headers: Record<string, unknown>): void {
   // A malformed one must not stay.
   delete headers.traceparent
@@ -68,7 +67,7 @@ function carry ({ span }: RequestTrace, headers: Record<string, unknown>): void 
 }
 
 function end (request: FastifyRequest, reply: FastifyReply, own: RequestTrace): void {
-  // A catch that got nothing: it is of its client's trace alone.
+  // A catch that got no handoff belongs only to its client's trace.
   if (own.span === undefined) own.begin(startSpan(request, own, own.asked))
   const { statusCode } = reply
   own.span!.setAttribute('http.response.status_code', statusCode)

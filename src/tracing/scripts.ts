@@ -8,10 +8,10 @@ import type { RequestTrace } from './request-trace.ts'
 
 const tracer = trace.getTracer('handoff')
 
-/** Whose handler runs. */
+/** The trace of the request whose handler runs. */
 const current = new AsyncLocalStorage<RequestTrace | undefined>()
 
-/** A span for each script that Redis runs for a request (semantic conventions: database client). The sweep's are nobody's. */
+/** A span for each script that Redis runs for a request (semantic conventions: database client). The sweep's scripts get none. */
 export function traceScripts (): void {
   tracingChannel<unknown, { request: FastifyRequest }>('fastify.request.handler').start.bindStore(current, ({ request }) => traceOf(request))
   subscribe('handoff.script', message => {

@@ -7,29 +7,29 @@ import type { FastifyInstance } from 'fastify'
 import { traceRequests } from './requests.ts'
 import { traceScripts } from './scripts.ts'
 
-/** How long a stopping service waits for its last spans to be taken, in milliseconds: DRAIN_TIMEOUT is for requests. */
+/** How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests. */
 const flushing = 2000
 
-/** From now on each service that this process builds has spans, which go where OTEL_EXPORTER_OTLP_ENDPOINT says. */
+/** From now on every service in this process makes spans, and exports them to OTEL_EXPORTER_OTLP_ENDPOINT. */
 export function startTracing (): void {
   diag.setLogger({ error: warn, warn, info () {}, debug () {}, verbose () {} })
   const provider = new NodeTracerProvider({
-    // What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say comes first.
+    // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     resource: resourceFromAttributes({ 'service.name': 'handoff' }).merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
   })
-  // For its propagator; whose span it is goes by ways of our own, which cost less than its context manager.
+  // Only for the propagator: we track the current span ourselves, which costs less than the SDK's context manager.
   provider.register({ contextManager: null })
   traceScripts()
   subscribe('fastify.initialization', message => {
     const { fastify } = message as { fastify: FastifyInstance }
     traceRequests(fastify)
-    // The server has closed by then, so there are no more to come.
+    // The server has closed by then, so there are no further spans.
     fastify.addHook('onClose', () => withinTimeout(provider.shutdown()))
   })
 }
 
-/** A collector that is away must not keep a service from stopping. */
+/** An unavailable collector must not keep a service from stopping. */
 async function withinTimeout (work: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const over = new Promise<void>(resolve => { timer = setTimeout(resolve, flushing) })
@@ -39,7 +39,7 @@ async function withinTimeout (work: Promise<void>): Promise<void> {
 
 let warned = -Infinity
 
-/** At most a line a minute: a collector that is away is told of with every batch. */
+/** At most one line a minute, because an unavailable collector causes an error per batch. */
 function warn (message: string): void {
   if (performance.now() - warned < 60_000) return
   warned = performance.now()

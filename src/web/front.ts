@@ -12,7 +12,7 @@ export interface Front {
   base: string
 }
 
-/** `GET /`: the service for people who have just come. It asks nothing of Redis, so it is there whatever happens. */
+/** `GET /`: introduces the service to newcomers. It doesn't call Redis, so an outage doesn't affect it. */
 export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, base }: Front): Promise<void> {
   await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
   app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>

@@ -4,12 +4,12 @@ import { againPage, signInPage } from './views/sign-in.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** By which it was let in; there where a page has `caller`. */
+    /** The session that authenticated the request; set together with `caller`. */
     session: Session
   }
 }
 
-/** Lets in who is signed in; sends everybody else to sign in, and then back to where they were going. */
+/** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
 export function requireSession (base: string, signIn: SignIn) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
@@ -20,7 +20,7 @@ export function requireSession (base: string, signIn: SignIn) {
   }
 }
 
-/** Answers who isn't signed in. @param base BASE_URL's path @param hadSession but was */
+/** Answers a request without a valid session. @param base BASE_URL's path @param hadSession there was one, and it has ended */
 export function sendToSignIn (base: string, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(base + request.url))
@@ -35,12 +35,12 @@ export function show (reply: FastifyReply, status: number, page: string): Fastif
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
 }
 
-/** A way within these pages, without BASE_URL's path: not to another site, nor out of them, which an encoded dot segment would lead (URL Standard, 4.4). */
+/** A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as an encoded dot segment would lead (URL Standard, 4.4). */
 export function ownPath (path: unknown): string {
   return typeof path === 'string' && /^\/approvals([/?](?!.*%2[eE])[\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
 }
 
-/** The page that a form stood on: the form's own address, without the last part. */
+/** The page that a form was on: the form's own URL without its last segment. */
 export function handoffOf (url: string): string {
   return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
 }

@@ -1,4 +1,4 @@
-/** helmet's options for every page of the service. @param isSecure people come over https */
+/** helmet's options for every page of the service. @param isSecure the pages are served over https */
 export function securityHeaders (isSecure: boolean) {
   return {
     contentSecurityPolicy: {
@@ -16,7 +16,7 @@ export function securityHeaders (isSecure: boolean) {
     },
     frameguard: { action: 'deny' as const },
     strictTransportSecurity: isSecure,
-    // Not no-referrer: with that a browser says `Origin: null` to us as well, and a form of ours looks like anybody's.
+    // Not no-referrer: with that, browsers send `Origin: null` to us too, and our own forms look like a stranger's.
     referrerPolicy: { policy: 'same-origin' as const },
   }
 }

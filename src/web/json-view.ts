@@ -2,29 +2,29 @@ import { html } from 'ghtml'
 import { beginningOf, visible } from './text.ts'
 import { size } from './words.ts'
 
-/** From here on an object or array can be folded; and from there on it is. In characters. */
+/** In characters: an object or array of at least `foldable` can be folded; one of more than `folded` is folded at first. */
 const foldable = 1024
 const folded = 4096
-/** The outermost stays open as long as it has no more items than a person looks over, whatever is folded in it. */
+/** The outermost stays open if it has at most this many items, however large: a person can skim that many. */
 const lookedOver = 30
-/** Deeper levels move no further to the right: a phone has no more room. */
+/** Levels deeper than this are not indented any further: a phone's screen is too narrow. */
 const deepestIndent = 16
 
-/** A string whether or not its end is there, a bracket, comma or colon, or a number or word as it was written. */
+/** A string, even without its closing quote; a bracket, comma or colon; or a number or word, exactly as written. */
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\],:]|[^\s{}[\],:"]+/gs
 
 interface Level {
   opening: string
   start: number
-  /** Of the value that comes. */
+  /** Of the next value. */
   name: string
   namesComeNext: boolean
   items: string[]
 }
 
 /**
- * JSON text as HTML, a line an item, its tokens letter by letter as they were written: it isn't parsed, so no number is rounded
- * and no key is lost. It may be a beginning: what is open at its end stays open.
+ * Shows JSON text as HTML, one line per item, with every token exactly as written. It isn't parsed, so no number is rounded and no
+ * repeated key is lost. Truncated text is fine: what is unclosed at its end is shown as unclosed.
  * @param json valid JSON, or the beginning of it
  */
 export function jsonView (json: string): string {
@@ -63,7 +63,7 @@ function scalar (name: string, token: string, comma: string): string {
   return html`<details><summary>!${name}<span class="string">!${visible(beginningOf(token, 80))}…</span> <small>${size(token.length)}</small></summary>!${whole}</details>`
 }
 
-/** @param outer the levels that it stands in */
+/** @param outer the levels around it */
 function closed ({ opening, items }: Level, closing: string, length: number, outer: readonly Level[]): string {
   const { name } = outer[outer.length - 1] as Level
   if (items.length === 0) return html`<div>!${name}${opening + closing}</div>`

@@ -2,8 +2,8 @@ import type { FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 
 /**
- * Refuses a form that another site sent (CSRF): the browser says where it comes from, and a page can't change what it says.
- * Sec-Fetch-Site is sent to https and localhost alone, Origin with every POST.
+ * Refuses a form that another site sent (CSRF). The browser states the origin in these headers, and a page can't change them.
+ * Browsers send Sec-Fetch-Site only to https and localhost, but Origin with every POST.
  * @throws {Problem} cross_origin
  */
 export function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
@@ -13,7 +13,7 @@ export function refuseForeignForms (request: FastifyRequest, baseUrl: string): v
   throw new Problem('cross_origin')
 }
 
-/** By its host: a proxy in front may have ended TLS, so the scheme here needn't be that in the browser. */
+/** Compares hosts, not schemes: a proxy in front may terminate TLS, so the scheme here may differ from the browser's. */
 function isOwn (origin: string | undefined, host: string | undefined, baseUrl: string): boolean {
   if (origin === undefined || !URL.canParse(origin)) return false
   const from = new URL(origin)

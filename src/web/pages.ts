@@ -35,21 +35,21 @@ export interface Pages {
   guessesOf: GuessesOf
   sessions: Sessions
   baseUrl: () => string
-  /** BASE_URL's path: every address that a page writes begins with it. */
+  /** BASE_URL's path: every link on a page begins with it. */
   base: string
-  /** Refuses what is too much. */
+  /** Refuses requests when the process is overloaded. */
   shed: onRequestHookHandler
   log: FaultLog & DecisionLog
-  /** Told the code of each problem that somebody is shown. */
+  /** Gets the code of each problem that a page shows. */
   refused: (code: ErrorCode) => void
 }
 
-// The compiler copies no assets: they are read where they lie, which is ../../src/web from src/web and dist/web alike.
+// The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from dist/web.
 const assets = fileURLToPath(new URL('../../src/web/assets/', import.meta.url))
 const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
-/** The page on which people decide, with everything below /approvals. */
+/** The pages on which people decide: everything below /approvals. */
 export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
@@ -58,7 +58,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
   app.setErrorHandler(showErrors(base, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
-  // First, so that its headers are on whatever the hooks after it answer.
+  // First, so that answers of the later hooks have its headers too.
   await app.register(helmet, securityHeaders(isSecure()))
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
@@ -77,7 +77,7 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     setHeaders: reply => { reply.setHeader('cache-control', 'no-cache') },
   })
   app.removeAllContentTypeParsers()
-  // Longer than any note that is taken, so that one that is too long can be given back.
+  // Well above the longest note that is accepted, so that the page can show a note that is too long again.
   await app.register(formbody, { bodyLimit: 512 * 1024 })
   signInRoutes(app, base, signIn)
   await app.register(async own => {

@@ -8,10 +8,10 @@ import type { GuessesOf } from '../http/guesses.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 
-/** Somebody who is signed in: whose it is, its secret, and the mark of the key that opened it. */
+/** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
 export interface Session { caller: Caller, secret: string, mark: string }
 
-/** What a request was let in by was signed out of, or its key has ended. */
+/** The request's session has ended: the person signed out, or the key is no longer valid. */
 export class SessionEnded extends Error {
   override name = 'SessionEnded'
 }
@@ -21,13 +21,13 @@ export interface SignInOptions {
   keys: ApiKeys
   credentials: Credentials
   guessesOf: GuessesOf
-  /** Do browsers come by https? */
+  /** Whether the pages are served over https. */
   isSecure: () => boolean
   /** BASE_URL's path. */
   base: string
 }
 
-/** Signing in and out, and who a request is from. The key itself stays in the form that it was typed into. */
+/** Signs people in and out, and finds whose a request is. The key itself is in the sign-in form only, never in a cookie. */
 export class SignIn {
   readonly #options: SignInOptions
   readonly #sessions: Sessions
@@ -39,13 +39,13 @@ export class SignIn {
     this.#keys = options.keys
   }
 
-  /** @returns undefined where nobody is signed in, any more or at all */
+  /** @returns undefined without a session, or if it has ended */
   async find (request: FastifyRequest): Promise<Session | undefined> {
     const secret = this.secretOf(request)
     return secret === undefined ? undefined : await this.#find(secret)
   }
 
-  /** What a session lets stay open. */
+  /** Lets a request stay open only as long as the session lasts. */
   grant ({ secret, mark }: Session): Grant {
     return {
       authorise: async () => { if (await this.#find(secret) === undefined) throw new SessionEnded() },
@@ -61,7 +61,7 @@ export class SignIn {
     }
   }
 
-  /** Starts a session, in place of one that there was. @returns whether the key is an approver's */
+  /** Starts a session, which replaces an earlier one. @returns whether the key is an approver's */
   async start (request: FastifyRequest, reply: FastifyReply, key: string): Promise<boolean> {
     const { credentials, guessesOf } = this.#options
     if (approver(await credentials.find(key, guessesOf(request))) === undefined) return false
@@ -88,8 +88,8 @@ export class SignIn {
   }
 
   /**
-   * With the prefix a browser holds us to the options: nobody else on the domain can set it. `__Host-` is for a whole host alone;
-   * below a path the others on the host are not to get it, so it is `__Secure-`, which a neighbour on the domain can set.
+   * With the prefix `__Host-`, browsers enforce the options, and no other host of the domain can set the cookie. It demands the path
+   * `/`. Below a path, where other services of the host must not get the cookie, it is `__Secure-`, which a neighbour on the domain can set.
    */
   #cookie (): string {
     if (!this.#options.isSecure()) return 'handoff_session'

@@ -1,8 +1,8 @@
 import { html } from 'ghtml'
 
 /**
- * What a person can't see, or what makes them see another text than an agent gets: controls but tab and line breaks, bidirectional
- * controls, zero-width characters, tags, and surrogates without their other half. The two variation selectors belong to emoji.
+ * Characters that a person can't see, or that make them see a different text than an agent gets: control characters except tab and line
+ * breaks, bidirectional controls, zero-width characters, tags, and lone surrogates. The two variation selectors are exempt: emoji need them.
  */
 const hidden = /(?!\t|\n|\r|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
@@ -27,10 +27,10 @@ const names: Record<number, string> = {
   0xfeff: 'ZERO WIDTH NO-BREAK SPACE',
 }
 
-/** What a mark costs against a character as it is: it is that much more of a page. */
+/** How many more characters of a page a mark takes than a plain character. */
 const markCost = 20
 
-/** Text as HTML that shows just this text: nothing in it is markup, and what is invisible is written out. */
+/** Text as HTML that shows exactly this text: markup is escaped, and invisible characters are spelled out. */
 export function visible (text: string): string {
   let shown = ''
   let end = 0
@@ -47,7 +47,7 @@ function mark (character: string): string {
   return html`<span class="invisible-char" title="${name}">⟦U+${code.toString(16).toUpperCase().padStart(4, '0')}⟧</span>`
 }
 
-/** As much of a text's beginning as a page of `budget` characters takes. */
+/** As much of the text's beginning as fits `budget` characters of a page. */
 export function beginningOf (text: string, budget: number): string {
   let end = Math.min(text.length, budget)
   let marks = 0
@@ -58,7 +58,7 @@ export function beginningOf (text: string, budget: number): string {
     }
     marks++
   }
-  // Half of a pair would read as damage that isn't there.
+  // A lone half of a surrogate pair would look like damage to the text.
   if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end--
   return text.slice(0, end)
 }

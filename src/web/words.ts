@@ -1,11 +1,11 @@
 import { html } from 'ghtml'
 
-/** A time that a person reads in words and a program as it is. */
+/** A time in words for people, and in ISO 8601 for programs. */
 export function timeTag (at: number, words: string): string {
   return html`<time datetime="${new Date(at).toISOString()}">${words}</time>`
 }
 
-/** Up to which number each is told. Of hours there are more than a day has: a day and a half is neither one day nor two. */
+/** Each unit counts up to `upTo`. Hours go beyond 24: a day and a half would round badly to one day or two. */
 const units: Array<[length: number, upTo: number, name: string]> =
   [[1000, 59, 's'], [60_000, 59, 'min'], [3_600_000, 47, 'h'], [86_400_000, Infinity, 'd']]
 
@@ -15,7 +15,7 @@ function span (milliseconds: number, whole: (parts: number) => number): string {
   return `${whole(milliseconds / length)} ${name}`
 }
 
-/** Whole seconds, in milliseconds, as what somebody set: all of it, `1 h 30 min`. */
+/** A duration that somebody set, in full: `1 h 30 min`. @param milliseconds of whole seconds */
 export function duration (milliseconds: number): string {
   const parts: string[] = []
   let left = milliseconds
@@ -27,22 +27,22 @@ export function duration (milliseconds: number): string {
   return parts.join(' ')
 }
 
-/** Never more than it is; nor less than nothing, where two clocks differ. */
+/** Rounded down, and never negative, even if two clocks differ. */
 export function waitingFor (since: number, now: number): string {
   return timeTag(since, `waiting for ${span(Math.max(0, now - since), Math.floor)}`)
 }
 
-/** The nearest; but nothing that is still to be decided has no time left. */
+/** Rounded to the nearest, but at least 1 s as long as it can be decided. */
 export function expiresIn (at: number, now: number): string {
   return timeTag(at, at > now ? `expires in ${span(Math.max(1000, at - now), Math.round)}` : 'expired')
 }
 
-/** Of what can't be caught yet; the nearest. */
+/** For a handoff that can't be caught yet; rounded to the nearest. */
 export function availableIn (at: number, now: number): string {
   return timeTag(at, `can be caught in ${span(Math.max(1000, at - now), Math.round)}`)
 }
 
-/** A moment, to the second and for everybody the same: who reads it may be anywhere. */
+/** A moment, to the second, in UTC: readers may be in any time zone. */
 export function moment (at: number): string {
   return timeTag(at, `${new Date(at).toISOString().slice(0, 19).replace('T', ' at ')} UTC`)
 }

@@ -13,7 +13,7 @@ import { quiet } from '../helpers/redis.ts'
 import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('a key is looked up once, and known from then on', async t => {
+t.test('a key is looked up once and then remembered', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   const { id, key } = await newKey(records, { tenant: 'acme', scopes: ['pass'], ratePerMinute: 5 })
@@ -29,12 +29,12 @@ t.test('a key is looked up once, and known from then on', async t => {
   t.equal(keys.find(wrong), undefined, 'and it has not')
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 2)
   t.match(keys.counts, { hits: 1, misses: 2, refused: 2, shed: 0 })
-  // Nobody has told this replica.
+  // No message has reached this replica.
   const { key: next } = await records.rotate(id, 60_000, 'me') as { key: string }
   t.ok(await keys.find(next), 'a new secret opens it at once')
 })
 
-t.test('a secret that was wrong opens the key once it has got it', async t => {
+t.test('a refused secret is accepted once the key has been given it', async t => {
   const redis = await ownRedis(t)
   const { keys, records, store, prefix, redis: admin } = await testKeys(t, { url: redis.url })
   keys.start()
@@ -46,10 +46,10 @@ t.test('a secret that was wrong opens the key once it has got it', async t => {
   const wrong = newSecret(id)
   t.equal(await keys.find(wrong), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
-  await sleep(1600) // longer than is believed without a look at the log
+  await sleep(1600) // longer than the cache is trusted without reading the log
   for (const one of [next, wrong]) t.equal(keys.find(one), undefined, 'still remembered, whatever else was looked up')
   t.equal(await callsOf(redis.admin, 'hgetall'), before)
-  // As rotate does it, with this secret.
+  // What rotate does, with this secret.
   const record = new KeyNames(prefix).apiKey(tags[0]!, id)
   await admin.multi().hset(record, 'digest', digest(next)).xadd(store.keyRecords.channel, '*', 'action', 'rotated', 'id', id, 'tenant', 't', 'agent', 'a', 'by', 'me').exec()
   await until(async () => await keys.find(next) !== undefined, 2000)
@@ -58,7 +58,7 @@ t.test('a secret that was wrong opens the key once it has got it', async t => {
   t.equal(await keys.find(wrong), undefined)
 })
 
-/** Records whose look-ups are answered when the test lets them be; `read` resolves with the first that Redis has answered. */
+/** Records whose look-ups are held back until the test releases them; `read` resolves with the first reply of Redis. */
 function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>, release: () => void } {
   let [release, tell] = [() => {}, () => {}]
   const released = new Promise<void>(resolve => { release = resolve })
@@ -73,7 +73,7 @@ function heldBack (records: KeyRecords): { slow: KeyRecords, read: Promise<void>
   return { slow, read, release }
 }
 
-t.test('a new secret is not held to a look-up that was read before there was one', async t => {
+t.test('a new secret is not judged by a look-up from before it existed', async t => {
   const { store, memory, store: { keyRecords: records } } = await testKeys(t)
   const { slow, read, release } = heldBack(records)
   const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
@@ -92,7 +92,7 @@ t.test('a new secret is not held to a look-up that was read before there was one
   t.ok(await keys.find(rotated.key))
 })
 
-t.test('a secret that was refused by what was read before it became right is let in after the change is told', async t => {
+t.test('a secret refused by a stale look-up is accepted once the change is announced', async t => {
   const { store, memory, store: { keyRecords: records }, prefix, redis } = await testKeys(t)
   const { slow, read, release } = heldBack(records)
   const keys = new StoredKeys(slow, store.subscriptions, quiet, memory)
@@ -109,7 +109,7 @@ t.test('a secret that was refused by what was read before it became right is let
   t.ok(await keys.find(next))
 })
 
-t.test('who stays let in by a key is told when it ends, once, and by one look-up', async t => {
+t.test('an open grant is told once that its key has ended, and costs one look-up', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   keys.start()
@@ -139,7 +139,7 @@ t.test('who stays let in by a key is told when it ends, once, and by one look-up
   t.strictSame(told, ['a', 'b', 'fresh', 'other'], 'once each')
 })
 
-t.test('who stays let in is told where the log was another’s, and where the key is gone', async t => {
+t.test('an open grant is told when the log was replaced and its key is gone', async t => {
   const { keys, records, redis, prefix } = await testKeys(t)
   keys.start()
   const { id, key } = await newKey(records)
@@ -152,7 +152,7 @@ t.test('who stays let in is told where the log was another’s, and where the ke
   t.equal(told, 1)
 })
 
-t.test('what can be no key asks nothing; what is nobody’s asks once', async t => {
+t.test('a malformed key causes no look-up, an unknown one causes one', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   const { key } = await newKey(records)
@@ -176,7 +176,7 @@ t.test('a key ends at its millisecond, by Redis’s clock', async t => {
   const { id, key } = await newKey(records, { expiresIn: 10_000 })
   t.ok(await keys.find(key))
   await setClock(start + 9_999)
-  // Looked up anew, as after a look at the log that told of it.
+  // Looked up again, as after a log entry about the key.
   memory.forget(id)
   t.ok(await keys.find(key))
   await setClock(start + 10_000)
@@ -185,7 +185,7 @@ t.test('a key ends at its millisecond, by Redis’s clock', async t => {
   t.equal(keys.find(key), undefined, 'known by now')
 })
 
-t.test('a key that is known ends without anybody telling', async t => {
+t.test('a remembered key ends without any message', async t => {
   const { keys, records } = await testKeys(t)
   keys.start()
   const { key, record } = await newKey(records, { expiresIn: 400 })
@@ -200,7 +200,7 @@ t.test('a key that is known ends without anybody telling', async t => {
   t.equal(keys.counts.misses < 20, true, `${keys.counts.misses} look-ups`)
 })
 
-t.test('the former secret opens a key until its grace is over, and one before that no more', async t => {
+t.test('the old secret is valid until its grace is over; the one before that is not', async t => {
   const { keys, memory, records, setClock } = await testKeys(t)
   const start = 1_900_000_000_000
   await setClock(start)
@@ -226,7 +226,7 @@ t.test('the former secret opens a key until its grace is over, and one before th
   t.ok(await keys.find(fourth.key))
 })
 
-t.test('a mark is worth what its secret is', async t => {
+t.test('a mark is valid as long as its secret is', async t => {
   const { keys, memory, records } = await testKeys(t)
   const { id, key } = await newKey(records)
   const mark = keys.markOf(key)!
@@ -240,7 +240,7 @@ t.test('a mark is worth what its secret is', async t => {
   t.equal(keys.markOf('no-key-of-this-kind'), undefined)
 })
 
-t.test('what changes is told to all replicas at once', async t => {
+t.test('all replicas learn of a change at once', async t => {
   const test = await testKeys(t)
   const [one, two] = [test.keys, anotherReplica(t, test)]
   one.start()
@@ -254,13 +254,13 @@ t.test('what changes is told to all replicas at once', async t => {
   t.ok(after < 300, `after ${Math.round(after)} ms: sooner than by the next look`)
 })
 
-t.test('a message that is lost is made up for', async t => {
+t.test('a lost message is made up for by reading the log', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   keys.start()
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
-  // Whoever subscribes is cut off for good: no message comes to anyone.
+  // Subscriptions are refused for good: nobody gets a message.
   await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   await records.revoke(id, 'me')
@@ -271,7 +271,7 @@ t.test('a message that is lost is made up for', async t => {
   t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody was listening')
 })
 
-t.test('with Redis away nothing is believed for longer than 2 s, and nothing is called wrong', async t => {
+t.test('with Redis away, memory is trusted for at most 2 s, and no key is called wrong', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   keys.start()
@@ -295,18 +295,18 @@ t.test('with Redis away nothing is believed for longer than 2 s, and nothing is 
   await untilKnown(keys, key)
 })
 
-t.test('a log that is another’s, or was cut off, has all looked up anew', async t => {
+t.test('a replaced or truncated log makes the replica look up all keys again', async t => {
   const { keys, records, redis, prefix } = await testKeys(t)
   keys.start()
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
   const names = new KeyNames(prefix)
-  // As a master that was promoted has it: another log, and the key revoked in what this one never told.
+  // As on a promoted master: another log, and the key was revoked in a part that this replica never read.
   await redis.multi().del(names.apiKeysLog(tags[0]!)).hset(names.apiKey(tags[0]!, id), 'revoked', '1').exec()
   await until(async () => await keys.find(key) === undefined, 2000)
 })
 
-t.test('what is looked up while something becomes of it is not remembered', async t => {
+t.test('a look-up during a change is not remembered', async t => {
   const { keys, memory, records } = await testKeys(t)
   const { id, key } = await newKey(records)
   const finding = keys.find(key)

@@ -14,12 +14,12 @@ interface Told { level: string, name: string, saw: string, server: string | null
 async function examine (url: string, env: Record<string, string> = {}) {
   const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url, ...env } })
   const { ok, findings } = parsed<{ ok: boolean, findings: Told[] }>(ended)
-  // How fast an answer comes is the machine's affair.
+  // Latency depends on the machine.
   const worst = (level: string) => findings.filter(finding => finding.level === level && finding.name !== 'latency').map(({ name }) => name).sort()
   return { code: ended.code, ok, findings, errors: worst('error'), warnings: worst('warning'), notes: worst('note'), of: (name: string) => findings.find(finding => finding.name === name)! }
 }
 
-/** Settings, for as long as it takes to look. */
+/** Sets these settings during `look`. */
 async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, string | number>, look: () => Promise<T>): Promise<T> {
   const before = await Promise.all(Object.keys(wrong).map(name => admin.config('GET', name) as Promise<[string, string]>))
   for (const [name, value] of Object.entries(wrong)) await admin.config('SET', name, value)
@@ -30,23 +30,23 @@ async function withSettings<T> ({ admin }: RedisServer, wrong: Record<string, st
   }
 }
 
-// Some thirty runs of the command, each a process of its own, on a machine that may be busy.
+// Some thirty runs of the command, each in its own process, on a machine that may be busy.
 t.setTimeout(300_000)
 
-t.test('a Redis as it should be, and one setting after another that is wrong', async t => {
+t.test('doctor accepts a good Redis and finds each wrong setting', async t => {
   const server = await startRedisServer(t)
   const { url, admin } = server
   const well = await examine(url)
   t.match(well, { code: 0, ok: true, errors: [], warnings: [], notes: [] })
   t.ok(well.findings.length >= 8, `${well.findings.length} looks`)
   t.match(well.of('version'), { level: 'ok', saw: /^(Redis|Valkey) \d/, server: server.at })
-  t.match(well.of('latency').saw, /^\d+\.\d ms a round trip$/)
-  t.equal(well.of('clock').saw, 'as this machine’s')
+  t.match(well.of('latency').saw, /^\d+\.\d ms per round trip$/)
+  t.equal(well.of('clock').saw, 'the same as this machine’s')
 
   const whole = await handoff(['doctor'], { env: { REDIS_URL: url } })
   t.match(whole, { code: 0, stderr: '', stdout: new RegExp(`^ok +ready: the service can serve\n\n${server.at}\nok +version: [^]*\n0 errors, \\d warnings?, 0 notes\n$`) })
 
-  // So much that what a look itself takes is nothing beside it, on any version.
+  // So much memory that doctor's own use is negligible, on any version.
   await admin.call('DEBUG', 'POPULATE', 20, 'filler', 1_000_000)
   const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
   const wrong: Array<[settings: Record<string, string | number>, name: string, finding: object, code: number]> = [
@@ -55,7 +55,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
     [{ 'hash-max-listpack-value': 64 }, 'hash-max-listpack-value', { level: 'note', saw: '64', set: '2048', why: /480 bytes/ }, 0],
     [{ 'hash-max-listpack-entries': 2 }, 'hash-max-listpack-entries', { level: 'note', saw: '2', set: '128' }, 0],
     [{ appendonly: 'no' }, 'persistence', { level: 'error', saw: 'none', set: 'appendonly yes', why: /everything/ }, 1],
-    [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'snapshots alone (save 3600 1)', why: /last snapshot/ }, 1],
+    [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'only snapshots (save 3600 1)', why: /last snapshot/ }, 1],
     [{ maxmemory: 1 }, 'maxmemory', { level: 'error', set: 'a higher limit' }, 1],
     [{ maxmemory: Math.round(used * 1.05) }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
     [{ 'min-replicas-to-write': 1 }, 'min-replicas-to-write', { level: 'error', saw: '1, and 0 online' }, 1],
@@ -71,7 +71,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
   t.match((await examine(url, { DURABILITY: 'replicas:2' })).of('replicas'), { level: 'error', saw: '0 online', set: /^2 of them/ })
 })
 
-t.test('a master with a replica, and the replica', async t => {
+t.test('doctor accepts a master with a replica, and not the replica', async t => {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)
@@ -81,7 +81,7 @@ t.test('a master with a replica, and the replica', async t => {
   t.match(await examine(replica.url), { code: 1, errors: ['ready'] })
 })
 
-t.test('what this user may not do', async t => {
+t.test('doctor finds missing rights', async t => {
   const server = await startRedisServer(t)
   const user = (name: string, ...rights: string[]) => server.admin.call('ACL', 'SETUSER', name, 'reset', 'on', '>secret', ...rights)
   const urlOf = (name: string) => server.url.replace('://', `://${name}:secret@`)
@@ -92,7 +92,7 @@ t.test('what this user may not do', async t => {
   t.match(none.of('rights').saw, /^nobody may not eval /)
   t.match(none.of('ready').saw, 'Redis does not give this service the rights that it needs.')
 
-  // Exactly what doctor itself asks for, beginning with what it takes to be asked.
+  // Exactly the rights that doctor recommends, beginning with the one that it needs to find the others.
   await user('narrow', '+eval')
   const lacking = await examine(urlOf('narrow'))
   t.match(lacking.of('rights'), { level: 'error', saw: /evalsha, .*hset, .*ssubscribe, .*time/, set: /^ACL SETUSER narrow ~handoff:\* &handoff:\* \+/ })
@@ -122,7 +122,7 @@ t.test('what this user may not do', async t => {
   t.match((await examine(urlOf('narrow'))).of('rights').saw, /spublish.*|ssubscribe/, 'no channels')
 })
 
-/** What doctor holds for enough is enough. */
+/** Checks that the rights that doctor accepts are sufficient. */
 async function serves (t: Test, url: string): Promise<void> {
   const store = fleetStore(t, url)
   await until(async () => await store.whyNotReady() === null)

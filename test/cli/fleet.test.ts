@@ -10,7 +10,7 @@ import { until } from '../helpers/until.ts'
 
 interface Findings { ok: boolean, findings: Array<{ level: string, name: string, saw: string, server: string | null }> }
 
-/** How fast an answer comes is the machine's affair. */
+/** Latency depends on the machine. */
 const isOfServers = (name: string) => name !== 'latency'
 
 async function examine (env: Record<string, string>) {
@@ -43,7 +43,7 @@ t.test('Sentinel', async t => {
 
   await fleet.sentinels[1]!.kill()
   await fleet.sentinels[2]!.kill()
-  // Only when it holds the others for gone as well does it say so.
+  // It says so only once it considers the others down.
   const alone = await until(async () => {
     const seen = await examine(env)
     return seen.all('quorum').length > 0 ? seen : undefined

@@ -7,10 +7,10 @@ import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass, payload } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 
-// Over TCP: a socket's path is no REDIS_URL.
+// Over TCP, because REDIS_URL can't name a unix socket.
 const redisServer = await startRedisServer(t)
 
-t.test('it says how a handoff stands, and changes nothing', async t => {
+t.test('status and inspect show a handoff and change nothing', async t => {
   const { store, prefix, url, dump } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace()
@@ -51,7 +51,7 @@ t.test('it says how a handoff stands, and changes nothing', async t => {
   t.match((await unchanged('status', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
 })
 
-t.test('a person’s decision, and what has expired', async t => {
+t.test('status shows a person’s decision, and expiry before the sweep', async t => {
   const { store, prefix, url } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace(randomHomeId('default'))
@@ -66,7 +66,7 @@ t.test('a person’s decision, and what has expired', async t => {
   t.match((await handoff(['status', late.id], { env })).stdout, /^status +expired$[^]*^expires +\S+Z \(.*ago\)$/m, 'although no sweep has come')
 })
 
-t.test('its longer life: what was agreed on, how it goes, how it ended', async t => {
+t.test('status shows terms, the work’s state and the end', async t => {
   const service = await testApp(t, {}, { url: redisServer.url })
   const { call, store } = service
   const env = { REDIS_URL: service.url, REDIS_KEY_PREFIX: service.prefix }
@@ -123,16 +123,16 @@ t.test('its longer life: what was agreed on, how it goes, how it ended', async t
 
   const stalled = await pass({ heartbeat_within: 5, max_attempts: 2 })
   await call('bob', 'GET', `/api/catch/${stalled}`)
-  // The command asks Redis's own clock: the deadline goes back instead.
+  // The command uses Redis's real clock, so the test moves the deadline instead.
   const key = `${service.prefix}:{${tagOf(stalled)}}:h:default:${stalled}`
   await service.redis.hset(key, 'x', (await service.redis.hget(key, 'x'))!.replace(/ h\d+/, ` h${Date.now() - 1000}`))
-  t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +when the sweep gets there$/m)
+  t.match(await told(stalled), /^heartbeat +due \S+Z \(.* ago\)$[^]*^ended +\S+Z \(.* ago\): stalled\nreissued +soon, by the sweep$/m)
   t.match(await json(stalled), { status: 'expired', expired_because: 'stalled', ended_by: null, reissued_as: null })
   await store.handoffs.sweep(tagOf(stalled), 100)
   t.match(await told(root), /^((?!windows|attempt|parent|schema|digest|cancel|progress|ended|reissued|heartbeat)[^])*$/, 'of a plain one there is no more than before')
 })
 
-t.test('whose it is needn’t be said where the tenant is known', async t => {
+t.test('--tenant isn’t needed when the tenant is known', async t => {
   const { store, prefix, url } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = { ...newPlace(), tenant: 'acme' }
@@ -146,7 +146,7 @@ t.test('whose it is needn’t be said where the tenant is known', async t => {
   t.match(parsed(await handoff(['status', place.id, '--json'], { env })), { tenant: 'acme' }, 'from the keys')
 })
 
-t.test('what can’t be an id never reaches Redis', async t => {
+t.test('an impossible id never reaches Redis', async t => {
   const env = { REDIS_URL: 'redis://127.0.0.1:1' }
   for (const id of ['x', '', 'a b', 'x'.repeat(10_000), `${tagOf(newPlace().id)}${'A'.repeat(21)}B`]) {
     t.match(await handoff(['inspect', id], { env }), { code: 1, stdout: '', stderr: /^that is no handoff’s id: [^\n]*\n$/ }, id.slice(0, 30))

@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const secret = 'a-secret-of-sixteen'
 
-t.test('handoff serve is the service, and handoff healthcheck asks it', async t => {
+t.test('handoff serve runs the service, and handoff healthcheck checks it', async t => {
   const { url } = await startRedisServer(t)
   const env = { PATH: process.env.PATH!, REDIS_URL: url, PORT: '0', API_KEYS: `writer:${secret}`, DRAIN_DELAY: '0' }
   const service = run(loopback, join(projectRoot, 'dist/cli/main.js'), ['serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -25,7 +25,7 @@ t.test('handoff serve is the service, and handoff healthcheck asks it', async t 
     if (address !== undefined) break
   }
   const { port } = new URL(address!)
-  // It listens before it has reached Redis.
+  // It listens before it is connected to Redis.
   await until(async () => (await fetch(`${address}/readyz`)).ok)
   const passed = await fetch(`${address}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } })
   t.equal(passed.status, 201)
@@ -41,7 +41,7 @@ t.test('handoff serve is the service, and handoff healthcheck asks it', async t 
   t.match(await handoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
 })
 
-t.test('a service that is ill, and one that says nothing', async t => {
+t.test('healthcheck fails on a service that errs, and on a silent one', async t => {
   let answer: ((response: import('node:http').ServerResponse) => void) | undefined = response => response.writeHead(500).end()
   const server = createServer((_, response) => answer?.(response)).listen(0, '127.0.0.1')
   t.teardown(() => { server.closeAllConnections(); server.close() })

@@ -10,7 +10,7 @@ import { npmStart } from '../helpers/service.ts'
 /** One line on stderr, exit status 1. */
 const oneLine = (says: RegExp) => ({ code: 1, stdout: '', stderr: new RegExp(`^${says.source}[^\\n]*\\n$`) })
 
-t.test('no Redis, one that says nothing, one that lets nobody in', async t => {
+t.test('a missing, silent or refusing Redis is one line', async t => {
   const server = await startRedisServer(t)
   const port = server.url.split(':').at(-1)
   await server.admin.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '+ping')
@@ -47,12 +47,12 @@ t.test('a wrong setting is one line that names the variable', async t => {
   ] as const) t.match(await handoff(args, { env }), oneLine(new RegExp(`${variable}: `)), variable)
 })
 
-t.test('without REDIS_URL it is the one that npm start has brought up', async t => {
+t.test('without REDIS_URL the command uses the Redis of npm start', async t => {
   const cwd = await scratchDir(t)
   const none = oneLine(/REDIS_URL is unset, and no Redis runs on DATA_DIR \.data: set REDIS_URL, or start the service \(npm start\)/)
   for (const args of [['keys', 'list'], ['doctor'], ['inspect', newPlace().id]]) t.match(await handoff(args, { cwd }), none, args.join())
 
-  // A path so long that no socket can have it.
+  // A path too long for a unix socket.
   const DATA_DIR = join(cwd, 'd'.repeat(100))
   await npmStart(t, { DATA_DIR })
   const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env: { DATA_DIR } }))
@@ -60,7 +60,7 @@ t.test('without REDIS_URL it is the one that npm start has brought up', async t 
   t.match(await handoff(['doctor'], { env: { DATA_DIR } }), { code: 0, stdout: /\n0 errors, 0 warnings, 0 notes\n$/ }, 'it is set as it should be')
 })
 
-t.test('keys are acknowledged by as many replicas as handoffs are; who looks needs none', async t => {
+t.test('keys are acknowledged by as many replicas as handoffs are; status needs none', async t => {
   const { url } = await startRedisServer(t)
   const store = fleetStore(t, url)
   const place = newPlace()

@@ -6,11 +6,11 @@ import { serverChecks } from '../../src/cli/doctor/server-checks.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 
-/** What `handoff doctor` makes of what a server has not or doesn't tell: that can't be seen, and nothing is concluded from it. */
+/** `handoff doctor` reports what a server lacks or doesn't tell as unseen, and concludes nothing from it. */
 
 interface Findings { findings: Array<{ level: string, name: string, saw: string }> }
 
-t.test('a command that the server doesn’t have', async t => {
+t.test('a command that the server doesn’t have is found', async t => {
   for (const [command, level, code] of [['SPUBLISH', 'error', 1], ['XADD', 'note', 0]] as const) {
     const { url } = await startRedisServer(t, { options: ['--rename-command', command, '""'] })
     const ended = await handoff(['doctor', '--json'], { env: { REDIS_URL: url } })
@@ -22,7 +22,7 @@ t.test('a command that the server doesn’t have', async t => {
   }
 })
 
-t.test('rights that can’t be asked about', t => {
+t.test('doctor notes rights that it can’t check', t => {
   const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
   t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
   const findings = checkRights({ ...nothing, untold: ['hset'], said: 'ERR Wrong number of args' }, 'handoff')
@@ -31,18 +31,18 @@ t.test('rights that can’t be asked about', t => {
   t.end()
 })
 
-t.test('a server that tells little of itself', t => {
+t.test('doctor notes what a server doesn’t report', t => {
   const facts = { info: {}, config: {}, refusals: {}, roundTrips: [], skew: null }
   const findings = serverChecks.map(check => check(facts, { replicas: 1 })).filter(finding => finding !== null)
-  t.match(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see redis_version, maxmemory_policy, used_memory, maxmemory, aof_enabled, role: INFO does not tell' }])
+  t.match(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see redis_version, maxmemory_policy, used_memory, maxmemory, aof_enabled, role: not in INFO' }])
   t.equal(findings.length, 1)
   const version = serverChecks.map(check => check({ ...facts, info: { redis_version: '9.1.0' } }, { replicas: 0 })).find(finding => finding?.name === 'version')
-  t.match(version, { level: 'ok', saw: 'Redis 9.1.0, not one of those that are tested (Redis 7.0, Redis 8.0, Valkey 8.1)' })
+  t.match(version, { level: 'ok', saw: 'Redis 9.1.0, not a tested version (Redis 7.0, Redis 8.0, Valkey 8.1)' })
   t.match(checkSlots({}), { level: 'note', name: 'unseen' })
   t.end()
 })
 
-t.test('Sentinels that tell little', t => {
+t.test('doctor notes what Sentinels don’t report', t => {
   const known = { at: 's:1', master: { 'num-other-sentinels': '2', quorum: '2', 'down-after-milliseconds': '5000' } }
   const quorum = (words: string) => checkSentinels([{ ...known, quorum: words }]).filter(({ level }) => level !== 'ok')
   t.strictSame(quorum('OK 3 usable Sentinels'), [])

@@ -7,7 +7,7 @@ import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/
 
 const long = 'x'.repeat(10_000)
 
-/** Refused, with what was wrong, as far as it fits in a line, and what the option takes. */
+/** Checks that each value is refused, and that the message quotes it, cut to a line, and says what the option takes. */
 function refused (t: Test, parse: (option: string, text: string) => unknown, texts: readonly string[], says: RegExp): void {
   for (const text of texts) {
     try {
@@ -47,17 +47,17 @@ t.test('names', async t => {
 
 t.test('requests a minute', async t => {
   t.equal(parseRate('--option', '600'), 600)
-  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /; it takes how many requests a minute/)
+  refused(t, parseRate, ['', '0', '-1', '1.5', '1e3', 'x', '10000000', long], /; it takes a number of requests per minute/)
 })
 
-t.test('what is wrong is named, but no key', async t => {
+t.test('a wrong value is quoted, but never a key', async t => {
   const message = (text: string) => { try { parseScopes('--scopes', text) } catch (error) { return (error as Error).message } }
-  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, with commas and no spaces between')
+  t.equal(message('pass,fly,swim'), '--scopes: "fly" is not valid; it takes one or more of pass, catch, status, approve, separated by commas without spaces')
   t.match(message(newSecret(newKeyId())), /^--scopes: a value that looks like an API key is not valid/)
   t.match(message(long), /^--scopes: "x{40}…" is not valid/)
 })
 
-t.test('what is printed', async t => {
+t.test('output is formatted', async t => {
   for (const [milliseconds, text] of [[0, '0 ms'], [999, '999 ms'], [1000, '1 s'], [61_000, '1 min 1 s'], [3600_000, '1 h'], [3601_000, '1 h'],
     [90 * 86400_000 + 3600_000, '90 d 1 h'], [-5000, '5 s']] as const) t.equal(span(milliseconds), text)
   t.equal(table([['a', 'long'], ['wide', 'b']]), 'a     long\nwide  b')

@@ -1,4 +1,4 @@
-/** What comments cite is there: a file that a reader is sent to, and the heading of a page. */
+/** Files and headings that comments cite exist. */
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
@@ -6,13 +6,13 @@ import { projectFiles, readPage } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 const files = projectFiles()
-/** Every end of a path: `http/problem.ts` and `problem.ts` are src/http/problem.ts. */
+/** Every suffix of a path: `http/problem.ts` and `problem.ts` are src/http/problem.ts. */
 const known = new Set(files.flatMap(file => {
   const parts = file.split('/')
   return parts.map((_, at) => parts.slice(at).join('/'))
 }))
 
-/** The text of a file's comments, by how its kind writes them. A quote right before one makes it a string. */
+/** A file's comments, by the syntax of its kind. After a quote it is a string instead. */
 function commentsOf (path: string, text: string): string[] {
   if (/\.(m?[jt]s)$/.test(path)) return matches(text, /\/\*[^]*?\*\/|(?<=^|\s)\/\/ .*/gm)
   if (path.endsWith('.css')) return matches(text, /\/\*[^]*?\*\//g)
@@ -22,12 +22,12 @@ function commentsOf (path: string, text: string): string[] {
 
 const matches = (text: string, of: RegExp) => [...text.matchAll(of)].map(([all]) => all)
 
-/** What a comment cites and isn't there. @param path of the file that it is in */
+/** Missing files and headings that a comment cites. @param path of the file with the comment */
 function missingIn (path: string, comment: string): string[] {
   const cited = [...comment.matchAll(/(?<![\w/.@$-])((?:\.{1,2}\/)?[\w-][\w./-]*\.(?:md|m?ts|mjs|lua|ya?ml|cfg|acl|conf|sh|json|svg))\b(?:, "([^"]+)")?/g)]
   return cited.flatMap(([all, name, heading]) => {
     if (!isThere(path, name!)) return [`${path}: ${name}`]
-    // A section is cited by its page's whole path, so that it is clear which page that is.
+    // A section is cited with its page's whole path, so that the page is unambiguous.
     return heading === undefined || !name!.endsWith('.md') || (files.includes(name!) && readPage(name!).headings.includes(heading)) ? [] : [`${path}: ${all}`]
   })
 }
@@ -36,16 +36,16 @@ function isThere (path: string, name: string): boolean {
   return known.has(name) || files.includes(posix.join(posix.dirname(path), name))
 }
 
-/** This file's own examples are none. */
+/** This file's own examples don't count. */
 const sources = files.filter(path => path !== 'test/docs/comments.test.ts' && /^(src|lua|test|bench|deploy|\.ci)\/|^Dockerfile$/.test(path) && !/\.(md|json|svg)$/.test(path))
 
-t.test('every file that a comment cites is in the repository', async t => {
+t.test('every file that a comment cites exists', async t => {
   const missing = sources.flatMap(path => commentsOf(path, readFileSync(`${projectRoot}/${path}`, 'utf8')).flatMap(comment => missingIn(path, comment)))
   t.strictSame(missing, [])
   t.ok(sources.length > 300)
 })
 
-t.test('one that is not would be found', async t => {
+t.test('a missing file would be found', async t => {
   const ts = "const a = 'x' // see NOWHERE.md\n/** As nowhere/nothing.lua\n * has it. */\nconst b = 'http://x/y.md' + \"// NO.md\"\n"
   t.strictSame(commentsOf('src/a.ts', ts).flatMap(comment => missingIn('src/a.ts', comment)), ['src/a.ts: nowhere/nothing.lua', 'src/a.ts: NOWHERE.md'].reverse())
   t.strictSame(commentsOf('lua/a.lua', 'local x = 1 -- NO.md').flatMap(comment => missingIn('lua/a.lua', comment)), ['lua/a.lua: NO.md'])

@@ -7,10 +7,10 @@ import { commandsUnder } from '../helpers/pages.ts'
 
 const client = await which('redis-cli')
 
-t.test('a failover by hand, as docs/redis.md has it', { skip: client === undefined && 'no redis-cli (Debian: redis-tools)', timeout: 180_000 }, async t => {
+t.test('the failover by hand in docs/redis.md works', { skip: client === undefined && 'no redis-cli (Debian: redis-tools)', timeout: 180_000 }, async t => {
   const fleet = await startSentinelFleet(t)
   const [master, [sentinel]] = [await fleet.master(), fleet.sentinels]
-  // Master and Sentinels have an address in common here, and ports of their own; and the name is the tests' one.
+  // In the test, master and Sentinels share an address and have other ports, and the master has another name.
   const shim = `redis-cli () {
     case "$*" in
       *'-p 26379'*) set -- "\${@/#26379/${sentinel!.port}}" ;;

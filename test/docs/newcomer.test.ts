@@ -1,4 +1,4 @@
-/** A newcomer starts the service in a fresh clone and types what the pages say, one after another, into one shell. */
+/** A newcomer starts the service in a fresh clone and types the pages' commands, in order, into one shell. */
 import { execFileSync } from 'node:child_process'
 import { cp, mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -7,7 +7,7 @@ import { commandsUnder, projectFiles } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { npmStart, projectRoot } from '../helpers/service.ts'
 
-/** A copy as a clone has it: what git knows of or would take, and nothing that was installed or built. */
+/** A copy like a fresh clone: tracked and new files, without installed packages or a build. */
 async function freshClone (directory: string): Promise<void> {
   for (const file of projectFiles()) {
     await mkdir(dirname(join(directory, file)), { recursive: true })
@@ -15,12 +15,12 @@ async function freshClone (directory: string): Promise<void> {
   }
 }
 
-/** The JSON objects in what was said, in order. */
+/** The JSON objects in the output, in order. */
 function answersIn (said: string): Array<Record<string, unknown>> {
   return [...said.matchAll(/\{"(?:handoff_id|items)".*?\}(?=\s*(?:\{"(?:handoff_id|items)"|HTTP\/|$))/gs)].map(([text]) => JSON.parse(text))
 }
 
-// Packages are installed and the service is built anew, which a busy machine takes its time for.
+// Packages are installed and the service is built, which takes long on a busy machine.
 t.setTimeout(900_000)
 
 t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, async t => {
@@ -30,7 +30,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   const service = await npmStart(t, { PORT: '0' }, clone)
   t.match(service.output(), 'A first call')
   const { REDIS_URL: _, ...env } = process.env
-  // The port alone is another, since tests run side by side.
+  // Only the port differs, since tests run in parallel.
   const type = (script: string, stderr: 'inherit' | 'ignore' = 'inherit') =>
     execFileSync('bash', ['-euo', 'pipefail', '-c', script.replaceAll('http://127.0.0.1:8080', service.address)], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', stderr] })
 
@@ -55,7 +55,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.equal(said.match(/idempotency-replayed/gi)?.length, 1)
   })
 
-  await t.test('docs/attempts.md: a heartbeat, and a failure that is tried again', async t => {
+  await t.test('docs/attempts.md: a heartbeat, and a failure with a successor', async t => {
     const [caught, heard, failed, ...others] = answersIn(type(commandsUnder('docs/attempts.md', 'Windows')))
     t.match(caught, { status: 'caught', task: 'Count the rows', heartbeat_within: 60 })
     t.match(heard, { status: 'caught', cancel_requested: false })
@@ -96,7 +96,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.match(type(commandsUnder('docs/cli.md', 'Checking Redis')), /^ok +ready: the service can serve\n[^]*^0 errors, 0 warnings, 0 notes\n$/m)
   })
 
-  // With a Redis that it finds; one file of it, since this is part of the whole.
+  // Only one file, since this test is part of the suite itself.
   await t.test('docs/testing.md: the tests, from the clone', async t => {
     t.equal(commandsUnder('README.md', 'Tests'), 'npm test\n')
     const command = commandsUnder('docs/testing.md', 'Running tests')

@@ -1,4 +1,4 @@
-/** What can be told of the documentation by reading it: links lead somewhere, commands have a test that runs them, names are real. */
+/** Static checks of the documentation: links work, a test runs each command, names exist. */
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
@@ -14,12 +14,12 @@ const read = (path: string) => readFileSync(`${projectRoot}/${path}`, 'utf8')
 const pages = new Map([...files].filter(path => path.endsWith('.md')).map(path => [path, readPage(path)]))
 const manual = [...pages].filter(([path]) => isManual(path))
 
-/** Is it a file of the project, or a folder of it? */
+/** Whether it is a file or folder of the project. */
 function exists (path: string): boolean {
   return files.has(path) || [...files].some(file => file.startsWith(`${path.replace(/\/$/, '')}/`))
 }
 
-/** What is wrong with a link, or undefined. @param path of the page that it stands on */
+/** What is wrong with a link, or undefined. @param path of its page */
 function linkFault (path: string, link: string, of: (path: string) => Page | undefined): string | undefined {
   if (/^[a-z][a-z0-9+.-]*:/i.test(link)) {
     return URL.canParse(link) && /^(https?|mailto):/.test(link) ? undefined : `${path}: ${link} is no address`
@@ -39,7 +39,7 @@ t.test('every link leads to a file, and to a heading of it', async t => {
   for (const [path] of manual) if (path.startsWith('docs/')) t.ok(pages.get('README.md')!.links.includes(path), `README.md leads to ${path}`)
 })
 
-t.test('a link that leads nowhere is found', async t => {
+t.test('a broken link is found', async t => {
   const made = parsePage('# One thing\n\n## `Another`, too!\n\n## One thing\n\n```sh\n# no heading\n[no](link)\n```\n`[no](link)` [a\nlink](x.md "title") `two\nlines` [b](y.md)\n')
   t.strictSame(anchorsOf(made), ['one-thing', 'another-too', 'one-thing-1'])
   t.strictSame(made.links, ['x.md', 'y.md'])
@@ -68,7 +68,7 @@ function blockFaults (path: string, { blocks }: Page): string[] {
   })
 }
 
-/** Which commands tests run: page and heading, by the calls of commandsUnder in their sources. */
+/** The commands that tests run, by page and heading: found by calls of commandsUnder in their sources. */
 function commandsRun (sources: Iterable<string>): Set<string> {
   return new Set([...sources].flatMap(source => [...source.matchAll(/commandsUnder\('([^']+)', '([^']+)'\)/g)].map(([, path, heading]) => `${path}, "${heading}"`)))
 }
@@ -77,7 +77,7 @@ const commandsIn = (path: string, { blocks }: Page) => blocks.filter(({ language
 
 t.test('every command is run by a test', async t => {
   for (const [path, page] of manual) t.strictSame(blockFaults(path, page), [], path)
-  // Not by this one, which only speaks of it.
+  // Without this file, which only mentions that function.
   const run = commandsRun([...files].filter(path => /^test\/.*\.test\.ts$/.test(path) && path !== 'test/docs/pages.test.ts').map(read))
   const there = new Set(manual.flatMap(([path, page]) => commandsIn(path, page)))
   t.strictSame([...there].filter(command => !run.has(command)), [], 'no test runs these: give them to commandsUnder in one')
@@ -85,7 +85,7 @@ t.test('every command is run by a test', async t => {
   t.ok(there.size > 10, `${there.size} places`)
 })
 
-t.test('a command that nobody runs is found', async t => {
+t.test('an untested command is found', async t => {
   const made = parsePage('## Start\n\n```sh\nnpm start\n```\n\n## Other\n\n```\nx\n```\n\n```text\nnpm test\n```\n\n```bash\nx\n```\n\n```json\n{}\n```\n')
   t.strictSame(commandsIn('x.md', made), ['x.md, "Start"'])
   t.strictSame([...commandsRun(["const [a] = commandsUnder('x.md', 'Start')", 'x'])], ['x.md, "Start"'])
@@ -95,7 +95,7 @@ t.test('a command that nobody runs is found', async t => {
   for (const line of ['{"node": 1}', 'ok       ready', 'location /handoff/ {', 'redis://host']) t.notMatch(line, looksLikeCommand)
 })
 
-t.test('npm scripts and files that are named are there', async t => {
+t.test('npm scripts and files that pages name exist', async t => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
   for (const [path, { code, blocks }] of manual) {
     for (const text of [...code, ...blocks.map(({ text }) => text)]) {
@@ -107,7 +107,7 @@ t.test('npm scripts and files that are named are there', async t => {
   }
 })
 
-/** The first column of a page's tables: what stands in backticks there. */
+/** The texts in backticks in the first column of a page's tables. */
 function firstColumn (path: string): string[] {
   return read(path).split('\n').filter(line => line.startsWith('| `')).flatMap(line => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
 }
@@ -134,16 +134,16 @@ t.test('the pages name what the code has', async t => {
   }
 })
 
-t.test('what is tested is what the pages say is tested', async t => {
+t.test('the pages name the tested servers and Node versions', async t => {
   const ci = read('.ci/run')
   for (const page of ['README.md', 'docs/redis.md']) for (const server of testedServers) t.match(read(page), server, page)
-  // The system's own is 7.0.
+  // The system's own server is 7.0.
   const others = /for server in (.*); do/.exec(ci)![1]!.split(' ')
   t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
   for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)
 })
 
-t.test('README.md can be read in one go', async t => {
+t.test('README.md is short enough to read in one go', async t => {
   const lines = read('README.md').trimEnd().split('\n').length
   t.ok(lines < 180, `${lines} lines`)
 })

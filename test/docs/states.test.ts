@@ -9,7 +9,7 @@ const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 
 const live = new Set<Standing>(['caught'])
 
-/** What an operation comes to where a handoff stands. One that waits no more has been decided, unless its time was over before. */
+/** The outcome of an operation in a state. A handoff that no longer waits has been decided, unless it expired before. */
 function cell (name: OperationName, standing: Standing): string {
   const undecided = standing === 'waiting' || standing === 'expired' || standing === 'absent' || standing === 'cancelled'
   const code = refusalOf(name, standing, undecided ? 'waiting' : 'approved')
@@ -35,14 +35,14 @@ const names: Record<Standing, string> = {
   rejected: '`rejected`',
 }
 
-/** The state machine as a table, made of the one in src/model.ts. */
+/** The state machine of src/model.ts as a table. */
 function table (): string {
   const columns = ['catch', 'done', 'cancel', 'reissue', 'approve', 'reject'] as const
   const rows = standings.map(standing => `| ${names[standing]} | ${columns.map(name => cell(name, standing)).join(' | ')} |`)
   return [`| it is | ${columns.map(name => name === 'done' ? 'done (heartbeat, fail, decline)' : name).join(' | ')} |`, '|---|---|---|---|---|---|---|', ...rows].join('\n')
 }
 
-/** As a diagram: statuses alone. */
+/** The state machine as a diagram, with statuses only. */
 function diagram (): string {
   const statusOf = (standing: Standing) => standing === 'absent' ? '[*]' : standing === 'waiting' || standing === 'delayed' ? 'pending' : standing
   const arrows = new Map<string, string[]>()
@@ -51,7 +51,7 @@ function diagram (): string {
     if (!arrows.get(key)?.includes(name)) arrows.set(key, [...arrows.get(key) ?? [], name])
   }
   for (const [name, { from, to }] of Object.entries(operations)) {
-    // Of what has ended the status stays: the successor is another handoff.
+    // An ended handoff keeps its status: the successor is another handoff.
     for (const standing of from) if (name !== 'reissue' || live.has(standing)) arrow(standing, to, name)
   }
   for (const standing of byItself.from) arrow(standing, byItself.to, 'its time is over')

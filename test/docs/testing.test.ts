@@ -4,7 +4,7 @@ import { alone, batchesOf, everyFile, long, smoke } from '../tiers.ts'
 
 const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8')
 
-/** The table's rows that name files: the files, and in which of its columns something stands. */
+/** The table's rows that name files: the files, and which columns are filled in. */
 const rows = [...page.matchAll(/^\| (`.*?) \|(.*)\|(.*)\|(.*)\|$/gm)].map(([, named, ...columns]) => ({
   files: [...named!.matchAll(/`test\/([^`]+)`/g)].map(([, file]) => file!),
   runs: columns.map(column => column.trim() !== ''),
@@ -18,7 +18,7 @@ t.test('docs/testing.md says of each file when it runs', async t => {
   t.ok(rows.every(({ runs }) => runs[2]), 'test:all runs everything')
 })
 
-t.test('each list names files that are there, each file once', async t => {
+t.test('each list names existing files, each file once', async t => {
   const named = [...alone, ...smoke, ...long]
   t.equal(new Set(named).size, named.length)
   t.strictSame(named.filter(file => !everyFile().includes(file)), [])

@@ -16,7 +16,7 @@ function whereIs (program: string): string | undefined {
   }
 }
 
-/** A PATH of only these programs of the system's, and of files written here. */
+/** A PATH with only these programs of the system, and files written here. */
 async function onlyPath (t: Test, programs: string[], own: Record<string, string> = {}): Promise<string> {
   const dir = await scratchDir(t)
   for (const program of programs) await symlink(whereIs(program) ?? '', join(dir, program))
@@ -27,11 +27,11 @@ async function onlyPath (t: Test, programs: string[], own: Record<string, string
   return dir
 }
 
-/** Runs the real one: a PATH entry that works wherever its libraries are. */
+/** A script that runs the real server, wherever its libraries are. */
 const theReal = `exec env LD_LIBRARY_PATH='${real.libraryPath ?? ''}' '${real.path}' "$@"`
 const says = (line: string) => `echo '${line}'`
 
-/** What findRedisServer answers, or its error's message, and what it logged. */
+/** The result of findRedisServer or its error's message, and its log. */
 async function find (t: Test, opts: { serverBin?: string, cacheDir?: string } = {}) {
   const lines: string[] = []
   const cacheDir = opts.cacheDir ?? join(await scratchDir(t), 'cache/redis')
@@ -40,14 +40,14 @@ async function find (t: Test, opts: { serverBin?: string, cacheDir?: string } = 
   return { ...found, lines, cacheDir }
 }
 
-t.test('one on PATH is taken, and Valkey first', async (t) => {
+t.test('a server on PATH is used, Valkey first', async (t) => {
   const dir = await onlyPath(t, ['env'], { 'redis-server': theReal })
   t.match(await find(t), { path: join(dir, 'redis-server'), version: real.version, lines: [] })
   await writeFile(join(dir, 'valkey-server'), `#!/bin/sh\n${says('Valkey server v=8.1.1 sha=00000000:0 malloc=jemalloc')}\n`, { mode: 0o755 })
   t.match(await find(t), { path: join(dir, 'valkey-server'), version: '8.1.1', lines: [] })
 })
 
-t.test('one that will not do is passed over, and the log says why', async (t) => {
+t.test('an unsuitable server is passed over, and the log says why', async (t) => {
   const dir = await onlyPath(t, ['env'], {
     'valkey-server': 'echo "cannot find libvalkey" >&2; exit 127',
     'redis-server': says('Redis server v=6.2.14 sha=00000000:0 malloc=jemalloc')
@@ -70,13 +70,13 @@ t.test('REDIS_SERVER_BIN is the only one looked at', async (t) => {
   t.match(await find(t, { serverBin: join(dir, 'none') }), { error: /^EmbeddedError: REDIS_SERVER_BIN=.*\/none cannot be used \(.*No such file[^\n]*$/ })
 })
 
-t.test('apt fills the cache, whole or not at all, also with several at it, and then the cache serves', { skip: !hasApt }, async (t) => {
-  // apt runs many other programs; all may stay but a redis-server that is installed here.
+t.test('apt fills the cache completely or not at all, even when several fill it, and then the cache is used', { skip: !hasApt }, async (t) => {
+  // apt runs many other programs, so PATH keeps all except an installed redis-server.
   const others = (await readdir('/usr/bin')).filter((name) => /^[\w.+-]+$/.test(name) && !/^(redis|valkey)-/.test(name))
   const path = await onlyPath(t, [])
   for (const name of others) await symlink(join('/usr/bin', name), join(path, name))
   const cacheDir = join(await scratchDir(t), 'cache/redis')
-  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true }) // broken: it has to give way
+  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true }) // a broken cache, which must be replaced
   await writeFile(join(cacheDir, 'usr/bin/redis-server'), '')
   const all = await Promise.all([find(t, { cacheDir }), find(t, { cacheDir })])
   for (const found of all) {
@@ -88,14 +88,14 @@ t.test('apt fills the cache, whole or not at all, also with several at it, and t
   t.match(await find(t, { cacheDir }), { path: join(cacheDir, 'usr/bin/redis-server'), lines: [] })
 })
 
-t.test('apt that cannot leaves no cache and says what it said', async (t) => {
+t.test('a failing apt leaves no cache, and its error is logged', async (t) => {
   await onlyPath(t, ['env'], { 'apt-get': 'echo "E: Unable to locate package redis-server" >&2; exit 100', 'dpkg-deb': 'exit 1' })
   const { lines, cacheDir } = await find(t)
-  t.match(lines, [/^getting /, 'apt could not: E: Unable to locate package redis-server'])
+  t.match(lines, [/^getting /, 'apt failed: E: Unable to locate package redis-server'])
   t.same(await readdir(join(cacheDir, '..')), [])
 })
 
-t.test('brew\'s is taken where it is, and installed where it isn\'t', async (t) => {
+t.test('brew’s server is used, and installed if it is missing', async (t) => {
   const prefix = await scratchDir(t)
   const install = `mkdir -p '${prefix}/bin' && ln -s "$(command -v the-real)" '${prefix}/bin/redis-server'`
   await onlyPath(t, ['env', 'mkdir', 'ln'], {

@@ -8,7 +8,7 @@ import { scratchDir } from '../helpers/processes.ts'
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
 
-/** A small project with the real script: one source, and of packages only the compiler, installed as npm would note it. */
+/** A small project with the real script: one source file, and only the compiler as a package, recorded as npm does. */
 async function makeProject (t: Test): Promise<string> {
   const root = await scratchDir(t)
   await mkdir(join(root, 'src/sub'), { recursive: true })
@@ -42,14 +42,14 @@ function runScript (root: string, env: NodeJS.ProcessEnv = process.env, ...args:
 const quiet = { code: 0, stdout: '', stderr: '' }
 const built = { code: 0, stdout: 'building\n', stderr: '' }
 
-t.test('it builds when there is no build, and only then', async (t) => {
+t.test('npm start builds only when there is no current build', async (t) => {
   const root = await makeProject(t)
   t.same(await runScript(root), built)
   t.match(await readFile(join(root, 'dist/sub/one.js'), 'utf8'), 'export const one = 1')
   t.same(await runScript(root), quiet)
 })
 
-t.test('of the service it makes what npm run build does', async (t) => {
+t.test('its build equals that of npm run build', async (t) => {
   const dir = await scratchDir(t)
   execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--noCheck', '--outDir', join(dir, 'tsc')], { cwd: project })
   for (const place of ['src', 'tsconfig.json', 'package.json', 'package-lock.json']) await cp(join(project, place), join(dir, place), { recursive: true })
@@ -61,14 +61,14 @@ t.test('of the service it makes what npm run build does', async (t) => {
   for (const file of files(join(dir, 'tsc'))) t.equal(await readFile(join(dir, 'dist', file), 'utf8'), await readFile(join(dir, 'tsc', file), 'utf8'), file)
 })
 
-t.test('what is named as a command can be run as one, after each build', async (t) => {
+t.test('commands are executable after each build', async (t) => {
   const root = await makeProject(t)
   await writeFile(join(root, 'package.json'), '{"name": "small", "version": "1.0.0", "type": "module", "bin": {"one": "dist/sub/one.js"}}')
   t.same(await runScript(root), built)
   t.equal((await stat(join(root, 'dist/sub/one.js'))).mode & 0o777, 0o755)
 })
 
-t.test('several at once in one clone build once', async (t) => {
+t.test('several starts at once in one clone build once', async (t) => {
   const root = await makeProject(t)
   const all = await Promise.all([1, 2, 3].map(() => runScript(root)))
   t.same(all.map(({ stdout }) => stdout).sort(), ['', '', 'building\n'])
@@ -76,7 +76,7 @@ t.test('several at once in one clone build once', async (t) => {
   t.same(await runScript(root), quiet)
 })
 
-t.test('a source changed, added, renamed or removed is seen, and a removed one leaves no output', async (t) => {
+t.test('a changed, added, renamed or removed source is noticed, and a removed one leaves no output', async (t) => {
   const root = await makeProject(t)
   await runScript(root)
   await writeFile(join(root, 'src/sub/one.ts'), 'export const one: number = 2\n')
@@ -91,7 +91,7 @@ t.test('a source changed, added, renamed or removed is seen, and a removed one l
   t.same(await runScript(root), quiet)
 })
 
-t.test('a build that fails says what the compiler said, ends with 1 and leaves the last good one', async (t) => {
+t.test('a failed build prints the compiler’s errors, exits with 1 and keeps the last good build', async (t) => {
   const root = await makeProject(t)
   await runScript(root)
   await writeFile(join(root, 'src/sub/one.ts'), 'export const one: number = = 1\n')
@@ -100,7 +100,7 @@ t.test('a build that fails says what the compiler said, ends with 1 and leaves t
   t.match(await runScript(root), { code: 1 }, 'and the next run tries again')
 })
 
-t.test('what is installed is held to package-lock.json', async (t) => {
+t.test('installed packages are checked against package-lock.json', async (t) => {
   const root = await makeProject(t)
   const url = new URL('src/bootstrap.mjs', `file://${project}/`).href
   const { isInstalled } = await import(url) as { isInstalled: (root: string, all: boolean) => boolean }
@@ -126,9 +126,9 @@ t.test('what is installed is held to package-lock.json', async (t) => {
   t.equal(isInstalled(join(root, 'src'), false), false, 'nothing at all')
 })
 
-t.test('it installs what is missing, whatever npm was told for its own script', async (t) => {
+t.test('missing packages are installed, whatever npm’s own settings are', async (t) => {
   const root = await makeProject(t)
-  // A package beside the project, so that no registry is needed.
+  // A package in a folder beside the project, so that no registry is needed.
   await mkdir(join(root, 'dev'))
   await writeFile(join(root, 'dev/package.json'), '{"name": "dev", "version": "1.0.0"}')
   await writeFile(join(root, 'package.json'), '{"name": "small", "version": "1.0.0", "type": "module", "devDependencies": {"dev": "file:dev"}}')
@@ -145,7 +145,7 @@ t.test('it installs what is missing, whatever npm was told for its own script', 
   t.match((await runScript(root)).stdout, /^building\n$/, 'and once only')
 })
 
-t.test('an old Node is told so in one line', async (t) => {
+t.test('an old Node is refused with one line', async (t) => {
   const root = await makeProject(t)
   const script = join(root, 'src/bootstrap.mjs')
   const source = await readFile(script, 'utf8')

@@ -14,11 +14,11 @@ import { projectRoot } from '../helpers/service.ts'
 
 interface Entry { version: string, integrity: string, dev?: boolean, optional?: boolean }
 
-/** A registry of packages of our own. */
+/** A package registry in this process. */
 class Registry {
   readonly #server: Server
   readonly #tarballs = new Map<string, Buffer>()
-  /** The names of the packages that somebody has downloaded. */
+  /** The names of the downloaded packages. */
   readonly downloads: string[] = []
   url = ''
 
@@ -48,7 +48,7 @@ class Registry {
     this.#server.closeAllConnections()
   }
 
-  /** Has a package of one script. @returns how a lock file names it */
+  /** Publishes a package with one script. @returns its entry for a lock file */
   async publish (t: Test, name: string, script: string): Promise<Entry> {
     const dir = await scratchDir(t)
     await mkdir(join(dir, 'package'))
@@ -65,17 +65,17 @@ const integrityOf = (content: Buffer) => `sha512-${createHash('sha512').update(c
 interface Clone {
   root: string
   registry: Registry
-  /** As npm runs it before a start, or before the tests. */
+  /** Runs bootstrap as npm does before a start, or before the tests. */
   run (before: 'start' | 'test'): Promise<{ code: number, stdout: string, stderr: string }>
-  /** `npm ci`, as somebody types it. */
+  /** `npm ci`, as a user types it. */
   byHand (...options: string[]): Promise<unknown>
   /** Whether each of these is installed. */
   has (...names: string[]): Promise<boolean[]>
-  /** Writes package-lock.json anew. */
+  /** Rewrites package-lock.json. */
   locks (packages: Record<string, Entry>): Promise<void>
 }
 
-/** A clone in which nothing is installed: it runs on `runs`, may run on `may`, is tested with `tests`, and compiled with the real compiler. */
+/** A clone without installed packages: dependencies `runs`, optional ones `may`, dev dependencies `tests`, and the real compiler. */
 async function makeClone (t: Test): Promise<Clone & { packages: Record<string, Entry> }> {
   const registry = new Registry()
   await registry.open(t)
@@ -110,7 +110,7 @@ async function makeClone (t: Test): Promise<Clone & { packages: Record<string, E
         resolve({ code: Number(error?.code ?? 0), stdout, stderr })
       })
     }),
-    // Not the synchronous kind: the registry is in this process.
+    // Not synchronous, because the registry is in this process.
     byHand: (...options) => promisify(execFile)('npm', ['ci', '--no-audit', ...options], { cwd: root, env }),
     has: (...names) => Promise.all(names.map(name => access(join(root, 'node_modules', name)).then(() => true, () => false))),
   }
@@ -119,7 +119,7 @@ async function makeClone (t: Test): Promise<Clone & { packages: Record<string, E
 const quiet = { code: 0, stdout: '', stderr: '' }
 const [installing, building] = ['installing dependencies\n', 'building\n']
 
-t.test('a start installs what the service runs on, and the compiler apart', async t => {
+t.test('a start installs the runtime dependencies, and the compiler apart from them', async t => {
   const { root, registry, run, has, packages, locks } = await makeClone(t)
   t.strictSame(await run('start'), { ...quiet, stdout: installing + building })
   t.strictSame(await has('runs', 'may', 'tests', 'typescript'), [true, false, false, false])
@@ -131,7 +131,7 @@ t.test('a start installs what the service runs on, and the compiler apart', asyn
   t.equal(await readFile(join(root, 'node_modules/runs/index.js'), 'utf8'), '// changed')
   t.strictSame(await has('may', 'tests'), [false, false])
 
-  // An install that was cut short: npm writes its list last.
+  // An interrupted install: npm writes its list last.
   await rm(join(root, 'node_modules/.package-lock.json'))
   await rm(join(root, 'node_modules/runs'), { recursive: true })
   await rm(join(root, '.cache/compiler/node_modules/.package-lock.json'))
@@ -146,7 +146,7 @@ t.test('a start installs what the service runs on, and the compiler apart', asyn
   t.strictSame(await run('start'), { ...quiet, stdout: building }, 'nor to build again')
 })
 
-t.test('after npm ci by hand there is nothing to install, and an update keeps all of it', async t => {
+t.test('after npm ci there is nothing to install, and an update keeps everything', async t => {
   const { root, registry, byHand, run, has, packages, locks } = await makeClone(t)
   await byHand()
   const downloads = ['may', 'runs', 'tests', 'typescript']
@@ -161,7 +161,7 @@ t.test('after npm ci by hand there is nothing to install, and an update keeps al
   t.equal(await readFile(join(root, 'node_modules/runs/index.js'), 'utf8'), '// changed')
 })
 
-t.test('after npm ci --omit=dev by hand only the compiler is missing, and tests bring theirs', async t => {
+t.test('after npm ci --omit=dev only the compiler is missing, and tests bring theirs', async t => {
   const { registry, byHand, run, has } = await makeClone(t)
   await byHand('--omit=dev')
   t.strictSame(await run('start'), { ...quiet, stdout: building })
@@ -172,7 +172,7 @@ t.test('after npm ci --omit=dev by hand only the compiler is missing, and tests 
   t.strictSame(await has('tests'), [true])
 })
 
-t.test('without a network it says so in one sentence', async t => {
+t.test('without a network, one sentence says so', async t => {
   const { registry, run } = await makeClone(t)
   registry.close()
   t.strictSame(await run('start'), {

@@ -7,7 +7,7 @@ import { scratchDir } from '../helpers/processes.ts'
 
 const newKey = () => newSecret(newKeyId())
 
-t.test('made at the first start, for this user only, and the same ever after', async (t) => {
+t.test('keys are made at the first start, readable only by this user, and stay the same', async (t) => {
   const dataDir = join(await scratchDir(t), 'data')
   const first = await localKeys(dataDir, newKey)
   t.match(first, { created: true, agentKeyFile: join(dataDir, 'agent.key'), approverKeyFile: join(dataDir, 'approver.key') })
@@ -19,14 +19,14 @@ t.test('made at the first start, for this user only, and the same ever after', a
   t.same((await readdir(dataDir)).sort(), ['agent.key', 'approver.key'], 'nothing else is left')
 })
 
-t.test('starts at the same instant agree on one key', async (t) => {
+t.test('services that start at the same instant agree on one key', async (t) => {
   const dataDir = await scratchDir(t)
   const all = await Promise.all(Array.from({ length: 8 }, () => localKeys(dataDir, newKey)))
   t.equal(new Set(all.map(({ agentKey }) => agentKey)).size, 1)
   t.equal(new Set(all.map(({ approverKey }) => approverKey)).size, 1)
 })
 
-t.test('a key of the user\'s own is taken, and what is no key is refused in one line', async (t) => {
+t.test('a key of the user’s own is kept, and a malformed one is refused with one line', async (t) => {
   const dataDir = await scratchDir(t)
   const { approverKeyFile } = await localKeys(dataDir, newKey)
   await writeFile(approverKeyFile, 'my-own-secret-16')

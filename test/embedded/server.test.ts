@@ -17,7 +17,7 @@ async function start (t: Test, dataDir: string, more: Partial<StartOptions> = {}
   return embedded
 }
 
-/** A connection that waits for Redis as long as it takes, and goes with the test. */
+/** A connection that waits for Redis without a time-out, and is closed with the test. */
 function connect (t: Test, socket: string, connectionName = 'test'): Redis {
   const redis = new Redis({ path: socket, connectionName, retryStrategy: () => 20, maxRetriesPerRequest: null })
   redis.on('error', () => {})
@@ -27,7 +27,7 @@ function connect (t: Test, socket: string, connectionName = 'test'): Redis {
 
 const isThere = (file: string) => access(file).then(() => true, () => false)
 
-t.test('it runs as the service needs it, in a directory of its own', async (t) => {
+t.test('Redis runs with the service’s settings, in a directory of its own', async (t) => {
   const dataDir = join(await scratchDir(t), 'made/here')
   const embedded = await start(t, dataDir, { extra: ['--appendfsync', 'always'] })
   const redis = connect(t, embedded.socket)
@@ -48,7 +48,7 @@ t.test('it runs as the service needs it, in a directory of its own', async (t) =
   t.match(await redis.info('server'), `process_id:${embedded.pid}`)
 })
 
-t.test('stop leaves nothing running, and what was written is there at the next start', async (t) => {
+t.test('stop leaves no process behind, and the data is there at the next start', async (t) => {
   const dataDir = await scratchDir(t)
   const first = await start(t, dataDir)
   await connect(t, first.socket).set('kept', 'yes')
@@ -61,7 +61,7 @@ t.test('stop leaves nothing running, and what was written is there at the next s
   t.equal(await connect(t, second.socket).get('kept'), 'yes')
 })
 
-t.test('a redis-server that is killed is started again with its data, time after time', async (t) => {
+t.test('a killed redis-server is restarted with its data, each time', async (t) => {
   const errors: string[] = []
   let ended = () => {}
   const embedded = await start(t, await scratchDir(t), {
@@ -82,7 +82,7 @@ t.test('a redis-server that is killed is started again with its data, time after
   t.equal(detachedChildrenOf(process.pid).length, 2, 'one redis-server, one watchdog')
 })
 
-t.test('stop while it is about to be started again', async (t) => {
+t.test('stop works while a restart is pending', async (t) => {
   let ended = () => {}
   const told = new Promise<void>((resolve) => { ended = resolve })
   const embedded = await start(t, await scratchDir(t), { onExit: () => ended() })
@@ -92,13 +92,13 @@ t.test('stop while it is about to be started again', async (t) => {
   t.same(detachedChildrenOf(process.pid), [])
 })
 
-t.test('kill -9 of the service takes redis-server with it, and the next start finds all as it was', async (t) => {
+t.test('kill -9 of the service ends redis-server too, and the next start finds all data', async (t) => {
   const dataDir = await scratchDir(t)
   const owner = startOwner(t, dataDir)
   const { socket = '', pid = 0 } = await owner.next()
   await connect(t, socket).set('kept', 'yes')
   await killed(owner.process)
-  const next = await start(t, dataDir) // at once, while the watchdog is still at it
+  const next = await start(t, dataDir) // at once, while the watchdog is still ending the old one
   t.equal(await connect(t, next.socket).get('kept'), 'yes')
   t.notOk(isAlive(pid))
   await next.stop()
@@ -111,7 +111,7 @@ t.test('kill -9 of the service takes redis-server with it, and the next start fi
   t.ok(await untilGone(left), 'without a next start too, and even if it was stopped')
 })
 
-t.test('the terminal\'s Ctrl-C reaches the service, not redis-server', async (t) => {
+t.test('Ctrl-C reaches the service but not redis-server', async (t) => {
   const owner = startOwner(t, await scratchDir(t))
   const { pid = 0 } = await owner.next()
   t.ok(detachedChildrenOf(owner.process.pid ?? 0).includes(pid), 'it has a session of its own')
@@ -137,7 +137,7 @@ async function orphan (t: Test, dataDir: string): Promise<{ socket: string, pid:
   return { socket, pid }
 }
 
-t.test('an orphan is replaced', async (t) => {
+t.test('an orphaned redis-server is replaced', async (t) => {
   const dataDir = await scratchDir(t)
   const left = await orphan(t, dataDir)
   await connect(t, left.socket).set('kept', 'yes')
@@ -146,7 +146,7 @@ t.test('an orphan is replaced', async (t) => {
   t.equal(await connect(t, embedded.socket).get('kept'), 'yes')
 })
 
-t.test('an orphan that a service uses, and one that does not answer, get no second redis-server beside them', async (t) => {
+t.test('an orphan that is in use, or that does not answer, gets no second redis-server beside it', async (t) => {
   const [used, mute] = await Promise.all([scratchDir(t), scratchDir(t)])
   const left = await orphan(t, used)
   await connect(t, left.socket, 'handoff-2').ping()
@@ -159,7 +159,7 @@ t.test('an orphan that a service uses, and one that does not answer, get no seco
   t.match(fromMute, /^DATA_DIR .* is held by a redis-server of an earlier run [^\n]*$/)
 })
 
-t.test('of several services on one directory one runs and the others are told, also where a killed run left its files', async (t) => {
+t.test('of several services on one directory one runs and the others are told, even after a killed run', async (t) => {
   const dataDir = await scratchDir(t)
   const owner = startOwner(t, dataDir)
   await owner.next()
@@ -172,7 +172,7 @@ t.test('of several services on one directory one runs and the others are told, a
   t.match(await redis.info('server'), `process_id:${running[0]?.pid}`, 'and its redis-server is the one on the socket')
 })
 
-t.test('a directory whose path is too long for a socket', async (t) => {
+t.test('a directory whose path is too long for a socket works', async (t) => {
   const dataDir = join(await scratchDir(t), 'd'.repeat(120))
   const aliases = async () => (await readdir(tmpdir())).filter((name) => /^handoff-\w{6}$/.test(name))
   const before = await aliases()
@@ -188,7 +188,7 @@ t.test('a directory whose path is too long for a socket', async (t) => {
   t.equal(await connect(t, next.socket).get('kept'), 'yes')
 })
 
-t.test('a redis-server that does not start says where to look, and holds nothing', async (t) => {
+t.test('a redis-server that does not start says where to look, and releases the lock', async (t) => {
   const dataDir = await scratchDir(t)
   await t.rejects(start(t, dataDir, { extra: ['--no-such-option', '1'] }),
     { message: /^redis-server ended as it started \(1\): .*redis\.log tells why$/ })

@@ -13,12 +13,12 @@ import type { Operation } from './history.ts'
 import { sweepRound } from './index-checks.ts'
 import { dumpRedis } from './redis-state.ts'
 
-/** Has its own way with a request. @returns true where it has answered itself */
+/** Intercepts a request. @returns true if it has answered itself */
 type Meddler = (request: IncomingMessage, response: ServerResponse) => boolean | undefined
 
 interface Round { counts: Counts, history: History, violations: Violation[] }
 
-/** Load on a service until so many handoffs were begun, then the audit, and what the checker says of it. @param shares of those that expire, and of those with a longer life */
+/** Puts load on a service until so many handoffs have begun, audits them and checks the history. @param shares of handoffs that expire, and of those with attempts */
 async function round (t: Test, handoffs: number, { brief = 0, tried = 0 }, meddle?: Meddler, sweeps = true): Promise<Round> {
   const { app, store, redis, prefix } = await testApp(t, loadSettings, { workTtl: 86_400_000, retention: 600_000 })
   if (sweeps) store.sweeper.start()
@@ -31,13 +31,13 @@ async function round (t: Test, handoffs: number, { brief = 0, tried = 0 }, meddl
   let begun = 0
   const counts = await runAgents({ urls, agents: 16, seed: 7, history, patience: 5000, brief, tried, until: () => ++begun > handoffs })
   await audit(urls, history)
-  // The sweep may still be on its way to what expired of late.
+  // The sweep may not have reached recently expired handoffs yet.
   const settled = async () => (await dumpRedis([redis], prefix)).due.every(({ score }) => score > clock())
   await until(settled, sweepRound + 500).catch(() => {})
   return { counts, history, violations: check(history.tracks.values(), usual, await dumpRedis([redis], prefix)) }
 }
 
-/** Does something to the answers whose body it likes. */
+/** Changes the answers whose body matches. */
 function spoil (response: ServerResponse, change: (body: string) => string): void {
   const end = response.end.bind(response)
   response.end = ((chunk?: unknown, ...rest: []) => end(chunk === undefined ? chunk : Buffer.from(change(String(chunk))), ...rest)) as typeof response.end
@@ -51,7 +51,7 @@ function answer (response: ServerResponse, status: number, body: object): true {
 
 const all = (history: History) => [...history.tracks.values()].flatMap(({ operations }) => operations)
 
-t.test('a sound service under load', async t => {
+t.test('a sound service under load passes all checks', async t => {
   const { counts, history, violations } = await round(t, 1800, { brief: 0.03, tried: 0.4 })
   t.strictSame(violations.map(describe), [])
   t.equal(counts.handoffs, 1800)
@@ -75,7 +75,7 @@ t.test('a sound service under load', async t => {
   t.ok(tracks.every(({ final }) => final?.status === 200), 'the end of each is known')
 })
 
-t.test('a service that drops some connections, before or after it did what it was asked', async t => {
+t.test('a service that drops connections, before or after it carried the request out, passes all checks', async t => {
   let requests = 0
   const { counts, history, violations } = await round(t, 200, { brief: 0.05, tried: 0.3 }, (request, response) => {
     const number = ++requests
@@ -93,7 +93,7 @@ t.test('a service that drops some connections, before or after it did what it wa
   t.ok(repeats.length > 0, `${repeats.length} repeats found that it had happened`)
 })
 
-t.test('a service that is out of order for a while', async t => {
+t.test('a service with an outage passes all checks', async t => {
   let began: number | undefined
   const { counts, violations } = await round(t, 100, { tried: 0.3 }, (request, response) => clock() - (began ??= clock()) < 500
     ? answer(response, 503, { code: 'unavailable', status: 503 })
@@ -107,7 +107,7 @@ const isCatch = ({ url }: IncomingMessage) => url!.startsWith('/api/catch/')
 const isDone = ({ url }: IncomingMessage) => url!.startsWith('/api/done/')
 const idOf = ({ url }: IncomingMessage) => url!.slice(url!.lastIndexOf('/') + 1)
 
-/** Meddles with the tenth such request that is the first for its handoff. */
+/** Tampers with the tenth request that is the first of its kind for its handoff. */
 function once (which: (request: IncomingMessage) => boolean, meddle: (request: IncomingMessage, response: ServerResponse) => true): Meddler {
   let passes = 0
   const seen = new Set<string>()
@@ -118,7 +118,7 @@ function once (which: (request: IncomingMessage) => boolean, meddle: (request: I
   }
 }
 
-/** Another name for a member of the first payload that goes out. */
+/** Renames a member of the first payload that is answered. */
 function rename (): Meddler {
   let renamed = false
   return (request, response) => {
@@ -134,7 +134,7 @@ function rename (): Meddler {
 
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
-/** What is done to one answer, and what it must be found by. */
+/** A change to one answer, and the invariant that must find it. */
 const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
   ['a catch that gives back something else', 'I3', rename],
   ['a done that is not done', 'I1', () => once(isDone, (request, response) =>
@@ -147,7 +147,7 @@ const lies: Array<[what: string, invariant: string, lie: () => Meddler]> = [
   ['a 500', 'I8', () => once(isDone, (_, response) => answer(response, 500, { code: 'internal_error', status: 500 }))],
 ]
 
-t.test('a service that does not sweep is found', async t => {
+t.test('a service that does not sweep is found out', async t => {
   const { violations } = await round(t, 100, { brief: 0.05 }, undefined, false)
   t.ok(violations.length > 0)
   t.strictSame(violations.filter(({ invariant }) => invariant !== 'I7').map(describe), [])

@@ -12,24 +12,24 @@ import { TriedJob } from './tried-jobs.ts'
 export type { Counts } from './asking.ts'
 export { loadSettings } from './load-keys.ts'
 
-/** The usual share of handoffs with a longer life, where there are any. */
+/** The usual share of handoffs with attempts, if there are any. */
 export const triedShare = 0.3
 
 export interface LoadOptions extends AskingOptions {
-  /** How many handoffs are under way at once, those that wait for their expiry apart. */
+  /** How many handoffs are under way at once, apart from those that wait for their expiry. */
   agents: number
-  /** The same seed asks for the same, as long as it is answered the same. */
+  /** The same seed makes the same requests, as long as the answers are the same. */
   seed: number
-  /** Begins handoffs until it says so or is aborted; those under way are brought to an end. */
+  /** Begins handoffs until this returns true or is aborted. Those under way are finished. */
   until: (() => boolean) | AbortSignal
-  /** Shares of handoffs that a person decides on, and that expire while they are asked for. */
+  /** Shares of handoffs that a person decides on, and that expire during the load. */
   human?: number
   brief?: number
-  /** The share of those with a longer life: they have windows, heartbeats, attempts and successors. */
+  /** The share of handoffs with windows, heartbeats, attempts and successors. */
   tried?: number
-  /** Seconds until others expire; a day when left out. */
+  /** Seconds until other handoffs expire; by default a day. */
   lifetime?: number
-  /** Handoffs begun a second at the most; as many as are answered when left out. */
+  /** Most handoffs begun per second; by default as many as the service answers. */
   perSecond?: number
 }
 
@@ -40,10 +40,10 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   const isOver = typeof until === 'function' ? until : () => until.aborted
   const asking = new Asking(options)
   const waiting = new Set<Promise<void>>()
-  // Handoffs of two loads on one history, or one Redis, must not be taken for each other.
+  // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`
 
-  // One that failed stays, for the end to say so.
+  // A failed job stays in the set, so that the end reports it.
   const put = (job: Promise<void>) => {
     waiting.add(job)
     job.then(() => waiting.delete(job), () => {})
@@ -58,7 +58,7 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
       const draw = random.next()
       const name = `${run}-${number}`
       if (draw >= 1 - tried) {
-        // Those that stall, or wait for their time, are in nobody's way.
+        // Jobs that stall or wait for a deadline don't count against the limit.
         const isSlow = random.chance(0.2) && waiting.size < 4 * agents
         const done = new TriedJob(asking, random, name, isSlow, options.lifetime).run()
         if (isSlow) put(done)
@@ -80,12 +80,11 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   return asking.counts
 }
 
-/** How often who audits waits for the sweep, which is to make a successor, up to two seconds each time. */
+/** How often the audit waits for the sweep to make a successor, up to two seconds each time. */
 const waitsForSweep = 8
 
 /**
- * Reads every handoff's status once all is over, through services that are well again, their successors' too. A track's `final` is what was
- * read.
+ * Reads the status of every handoff and successor at the end, through services that have recovered, into the track's `final`.
  * @returns how many were read
  */
 export async function audit (urls: readonly string[], history: History, options: Omit<AskingOptions, 'urls' | 'history'> = {}): Promise<number> {
@@ -103,7 +102,7 @@ export async function audit (urls: readonly string[], history: History, options:
     }
   }
   try {
-    // Whose successor nobody knew of tells it now.
+    // The status may name a successor that nobody knew of yet.
     for (;;) {
       const left = [...history.tracks.values()].filter(({ id, final }) => id !== null && final === null)
       if (left.length === 0) return count

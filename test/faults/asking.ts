@@ -7,22 +7,22 @@ import { faultOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
 import { read } from './reading.ts'
 
-/** What an agent wants of one handoff; asked as often as it takes. */
+/** What an agent wants of one handoff; repeated until there is an outcome. */
 export interface Wish {
   kind: Kind
   handoff: string
   who: Key
   token: string | null
-  /** As its pass was answered; '' for a pass. */
+  /** The id that its pass was answered; '' for a pass. */
   id: string
   asked?: Asked
-  /** Who wishes it asks once, and never again. */
+  /** The agent asks once and never retries. */
   fickle?: boolean
-  /** A cancel by force, or a fail that isn't to be tried again. */
+  /** A cancel with force, or a fail with retry: false. */
   firm?: boolean
   /** Seconds that a status waits until it has ended. */
   wait?: number
-  /** The whole body; as its kind has it when left out. */
+  /** The whole body; by default that of its kind. */
   body?: string
   /** What a catch must give back: JSON members as passed. */
   payload?: string
@@ -39,29 +39,29 @@ export interface Counts {
   unavailable: number
   /** Connections that broke, and answers that didn't come in time. */
   unanswered: number
-  /** Answers that said so themselves: a repeat was recognised. */
+  /** Answers marked as replayed. */
   recognised: number
-  /** Wishes of which nothing was known when nobody asked any more. */
+  /** Wishes whose outcome was still unknown at the last retry. */
   givenUp: number
 }
 
 export interface AskingOptions {
   urls: readonly string[]
   history: History
-  /** Milliseconds until an answer is given up; a bit above the service's own 2 s. */
+  /** Time-out of a request in milliseconds; a bit above the service's own 2 s. */
   timeout?: number | undefined
-  /** Milliseconds until a wish is. */
+  /** Time-out of a wish in milliseconds. */
   patience?: number | undefined
 }
 
-/** Puts wishes to the services and records what came of each request. */
+/** Sends wishes to the services and records the outcome of each request. */
 export class Asking {
   readonly counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #patience: number
   readonly #client: HttpClient
-  /** For pauses only: how often there are any is not the seed's to say. */
+  /** For pauses only: their number depends on timing, so they must not use the seed's numbers. */
   readonly #random = new Random(0)
   #next = 0
 
@@ -72,12 +72,12 @@ export class Asking {
     this.#client = new HttpClient(timeout)
   }
 
-  /** Asks until there is an answer that says what happened, or for as long as its patience lasts; once only what is fickle. @returns the last request made of it */
+  /** Asks until an answer says what happened, or until the time-out; a fickle wish is sent once. @returns the last request */
   async ask (wish: Wish): Promise<Operation> {
     const until = clock() + this.#patience
     for (;;) {
       const operation = await this.once(wish)
-      // A 500 is no passing trouble; who asks again would hide it.
+      // A 500 is no transient fault; a retry would hide it.
       if (!isUnknown(operation) || operation.status === 500) return operation
       if (wish.fickle === true || clock() > until) {
         this.counts.givenUp++

@@ -3,9 +3,9 @@ import { factsOf } from './facts.ts'
 import { attemptOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
 
-/** I9 and I10, as answers told of an attempt and its successor. */
+/** I9 and I10, as far as answers about an attempt and its successor tell. */
 
-/** Of a successor; both of its own predecessor. @param find tracks by name */
+/** Checks a successor against its predecessor. @param find finds tracks by name */
 export function chainFaults (track: Track, find: (name: string) => Track | undefined): Fault[] {
   const { descent, id } = track
   if (descent === null) return []
@@ -28,7 +28,7 @@ export function chainFaults (track: Track, find: (name: string) => Track | undef
   return faults
 }
 
-/** When it is certain that a successor has what was passed: somebody has got it there. */
+/** When the successor certainly has the payload: somebody got the payload from it. */
 function earliestOf ({ operations }: Track): number {
   return Math.min(Infinity, ...operations.filter(({ kind, status }) => kind === 'catch' && status === 200).map(({ ended }) => ended!))
 }

@@ -9,7 +9,7 @@ import type { RedisState } from './redis-state.ts'
 const tale = () => new Tale()
 const unavailable = { status: 503, code: 'unavailable' }
 
-/** Histories that a sound service may leave behind. */
+/** Histories of a sound service. */
 const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]> = [
   ['one after the other', tale().pass(0, 5).catch(10, 15).done(20, 25, 22).status(30, 35, 'done', { ...caught(12), ...finished(22, '#2') }).audited()],
   ['rivals', tale().pass(0, 5).catch(10, 30, 'bob').refused('catch', 11, 20, 409, 'already_caught', { agent: 'north/carol' }).track()],
@@ -35,7 +35,7 @@ const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]>
   ['requests under way', tale().pass(0, 5).lost('catch', 10, null).lost('catch', 12, null).status(20, 25, 'pending').track()],
 ]
 
-/** Each shows one way in which an invariant can be broken. */
+/** Each breaks one invariant in one way. */
 const bad: Array<[Invariant, what: string, track: Track, options?: Partial<CheckOptions>]> = [
   ['I1', 'a pass that is gone', tale().pass(0, 5).refused('status', 100, 105, 404, 'not_found').audited()],
   ['I1', 'a pass that a catch did not find', tale().pass(0, 5).refused('catch', 100, 105, 404, 'not_found').track()],
@@ -100,27 +100,27 @@ const bad: Array<[Invariant, what: string, track: Track, options?: Partial<Check
   ['I8', 'another lifetime than was asked for', tale().pass(0, 5, { answer: { status: 'pending', createdAt: start + 1, expiresAt: start + 2 } }).track()],
 ]
 
-t.test('what a sound service leaves behind is held to be sound', async t => {
+t.test('the checker accepts the history of a sound service', async t => {
   for (const [what, track, options] of good) t.strictSame(check([track], { ...usual, ...options }).map(describe), [], what)
 })
 
-t.test('each way to break an invariant is found, by its number', async t => {
+t.test('each violation of an invariant is found, by its number', async t => {
   for (const [invariant, what, track, options] of bad) {
     const found = check([track], { ...usual, ...options })
     t.ok(found.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { found: found.map(describe) })
   }
 })
 
-t.test('says when it would be well, had something happened late', async t => {
+t.test('a fault says how late an event would explain it', async t => {
   const [late] = check([tale().pass(0, 5).lost('catch', 10, 2010, unavailable).status(3000, 3010, 'caught', caught(2900)).track()])
   t.match(late?.sentence, /0, 1 it is caught|they would if one that was given up had happened later/)
 })
 
-t.test('attempts and their successors that a sound service leaves behind are held to be sound', async t => {
+t.test('the checker accepts attempts and successors of a sound service', async t => {
   for (const [what, tracks, options] of lawful) t.strictSame(check(tracks, { ...usual, ...options }).map(describe), [], what)
 })
 
-t.test('each way to break an invariant of theirs is found, by its number', async t => {
+t.test('each violation by attempts and successors is found, by its number', async t => {
   for (const [invariant, what, tracks, options] of broken) {
     const found = check(tracks, { ...usual, ...options })
     t.ok(found.some(violation => violation.invariant === invariant), `${invariant}: ${what}`, { found: found.map(describe) })
@@ -134,7 +134,7 @@ const held = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${sta
 const short = `caught none ${start} ${start + 60_000} alice - ${start + 10} ${start + 30_000} bob tok`
 const ended = `done none ${start} ${start + 60_000} alice - ${start + 10} ${start + 90_000} bob tok ${start + 20} tok`
 
-/** What lies in Redis of one handoff, read so many milliseconds after `start`. */
+/** One handoff's state in Redis, read so many milliseconds after `start`. */
 function lying (record: string | null, scores: number[], at = 1000): RedisState {
   return {
     from: start + at,
@@ -167,7 +167,7 @@ t.test('I7', async t => {
   t.match(faults({ ...twice, due: [{ tag: 'BBB', member: 'north:id', score: start + 60_000 }] })[0], /^I7 its hash is in \{AAA\}, but it is due in \{BBB\}/)
 })
 
-/** A chain as Redis has it: each with its record, its field x and how much is in its payload. */
+/** A chain in Redis: each handoff with its record, its field x and the size of its payload. */
 function chain (...hashes: Array<[id: string, status: string, extra: string, payload: number]>): RedisState {
   return {
     ...lying(null, []),
@@ -175,7 +175,7 @@ function chain (...hashes: Array<[id: string, status: string, extra: string, pay
   }
 }
 
-t.test('I7 of what has a heartbeat’s deadline', async t => {
+t.test('I7 with a heartbeat deadline', async t => {
   const faults = (extra: string, scores: number[], at?: number) => {
     const state = lying(held.replace('caught', '2:caught'), scores, at)
     return check([], usual, { ...state, hashes: state.hashes.map(hash => ({ ...hash, extra })) }).map(({ invariant, sentence }) => `${invariant} ${sentence}`)
@@ -186,7 +186,7 @@ t.test('I7 of what has a heartbeat’s deadline', async t => {
   t.match(faults(` b5000 h${start + 5010}`, [5010], 9000)[0], /^I7 its deadline was \d+, and/)
 })
 
-t.test('I10: what was passed lies in one of a chain', async t => {
+t.test('I10: exactly one handoff of a chain has the payload', async t => {
   const faults = (...hashes: Parameters<typeof chain>) => check([], usual, chain(...hashes)).filter(({ invariant }) => invariant === 'I10').map(({ sentence }) => sentence)
   t.strictSame(faults(['one', 'failed', ' m2 itwo', 0], ['two', 'failed', ' m2 n2 oone', 9]), [])
   t.strictSame(faults(['one', 'cancelled', ' itwo', 0], ['two', 'done', ' n2 oone', 0]), [], 'done without a result')
@@ -199,7 +199,7 @@ t.test('I10: what was passed lies in one of a chain', async t => {
   t.match(faults(['one', 'expired', '', 0]), ['it is expired, and what was passed is gone'], 'after its catch')
 })
 
-t.test('I1: what was passed lies in Redis', async t => {
+t.test('I1: the payload is in Redis', async t => {
   const track = tale().pass(0, 5).track()
   t.strictSame(check([track], usual, lying(pending, [60_000])), [])
   t.match(check([track], usual, lying(null, [])), [{ invariant: 'I1', handoff: 'h', sentence: /Redis has no hash of it/ }])

@@ -16,14 +16,13 @@ import type { Tolerance } from './steps.ts'
 import { lines } from './words.ts'
 
 /**
- * What must be true of every handoff whatever happens:
- * I1 nothing acknowledged is lost; I2 one operation at most wins the catch; I3 the payload is as passed; I4 no operation is
- * told that it came too late for what it did itself; I5 there is an order, one after the other, in which these answers could
- * have been got (linear.ts); I6 nothing is caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and no answer
- * that isn't one to what was asked;
- * I9 at most one successor; I10 what was passed is never in two handoffs, nor in none of a chain that hasn't let go of it; I11 a handoff
- * ends once; I12 nothing that was cancelled by force is done, failed or declined afterwards; I13 a heartbeat that was answered came
- * before the deadline that was told before it.
+ * The invariants of every handoff:
+ * I1 nothing acknowledged is lost; I2 at most one operation wins the catch; I3 the payload is as passed; I4 no operation is refused
+ * because of its own earlier success; I5 the history is linearizable: the answers fit some sequential order (linear.ts); I6 nothing is
+ * caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and every answer fits its request;
+ * I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it; I11 a handoff
+ * ends once; I12 after a cancel with force nothing is done, failed or declined; I13 an answered heartbeat came before the deadline of
+ * the answer before it.
  */
 export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13'
 
@@ -31,22 +30,22 @@ export interface Violation {
   invariant: Invariant
   handoff: string
   sentence: string
-  /** Those that show it. */
+  /** The operations that show it. */
   operations: Operation[]
 }
 
-/** What a check says beyond its handoff. */
+/** A violation without its handoff's name. */
 export type Fault = Omit<Violation, 'handoff'>
 
 export interface CheckOptions extends Tolerance {
-  /** Is there a proxy that may answer 502, 503, 504 in the service's place? */
+  /** Whether a proxy may answer 502, 503, 504 instead of the service. */
   gateway: boolean
 }
 
-/** Clocks of one machine; the service's own budget is 2 s, and it looks around every 50 ms. */
+/** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */
 export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, gateway: false }
 
-/** Holds what was recorded to all of them but I7, which is what lies in Redis's, as a part of I10 is. */
+/** Checks the history against all invariants except I7 and a part of I10, which are checked on Redis's data. */
 export function check (tracks: Iterable<Track>, options: CheckOptions = usual, state?: RedisState): Violation[] {
   const violations: Violation[] = []
   const byMember = new Map<string, Track>()
@@ -69,7 +68,7 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
   return violations
 }
 
-/** As the due index names it. */
+/** The handoff's name in the due index. */
 function memberOf ({ id, descent, operations }: Track): string {
   return `${(descent?.pass ?? operations[0])?.agent.split('/', 1)[0]}:${id}`
 }
@@ -99,7 +98,7 @@ export function checkTrack (track: Track, options: CheckOptions): Fault[] {
   ]
 }
 
-/** What is broken where answers tell of a fact differently; where nothing is said, I1. */
+/** The invariant that is broken if answers contradict each other about a fact; I1 by default. */
 const invariantOf: Partial<Record<Fact, Invariant>> = {
   caughtAt: 'I2', caughtBy: 'I2', endedAt: 'I11', endedBy: 'I11', expiredAt: 'I11', reissuedAs: 'I9', reissuedAt: 'I9', reissueOf: 'I9', attempt: 'I9',
 }
@@ -140,7 +139,7 @@ function orderFaults (track: Track, facts: Facts, options: CheckOptions): Fault[
   return [{ invariant: 'I5', sentence: sentence + cure(track, facts, options), operations: track.operations }]
 }
 
-/** Would there be an order, had what was given up been allowed to happen later? That is one of the ways to go wrong, and worth a word. */
+/** Whether an order would exist if given-up operations might happen later: a common fault, so the message mentions it. */
 function cure (track: Track, facts: Facts, options: CheckOptions): string {
   const patient = findStuck(track, facts, options, true)
   return patient === null ? '; they would if one that was given up had happened later' : ''

@@ -1,13 +1,13 @@
 import type { Fault } from './checker.ts'
 import type { Kind, Operation, Track } from './history.ts'
 
-/** I4: no operation is told that it came too late for what it did itself, or for what nobody did. */
+/** I4: no operation is refused because of its own earlier success, or of something that nobody did. */
 
-/** What can have brought it about that an operation is refused with a code. */
+/** The operations that can cause a refusal with this code. */
 const causes: Partial<Record<string, readonly Kind[]>> = {
   already_caught: ['catch'], already_done: ['done'], already_failed: ['fail'], already_declined: ['decline'], cancelled: ['cancel', 'reissue'], rejected: ['reject'],
 }
-/** What a catcher asks for, and may ask for once. */
+/** The catcher's operations that can succeed only once. */
 const ends: Partial<Record<Kind, string>> = { done: 'already_done', fail: 'already_failed', decline: 'already_declined' }
 const words: Partial<Record<Kind, string>> = { catch: 'caught it', done: 'reported it done', fail: 'said that it failed', decline: 'declined it' }
 
@@ -27,7 +27,7 @@ export function conflictFaults ({ operations }: Track): Fault[] {
     }
     const causing = code === null ? undefined : causes[code]
     if (causing !== undefined && status === 409) {
-      // What it asks for itself, or would have; what was done with its own key is a repeat.
+      // The operation itself doesn't count as a cause; one with the same key is a repeat of it.
       const own = operations.filter(other => other.kind === kind && other.status === 200 && isSameOperation(other, operation))
       if (causing.includes(kind) && own.length > 0) fault(kind === 'catch' ? 'the winner of the catch was told that somebody else was' : `what ${words[kind]} was told that another did`, own)
       else if (before(other => causing.includes(other.kind) && !isSameOperation(other, operation)).length === 0) fault(`nobody else ${words[causing[0]!] ?? 'asked for that'}`)

@@ -1,9 +1,9 @@
 import { operations, statuses as all } from '../../src/model.ts'
 import type { Kind, Operation } from './history.ts'
 
-/** What may be answered to whom asks as the load does: sound requests, known keys, no rate limit. */
+/** The answers that the load's requests may get: they are valid, with known keys and no rate limit. */
 
-/** Every code that an operation may be refused with, and with which status. The table of states knows those that come of where a handoff stands. */
+/** Every code with which an operation may be refused, and its status. The table of states has those that depend on the handoff's state. */
 const refusals = Object.fromEntries(Object.entries(operations).map(([kind, { refusals }]) =>
   [kind, Object.fromEntries((Object.values(refusals) as string[]).map(code => [code, statusOf(code)]))])) as Record<Kind, Record<string, number>>
 const decision = { no_approval_required: 409, already_decided: 409, self_approval: 403 }
@@ -15,9 +15,9 @@ for (const kind of ['heartbeat', 'done', 'fail', 'decline'] as const) Object.ass
 for (const kind of ['cancel', 'reissue'] as const) Object.assign(refusals[kind], { not_the_passer: 403 })
 refusals.status = { not_found: 404 }
 
-/** For all of them. */
+/** Refusals of any operation. */
 const troubles: Record<string, number> = { unavailable: 503, request_timeout: 408 }
-/** What a proxy says of a service that is gone; never the service itself. */
+/** A proxy's answers for an unreachable service; the service itself never gives them. */
 const gatewayStatuses = new Set([408, 502, 503, 504])
 const statuses = new Set<string | undefined>(all)
 
@@ -25,7 +25,7 @@ function statusOf (code: string): number {
   return code === 'not_found' ? 404 : code === 'expired' ? 410 : 409
 }
 
-/** @param gateway a proxy may answer in the service's place */
+/** @param gateway a proxy may answer instead of the service */
 export function isWithinContract (operation: Operation, gateway: boolean): boolean {
   const { kind, status, code, answered } = operation
   if (answered === null) return true
@@ -35,7 +35,7 @@ export function isWithinContract (operation: Operation, gateway: boolean): boole
   return status === (kind === 'pass' || kind === 'reissue' ? 201 : 200) && isWhole(operation)
 }
 
-/** Has the answer got what it must have? */
+/** Whether the answer has all members that it must have. */
 function isWhole ({ kind, answer, asked, same, status: code }: Operation): boolean {
   if (answer === null || answer.id === undefined) return false
   const { status, createdAt, expiresAt, caughtAt, caughtBy, completedAt, endedAt, approval } = answer
@@ -56,7 +56,7 @@ function isWhole ({ kind, answer, asked, same, status: code }: Operation): boole
   }
 }
 
-/** Has it ended in a way that tells when, as the others do not: done has its own time, and a rejection is a decision's. */
+/** Whether it ended with an `ended_at`: done has its own time, and a rejection has the decision's. */
 function hasEnd (status: string | undefined): boolean {
   return status === 'failed' || status === 'declined' || status === 'cancelled' || status === 'expired'
 }

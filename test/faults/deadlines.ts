@@ -2,12 +2,12 @@ import type { Facts } from './facts.ts'
 import { isUnknown, passOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
 
-/** By when the work had to be done, or its catcher to be heard of: as passed, and as answers told since. Milliseconds since the epoch. */
+/** The deadlines of the work and of heartbeats, by pass and by later answers. Milliseconds since the epoch. */
 
-/** Nothing ends the work before `from`; at `to` it has ended where it wasn't done. Infinity where nobody can say. */
+/** The work can't expire before `from`, and has ended by `to`. Infinity if unknown. */
 export interface WorkEnd { from: number, to: number }
 
-/** @param workTtl how long a catcher has who was told nothing else; null where it is longer than the run @returns null for what nobody caught */
+/** @param workTtl the default time for the work; null if it is longer than the run @returns null if nobody caught it */
 export function workEnd (track: Track, facts: Facts, workTtl: number | null): WorkEnd | null {
   const from = toldDeadline(track, facts, workTtl)
   if (from === null) return null
@@ -15,13 +15,13 @@ export function workEnd (track: Track, facts: Facts, workTtl: number | null): Wo
   return { from, to: track.operations.some(isLostHeartbeat) ? Infinity : from }
 }
 
-/** The latest that anybody was told; null for what nobody caught. */
+/** The latest deadline that an answer named; null if nobody caught it. */
 export function toldDeadline (track: Track, facts: Facts, workTtl: number | null): number | null {
   const first = firstDeadline(track, facts, workTtl)
   return first === null ? null : Math.max(first, ...track.operations.map(toldBy))
 }
 
-/** What ended the work before its time, or was heard of after it: a sentence and what shows it. */
+/** Finds work that expired before its deadline, or was reported after it: a sentence, and the operations that show it. */
 export function deadlineFaults (track: Track, facts: Facts, workTtl: number | null, slack: number): Array<{ sentence: string, operations: Operation[] }> {
   const first = firstDeadline(track, facts, workTtl)
   if (first === null) return []
@@ -46,19 +46,19 @@ function firstDeadline (track: Track, { caughtAt }: Facts, workTtl: number | nul
   return caughtAt + Math.min(workWithin ?? workTtl ?? Infinity, heartbeatWithin ?? Infinity)
 }
 
-/** The deadline that an answer told; it only ever grows. */
+/** The deadline that an answer named; it only ever grows. */
 function toldBy ({ answer }: Operation): number {
   return answer?.heartbeatExpiresAt ?? answer?.workExpiresAt ?? -Infinity
 }
 
-/** When a heartbeat was heard, where its deadline tells. */
+/** When a heartbeat arrived, if the deadline in its answer tells. */
 function heardAt ({ answer }: Operation, pass: Operation | undefined): number {
   const { heartbeatExpiresAt, workExpiresAt } = answer ?? {}
   if (heartbeatExpiresAt == null || heartbeatExpiresAt === workExpiresAt) return -Infinity
   return heartbeatExpiresAt - (pass?.asked?.heartbeatWithin ?? Infinity)
 }
 
-/** Nobody knows whether it moved a deadline, nor where to. */
+/** An operation that may have moved a deadline, unknown whether and where to. */
 function isLostHeartbeat (operation: Operation): boolean {
   return operation.kind === 'heartbeat' && isUnknown(operation)
 }

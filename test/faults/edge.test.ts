@@ -16,21 +16,21 @@ import { besideSlowClients, total } from './scenarios/slow-clients.ts'
 const noHaproxy = hasHaproxy() ? false : 'haproxy is not installed'
 const noNginx = hasNginx() ? false : 'nginx is not installed'
 
-// Side by side, since all but one of them mostly wait. How long things take is for the long forms to judge, on a machine of their own.
+// In parallel, since all but one of them mostly wait. Durations are judged by the long forms, on a machine of their own.
 t.jobs = 4
 
-t.test('a rolling restart behind HAProxy breaks nothing', { skip: noHaproxy, buffered: true }, async t => {
+t.test('a rolling restart behind HAProxy breaks no request', { skip: noHaproxy, buffered: true }, async t => {
   const { load, result, held } = await rollingRestarts.run(t, 0.003)
   t.ok(held, `${load}: ${result}`)
 })
 
-t.test('bodies that no agent sends', { buffered: true }, async t => {
+t.test('malformed bodies are refused and break nothing', { buffered: true }, async t => {
   const { tally } = await sendFuzz(t, 5000)
   t.strictSame(tally.faults, [])
   t.ok(isAsItMustBe(tally, 5000), `${tally.bodies} sent, ${tally.compared} of ${tally.accepted} read back`)
 })
 
-t.test('slow clients beside others', { buffered: true }, async t => {
+t.test('slow clients do not slow the others down', { buffered: true }, async t => {
   const { faults, fates } = await besideSlowClients(t, 200, 1, 4000)
   t.equal(faults, 0, 'of the others')
   t.equal(total(fates, 'refused'), 0)
@@ -56,14 +56,14 @@ const asker = (url: string): Ask => async (method, path, key, body, idempotencyK
   return { status: answer.statusCode!, body: said.startsWith('{') ? JSON.parse(said) : {} }
 }
 
-t.test('what nginx does with a catch that takes too long', { skip: noNginx, buffered: true }, async t => {
+t.test('behind nginx, a catch that times out can be retried safely with an Idempotency-Key only', { skip: noNginx, buffered: true }, async t => {
   const redis = await startRedisServer(t)
   const env = { ...loadSettings, REDIS_URL: redis.url }
   const replicas = await Promise.all([startServiceReplica(t, { env }), startServiceReplica(t, { env })])
   const at = replicas.map(({ url }) => new URL(url).host)
   const [byItself, told] = [asker(await startNginx(t, at, { readTimeout: 400, repeats: true })), asker(await startNginx(t, at, { readTimeout: 400 }))]
 
-  /** A catch of a new handoff while Redis is slower than nginx waits, and faster than the two tries that it may make. */
+  /** Catches a new handoff while Redis is slower than nginx's time-out, but faster than nginx's two tries together. */
   async function slowCatch (ask: Ask, key?: string) {
     const { body: { handoff_id: id } } = await ask('POST', '/api/pass', passer, '{"task":"t"}')
     await redis.admin.call('CLIENT', 'PAUSE', '5000', 'WRITE')
@@ -71,14 +71,14 @@ t.test('what nginx does with a catch that takes too long', { skip: noNginx, buff
     await sleep(600)
     await redis.admin.call('CLIENT', 'UNPAUSE')
     const answer = await asked
-    // Until Redis goes on and whoever was asked has heard it.
+    // Until Redis has resumed and the replicas have its replies.
     await sleep(300)
     const { body: { status } } = await ask('GET', `/api/status/${id}`, passer)
     t.equal(status, 'caught', 'the catch has happened')
     return { id, answer }
   }
 
-  // Which of the two tries Redis takes first depends on whose connection was held up first, a sweep's included: seen within a few.
+  // Which of the two tries Redis serves first varies, so a few rounds may be needed.
   const lost: Array<{ status: number, body: Record<string, unknown> }> = []
   while (lost.length < 8 && lost.at(-1)?.status !== 409) lost.push((await slowCatch(byItself)).answer)
   t.match(lost.pop(), { status: 409, body: { code: 'already_caught' } }, 'left to itself it asks again, and says of the catcher’s own catch that another was first')

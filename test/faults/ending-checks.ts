@@ -4,11 +4,11 @@ import type { Facts } from './facts.ts'
 import { markOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
 
-/** I11–I13: how a handoff ends, and by when it hasn't. */
+/** I11–I13: how a handoff ends, and that it doesn't end too early. */
 
 const byCatcher = new Set(['done', 'fail', 'decline'])
 
-/** I11: it ends once. */
+/** I11: a handoff ends once. */
 export function endFaults ({ operations }: Track): Fault[] {
   const ends = new Map(operations.filter(isEnd).map(operation => [nameOfEnd(operation), operation]))
   if (ends.size < 2) return []
@@ -19,12 +19,12 @@ function isEnd ({ kind, status }: Operation): boolean {
   return status === 200 && (byCatcher.has(kind) || kind === 'cancel')
 }
 
-/** Cancelled is what anyone may be told of the same cancellation. */
+/** Several answers may tell of the same cancellation. */
 function nameOfEnd (operation: Operation): string {
   return operation.kind === 'cancel' ? 'cancel' : `${operation.kind} ${operation.agent} ${markOf(operation)}`
 }
 
-/** I12: nothing that was cancelled by force is done, failed or declined afterwards. */
+/** I12: after a cancel with force nothing is done, failed or declined. */
 export function forceFaults ({ operations }: Track): Fault[] {
   const forced = operations.find(({ kind, firm, status }) => kind === 'cancel' && firm && status === 200)
   if (forced === undefined) return []
@@ -33,7 +33,7 @@ export function forceFaults ({ operations }: Track): Fault[] {
   return later.length === 0 ? [] : [{ invariant: 'I12', sentence: 'it was cancelled by force, and went on', operations: [forced, ...later] }]
 }
 
-/** I13: a heartbeat that was answered was in time, and what it was told stood. */
+/** I13: an answered heartbeat was in time, and the deadlines in its answer held. */
 export function heartbeatFaults (track: Track, facts: Facts, { workTtl, slack }: CheckOptions): Fault[] {
   return deadlineFaults(track, facts, workTtl, slack).map(fault => ({ invariant: 'I13', ...fault }))
 }

@@ -1,7 +1,7 @@
 import { nameOf } from './history.ts'
 import type { Answer, Operation, Track } from './history.ts'
 
-/** When each thing happened to a handoff, by Redis's clock, as answers told. Null where none did. */
+/** When each event of a handoff happened, by Redis's clock, according to the answers. Null if no answer tells. */
 export interface Facts {
   id: string | null
   createdAt: number | null
@@ -15,10 +15,10 @@ export interface Facts {
   completedAt: number | null
   endedAt: number | null
   endedBy: string | null
-  /** When it ended, where a deadline ended it. */
+  /** When it expired. */
   expiredAt: number | null
   reissuedAs: string | null
-  /** When its successor was made, as a reissue told. */
+  /** When its successor was made, according to a reissue. */
   reissuedAt: number | null
   reissueOf: string | null
   attempt: number | null
@@ -32,7 +32,7 @@ const names = [
   'id', 'createdAt', 'expiresAt', 'availableAt', 'decidedAt', 'caughtAt', 'caughtBy', 'cancelRequestedAt', 'completedAt', 'endedAt', 'endedBy', 'reissuedAs', 'reissuedAt', 'reissueOf', 'attempt',
 ] as const satisfies Array<Fact & keyof Answer>
 
-/** Each happens once at most, so all answers that tell when tell the same. */
+/** Each event happens at most once, so all answers must agree on its time. */
 export function factsOf (track: Track): { facts: Facts, contradictions: Contradiction[] } {
   const facts = Object.fromEntries([...names, 'expiredAt'].map(name => [name, null])) as unknown as Facts
   const tellers: Partial<Record<Fact, Operation>> = {}

@@ -4,7 +4,7 @@ import type { Facts } from './facts.ts'
 import { nameOf } from './history.ts'
 import type { Answer, Operation, Track } from './history.ts'
 
-/** I1: what was acknowledged is there afterwards, and where a handoff stands in the end is not behind it. */
+/** I1: what was acknowledged is there at the end, and no final state is behind it. */
 export function finalFaults (track: Track, facts: Facts, options: CheckOptions): Fault[] {
   const faults: Fault[] = []
   const { operations, final, descent } = track
@@ -26,10 +26,10 @@ export function finalFaults (track: Track, facts: Facts, options: CheckOptions):
   return faults
 }
 
-/** Where a handoff that was caught can be. */
+/** The states that can follow a catch. */
 const held = new Set<string | undefined>(['caught', 'done', 'failed', 'declined', 'cancelled'])
 
-/** What this operation was told it had done, and of which nothing is left to see; null for nothing. @param isOver is the time for its work over? */
+/** What the operation was told it had done, if the final state lacks it; else null. @param isOver the work's deadline has passed */
 function lostOf ({ kind, status, agent, answer }: Operation, end: Answer, isOver: boolean): string | null {
   if (status >= 300 || status < 200) return null
   const by = nameOf(agent)

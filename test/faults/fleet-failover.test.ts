@@ -19,7 +19,7 @@ async function isWhole (t: Test, fleet: SentinelFleet): Promise<void> {
   t.equal(await master.admin.wait(2, 1000), 2)
 }
 
-t.test('Sentinel', async t => {
+t.test('a Sentinel fleet', async t => {
   const fleet = await startSentinelFleet(t, { options: ['--min-replicas-to-write', '1'] })
   const [first, ...others] = fleet.servers as [RedisServer, ...RedisServer[]]
   const masters = await Promise.all(fleet.servers.map(async server => (await replication(server)).role))
@@ -29,7 +29,7 @@ t.test('Sentinel', async t => {
   t.equal(fleet.url, `redis+sentinel://${fleet.sentinels.map(({ at }) => at).join(',')}/handoffs`)
   t.strictSame(await first.admin.config('GET', 'min-replicas-to-write'), ['min-replicas-to-write', '1'])
 
-  await t.test('a master that is killed, and a sentinel', async t => {
+  await t.test('a killed master is replaced, with a killed Sentinel', async t => {
     await first.admin.set('kept', 'x')
     t.equal(await first.admin.wait(2, 1000), 2)
     const switched = fleet.switched()
@@ -48,7 +48,7 @@ t.test('Sentinel', async t => {
     await isWhole(t, fleet)
   })
 
-  await t.test('a master that is paused', async t => {
+  await t.test('a paused master is replaced', async t => {
     const master = await fleet.master()
     const switched = fleet.switched()
     master.pause()
@@ -58,7 +58,7 @@ t.test('Sentinel', async t => {
   })
 })
 
-t.test('Cluster', async t => {
+t.test('a Cluster', async t => {
   const fleet = await startCluster(t)
   const [master] = await fleet.masters() as [RedisServer]
   const [replica] = await fleet.replicasOf(master) as [RedisServer]
@@ -66,7 +66,7 @@ t.test('Cluster', async t => {
   t.strictSame(new Set([...await fleet.masters(), ...await fleet.replicas()]), new Set(fleet.servers))
   t.equal((await replication(replica)).master_port, String(master.port))
 
-  await t.test('a master that is killed', async t => {
+  await t.test('a killed master is replaced', async t => {
     const slot = (await viewOf(master)).find(({ at }) => at === master.at)!.ranges[0]![0]
     t.equal(await fleet.ownerOf(slot), master)
     await master.kill()
@@ -78,14 +78,14 @@ t.test('Cluster', async t => {
     t.match(await replication(master), { role: 'slave', master_port: String(replica.port), master_link_status: 'up' })
   })
 
-  await t.test('a failover by hand', async t => {
+  await t.test('a failover by hand works', async t => {
     await fleet.failover(master)
     t.equal((await replication(master)).role, 'master')
     await fleet.untilWhole()
     t.strictSame(await fleet.replicasOf(master), [replica])
   })
 
-  await t.test('a slot with 500 keys goes over while it is written to', async t => {
+  await t.test('a slot with 500 keys moves while it is written to', async t => {
     await moveUnderLoad(t, fleet)
   })
 })
@@ -104,7 +104,7 @@ async function moveUnderLoad (t: Test, fleet: ClusterFleet): Promise<void> {
   const over = new AbortController()
   let written = 0
   const writers = Promise.all(Array.from({ length: 8 }, async (_, writer) => {
-    // Some that are there, each writer's own, and new ones.
+    // Existing keys and new ones; each writer has its own.
     for (let n = writer; !over.signal.aborted; n += 8) {
       await write(`{moving}:${n % 600}`)
       written++
@@ -127,11 +127,11 @@ async function moveUnderLoad (t: Test, fleet: ClusterFleet): Promise<void> {
   t.equal(await fleet.moveSlot(slot, to), 0, 'it is there already')
 }
 
-t.test('clusters without replicas', async t => {
+t.test('clusters without replicas start', async t => {
   const [one, two] = await Promise.all([1, 2].map(masters => startCluster(t, { masters, replicas: 0 }))) as [ClusterFleet, ClusterFleet]
   t.equal((await one.masters())[0], one.servers[0])
   t.equal(await one.ownerOf(16383), one.servers[0])
   t.equal(await two.ownerOf(16383), two.servers[1])
-  // Of two that know nothing of each other, since a view that is out of date lasts milliseconds. The larger one has the higher epoch.
+  // Two separate clusters, because a stale view lasts only milliseconds. The larger one has the higher epoch.
   for (const servers of [[...one.servers, ...two.servers], [...two.servers, ...one.servers]]) t.equal((await latestView(servers))?.length, 2)
 })

@@ -10,7 +10,7 @@ import { startServiceReplica } from './fleet/service.ts'
 
 const skip = await whyNoNamespaces() ?? false
 
-/** What comes of a connection from a host: 'open', or 'late' when nothing has come of it within half a second. */
+/** Tries to connect from a host: 'open', or 'late' if nothing happened within half a second. */
 async function connection (from: NetHost, { host, port }: RedisServer): Promise<string> {
   const code = `const socket = require('net').connect(${port}, '${host.address}', () => end('open'))
     socket.on('error', error => end(error.code))
@@ -22,7 +22,7 @@ async function connection (from: NetHost, { host, port }: RedisServer): Promise<
   return String(said)
 }
 
-/** Whether a datagram comes over: one that is sent needs no answer, as all that TCP does would. */
+/** Whether a datagram arrives. UDP, because TCP would need packets in both directions. */
 async function arrives (from: NetHost, to: NetHost): Promise<boolean> {
   const start = async (host: NetHost, program: string) => {
     const code = `const socket = require('dgram').createSocket('udp4'); ${program}`
@@ -39,7 +39,7 @@ async function arrives (from: NetHost, to: NetHost): Promise<boolean> {
   return how === 0
 }
 
-t.test('hosts of a private net, cut off and healed', { skip }, async t => {
+t.test('hosts of a private network can be cut off and healed', { skip }, async t => {
   const net = await startNet(t, 3)
   const [a, b, c] = net.hosts as [NetHost, NetHost, NetHost]
   const master = await startRedisServer(t, { host: a, options: ['--notify-keyspace-events', 'Ex'] })
@@ -49,7 +49,7 @@ t.test('hosts of a private net, cut off and healed', { skip }, async t => {
   t.equal(await onReplica('before', 5000), 'x')
   t.equal(await connection(b, master), 'open')
 
-  await t.test('both ways, from one group to another', async t => {
+  await t.test('two groups are cut off from each other in both directions', async t => {
     await net.cut([a, c], [b])
     const pairs = [[a, b], [b, a], [c, b], [b, c], [a, c], [c, a]] as const
     t.strictSame(await Promise.all(pairs.map(pair => arrives(...pair))), [false, false, false, false, true, true])
@@ -62,7 +62,7 @@ t.test('hosts of a private net, cut off and healed', { skip }, async t => {
     t.equal(await onReplica('cut', 10_000), 'x')
   })
 
-  await t.test('what it answers is lost, what it is asked is not', async t => {
+  await t.test('a host’s replies are lost, requests to it are not', async t => {
     await net.cutOneWay([a], [net.here])
     t.strictSame(await Promise.all([arrives(a, net.here), arrives(net.here, a)]), [false, true])
     const answer = master.admin.set('unanswered', 'x')
@@ -72,7 +72,7 @@ t.test('hosts of a private net, cut off and healed', { skip }, async t => {
     t.equal(await answer, 'OK')
   })
 
-  await t.test('what it is asked is lost, what it says is not', async t => {
+  await t.test('requests to a host are lost, its own messages are not', async t => {
     const listener = master.admin.duplicate({ lazyConnect: false })
     t.teardown(() => listener.disconnect())
     await listener.subscribe('__keyevent@0__:expired')
@@ -86,7 +86,7 @@ t.test('hosts of a private net, cut off and healed', { skip }, async t => {
     t.equal(await onReplica('lost', 5000), 'x')
   })
 
-  await t.test('a service on a host has the net for its own', async t => {
+  await t.test('a service on a host uses the private network', async t => {
     const service = await startServiceReplica(t, { host: c, env: { REDIS_URL: master.url } })
     t.match(service.url, `http://${c.address}:`)
     const ready = async () => (await fetch(`${service.url}/readyz`, { signal: AbortSignal.timeout(4000) })).status
@@ -98,7 +98,7 @@ t.test('hosts of a private net, cut off and healed', { skip }, async t => {
   })
 })
 
-t.test('nothing of a net is left', { skip }, async t => {
+t.test('nothing of a private network is left behind', { skip }, async t => {
   const left = async () => {
     const { stdout } = await execute('ip', ['-o', 'link'])
     return stdout.includes(`ah${process.pid}-`) || (await execute('ip', ['netns'])).stdout.includes(`ah${process.pid}-`)

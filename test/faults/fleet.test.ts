@@ -13,7 +13,7 @@ import { startServiceReplica } from './fleet/service.ts'
 
 const logOf = async ({ dir }: RedisServer) => await readFile(join(dir, 'redis.log'), 'utf8')
 
-t.test('a Redis that is killed comes back with what it had', async t => {
+t.test('a killed Redis comes back with its data', async t => {
   const redis = await startRedisServer(t, { options: ['--appendfsync', 'always', '--save', '3600 1 300 100'] })
   t.strictSame(await redis.admin.config('GET', 'appendfsync'), ['appendfsync', 'always'])
   t.strictSame(await redis.admin.config('GET', 'save'), ['save', '3600 1 300 100'], 'a value of several words')
@@ -32,7 +32,7 @@ t.test('a Redis that is killed comes back with what it had', async t => {
   t.match(await redis.admin.info('server'), `tcp_port:${redis.port}\r\n`)
 })
 
-t.test('one that is paused says nothing, and goes on with what it was asked', async t => {
+t.test('a paused Redis is silent, and then carries out what it was sent', async t => {
   const redis = await startRedisServer(t)
   redis.pause()
   const answer = redis.admin.incr('asked')
@@ -47,7 +47,7 @@ t.test('one that is paused says nothing, and goes on with what it was asked', as
   t.equal(await redis.admin.get('asked'), '1')
 })
 
-t.test('what it is told to remember holds after a restart', async t => {
+t.test('a configuration change survives a restart', async t => {
   const [one, other] = await Promise.all([startRedisServer(t), startRedisServer(t)])
   await other.admin.replicaof('127.0.0.1', one.port)
   await other.admin.config('REWRITE')
@@ -57,16 +57,16 @@ t.test('what it is told to remember holds after a restart', async t => {
   t.ok(await until(async () => await other.admin.get('a') === 'b'))
 })
 
-t.test('one that cannot start says why', async t => {
+t.test('a Redis that cannot start says why', async t => {
   await t.rejects(startRedisServer(t, { options: ['--no-such-option', '1'] }), /it ended \(1\).*no-such-option/s)
 })
 
-t.test('a port is given once', async t => {
+t.test('each port is given once', async t => {
   const ports = await Promise.all(Array.from({ length: 1000 }, () => freePort({ ...loopback, namespace: 'of which nobody is asked' })))
   t.equal(new Set(ports).size, 1000)
 })
 
-t.test('a teardown ends what runs and takes its directory', async t => {
+t.test('teardown ends the processes and removes the directory', async t => {
   let left = { pid: 0, dir: '' }
   await t.test('a run', async t => {
     left = await startRedisServer(t)
@@ -75,7 +75,7 @@ t.test('a teardown ends what runs and takes its directory', async t => {
   await t.rejects(readFile(join(left.dir, 'redis.conf')), { code: 'ENOENT' })
 })
 
-t.test('what a run that is killed had started ends too', { skip: process.platform !== 'linux' }, async t => {
+t.test('processes of a killed run end too', { skip: process.platform !== 'linux' }, async t => {
   const code = `const { run, loopback } = await import(${JSON.stringify(fileURLToPath(new URL('fleet/process.ts', import.meta.url)))})
     console.log(run(loopback, 'sleep', ['60']).pid)
     setInterval(() => {}, 1000)`
@@ -89,7 +89,7 @@ t.test('what a run that is killed had started ends too', { skip: process.platfor
 
 const answers = async (url: string) => (await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(1000) }).catch(() => undefined))?.status
 
-t.test('a replica of the service', async t => {
+t.test('a replica of the service can be started and stopped', async t => {
   const redis = await startRedisServer(t)
   const start = () => startServiceReplica(t, { env: { REDIS_URL: redis.url, DRAIN_DELAY: '0' } })
   const [one, other] = await Promise.all([start(), start()])
@@ -107,7 +107,7 @@ t.test('a replica of the service', async t => {
   t.equal(await other.ended, 'SIGKILL')
 })
 
-/** A folder with such a program for its dist/main.js. */
+/** Makes a folder with this program as its dist/main.js. */
 async function projectOf (t: Test, program: string): Promise<string> {
   const dir = await scratchDir(t)
   await mkdir(join(dir, 'dist'))
@@ -115,7 +115,7 @@ async function projectOf (t: Test, program: string): Promise<string> {
   return dir
 }
 
-t.test('a replica of another build', async t => {
+t.test('a replica can run another build', async t => {
   const talkative = await projectOf(t, `
     for (let n = 1; n <= 5000; n++) console.log(n)
     console.log(process.cwd(), JSON.stringify(process.env))

@@ -21,7 +21,7 @@ const notSpaces = ['\u00a0', '\u000b', '\u000c', '\ufeff', '\u2028', '//x\n', '\
 export function fuzzBody (seed: number, number: number): FuzzBody {
   const random = new Random(Math.imul(seed, 0x9E3779B1) ^ Math.imul(number + 1, 0x85EBCA6B))
   const operation = random.chance(0.75) ? 'pass' : 'done'
-  // Half of what the bytes are taken from is valid: what is wrong already is refused for that alone.
+  // Half of the bodies to damage are valid: an invalid one would be refused whatever the damage does.
   const grammar = new Grammar(random, random.chance(0.5) ? 0 : 0.02)
   const text = operation === 'pass' ? grammar.pass() : grammar.done()
   const bytes = Buffer.from(text)
@@ -30,7 +30,7 @@ export function fuzzBody (seed: number, number: number): FuzzBody {
 
 class Grammar {
   readonly #random: Random
-  /** How likely each of its parts is to be wrong. */
+  /** The probability of a fault in each part. */
   readonly #fault: number
 
   constructor (random: Random, fault: number) {
@@ -86,7 +86,7 @@ class Grammar {
     return `{${this.#list(() => `${this.#random.pick(names)}${this.#space()}:${this.#space()}${this.#value(depth)}`)}${this.#wrong ? ']' : '}'}`
   }
 
-  /** At the limit of depth, and a level to either side of it; or far beyond. */
+  /** At the limit of depth, one level to either side of it, or far beyond. */
   #deep (): string {
     const levels = this.#random.chance(0.1) ? 5000 : this.#random.between(97, 101)
     return `{"a":${'['.repeat(levels - 1)}${this.#space()}${']'.repeat(levels - 1)}}`
@@ -112,10 +112,10 @@ class Grammar {
 }
 
 const pieces = ['\ufeff', '\u0000', '"', '\\', '{', '}', '[', ']', ',', ':', '"task":"t"', '"output":{}', '/**/', '\\u', '1e999'].map(text => Buffer.from(text))
-/** No UTF-8: a byte alone, a cut sequence, too long a form, a surrogate, beyond the last character. */
+/** Invalid UTF-8: a lone byte, a cut sequence, an overlong form, a surrogate, beyond the last character. */
 const notUtf8 = [[0xff], [0x80], [0xc3], [0xe2, 0x82], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xf8, 0x88, 0x80, 0x80, 0x80]].map(bytes => Buffer.from(bytes))
 
-/** One to four blows to the bytes of a body. */
+/** One to four mutations of the bytes of a body. */
 function damaged (random: Random, bytes: Buffer): Buffer {
   let body = Buffer.from(bytes)
   for (let blows = random.pick([1, 1, 1, 2, 4]); blows > 0; blows--) {

@@ -5,24 +5,24 @@ import { agentKeys, approverKeys, within } from './load-keys.ts'
 import { packed, readDone, readPass, readStrictly } from './strict-json.ts'
 import type { Strict } from './strict-json.ts'
 
-/** What came of so many bodies. */
+/** The results of so many bodies. */
 export interface FuzzTally {
   bodies: number
   accepted: number
   refused: number
-  /** Those whose payload or result was read back and compared. */
+  /** Bodies whose payload or result was read back and compared. */
   compared: number
-  /** What was not as the contract has it, with what brings it about again. */
+  /** Breaches of the contract, with what reproduces them. */
   faults: string[]
 }
 
 const [passer, catcher] = within(agentKeys, 'north').map(({ secret }) => secret) as [string, string]
 const [approver] = within(approverKeys, 'north').map(({ secret }) => secret) as [string]
 const faultsKept = 20
-/** Who asked for no more than this may find that it is over, in seconds. */
+/** A handoff with a lifetime of at most this many seconds may expire during its check. */
 const brief = 5
 
-/** Sends bodies one after another, each checked to its end, on one connection of the client at a time. */
+/** Sends bodies one after another on one connection at a time, and checks each completely. */
 export class FuzzRounds {
   readonly tally: FuzzTally = { bodies: 0, accepted: 0, refused: 0, compared: 0, faults: [] }
   readonly #client: HttpClient
@@ -35,7 +35,7 @@ export class FuzzRounds {
     this.#seed = seed
   }
 
-  /** @param next gives each body's number, and null when there are to be no more */
+  /** @param next returns each body's number, and null at the end */
   async work (next: () => number | null): Promise<void> {
     let caught: string | null = null
     for (let number = next(); number !== null && this.tally.faults.length < faultsKept; number = next()) {
@@ -47,7 +47,7 @@ export class FuzzRounds {
     }
   }
 
-  /** @param then told of one that was caught in the end @returns what is wrong, or null */
+  /** @param then called with a handoff that was caught in the end @returns what is wrong, or null */
   async #pass ({ bytes }: FuzzBody, then: (id: string) => void): Promise<string | null> {
     const expected = readPass(bytes)
     const reply = await this.#post('/api/pass', passer, bytes)
@@ -92,7 +92,7 @@ export class FuzzRounds {
     const result = output === undefined || output === 'null' ? null : output
     const read = readStrictly(Buffer.from(status.body))
     const said = typeof read === 'string' ? read : read.texts.get('result')
-    // Without an output the result may be told as null or as an empty object.
+    // Without an output the result may be null or an empty object.
     if (result === null ? said !== 'null' && said !== '{}' : said !== packed(result)) return `the result came back as ${said?.slice(0, 200)}`
     this.tally.compared++
     return null
@@ -103,7 +103,7 @@ export class FuzzRounds {
     return reply?.status === 400 && (JSON.parse(reply.body) as { code: string }).code === 'invalid_request' ? null : `${asText(reply)}, though: ${why}`
   }
 
-  /** One to report done on. */
+  /** A caught handoff to report done. */
   async #caught (): Promise<string> {
     const passed = await this.#post('/api/pass', passer, Buffer.from('{"task":"t"}'))
     const { handoff_id: id } = JSON.parse(passed!.body) as { handoff_id: string }

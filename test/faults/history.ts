@@ -1,10 +1,10 @@
-/** What was asked of the service and what it answered, by handoff: what the checker looks at. */
+/** The requests to the service and its answers, by handoff: the checker's input. */
 
 import type { OperationName } from '../../src/model.ts'
 
 export type Kind = OperationName | 'status'
 
-/** What an answer said, without the payload. Times are milliseconds since the epoch. */
+/** The content of an answer, without the payload. Times are milliseconds since the epoch. */
 export interface Answer {
   id?: string
   status?: string
@@ -13,67 +13,67 @@ export interface Answer {
   caughtAt?: number | null
   caughtBy?: string | null
   completedAt?: number | null
-  /** The state of a person's approval; null where none was asked for. */
+  /** The state of a person's approval; null without require_human. */
   approval?: string | null
   decidedAt?: number | null
-  /** Whose output `result` is: the mark (see `markOf`) of a done; null for none, 'other' when it is nobody's. */
+  /** The done whose output `result` is, by its mark (see `markOf`); null for no result, 'other' for an unknown one. */
   result?: string | null
-  /** How it ended where it isn't done: when, and by whom (null: a deadline). */
+  /** How it ended without being done: when, and by whom (null: a deadline). */
   endedAt?: number | null
   endedBy?: string | null
   expiredBecause?: string
-  /** Whose error or reason is told of its end: the mark of a fail or decline; 'other' when it is nobody's. */
+  /** The fail or decline whose error or reason the answer has, by its mark; 'other' for an unknown one. */
   told?: string
-  /** The successor's id; null where one will come. A reissue's answer has that one's, and when it was made. */
+  /** The successor's id; null if one is still to be made. A reissue's answer has that id and when it was made. */
   reissuedAs?: string | null
   reissuedAt?: number
-  /** Which attempt, from the second on, and of which it is one more. */
+  /** The number of the attempt, from the second on, and the previous one. */
   attempt?: number
   reissueOf?: string
   availableAt?: number
-  /** By when it has to be done, and its catcher to be heard of. */
+  /** The deadlines of the work and of the next heartbeat. */
   workExpiresAt?: number
   heartbeatExpiresAt?: number | null
-  /** When somebody asked its catcher to stop; and whether, as a heartbeat is told. */
+  /** When its catcher was first asked to stop; and whether, in a heartbeat's answer. */
   cancelRequestedAt?: number
   cancelRequested?: boolean
-  /** Refused since more was asked than the service could do (503): that says something of the machine, and nothing of what lies behind the service. */
+  /** Shed (503): the machine was too slow for the load, which says nothing about the service's data. */
   overloaded?: true
 }
 
-/** One request. Asked again with its token, it is one more of these. */
+/** One request. A retry with the same token is another one. */
 export interface Operation {
   /** Order of sending, unique in a history. */
   n: number
   kind: Kind
   /** The load's own name for the handoff: a pass that was never answered has no id. */
   handoff: string
-  /** Who asked: 'tenant/agent'. */
+  /** The agent: 'tenant/agent'. */
   agent: string
   /** Idempotency-Key, or null. The same kind, handoff, agent and token again is a repeat of the same operation. */
   token: string | null
-  /** What a pass asked for; null for anything else. */
+  /** A pass's options; null for other operations. */
   asked: Asked | null
-  /** A cancel by force, or a fail that isn't to be tried again. */
+  /** A cancel with force, or a fail with retry: false. */
   firm: boolean
-  /** Milliseconds of this machine's wall clock with fractions, by `clock`. */
+  /** When it was sent, by `clock`: milliseconds of this machine's wall clock with fractions. */
   sent: number
-  /** Null: no answer ever came (broken connection, client timeout, still waiting). */
+  /** Null if no answer came (broken connection, client time-out, still waiting). */
   answered: number | null
-  /** When its client stopped waiting, with an answer or without; null while it waits. */
+  /** When its client stopped waiting, with or without an answer; null while it waits. */
   ended: number | null
   /** HTTP status, 0 for none. */
   status: number
-  /** The problem's code, null where there is none. */
+  /** The problem's code, null if there is none. */
   code: string | null
   answer: Answer | null
-  /** False when a catch answered another payload than was passed; null where there is none to compare. */
+  /** False if a catch answered another payload than was passed; null if there is none to compare. */
   same: boolean | null
-  /** Did the answer carry Idempotency-Replayed? */
+  /** Whether the answer had Idempotency-Replayed. */
   replayed: boolean
 }
 
-/** Durations in milliseconds; what is left out was not passed. */
+/** Durations in milliseconds; only those that were passed. */
 export interface Asked {
   human: boolean
   expiresIn: number
@@ -84,30 +84,30 @@ export interface Asked {
   retryDelay?: number
 }
 
-/** Of a successor: the track of the attempt before, which attempt it is, and the pass of the first one, which it repeats. */
+/** A successor's origin: the track of the previous attempt, the attempt's number, and the pass of the first attempt. */
 export interface Descent { from: string, attempt: number, pass: Operation }
 
-/** All that was asked of one handoff, in the order of sending. */
+/** All operations on one handoff, in the order of sending. */
 export interface Track {
   name: string
-  /** Once a pass was answered. */
+  /** The id, once a pass was answered. */
   id: string | null
   operations: Operation[]
-  /** The status read when all was over, of those above; null before. */
+  /** The operation that read the final status; null before. */
   final: Operation | null
-  /** Null for what was passed. */
+  /** Null for a handoff that was passed. */
   descent: Descent | null
 }
 
-/** An answer's part of an operation. */
+/** The answer's part of an operation. */
 export type Answered = Pick<Operation, 'status' | 'code' | 'answer'> & Partial<Pick<Operation, 'same' | 'replayed'>>
 
-/** Now, on this machine's clock. It never goes back; a wall clock that is set while a process runs moves away from it. */
+/** Now, on this machine's clock. It never goes back; setting the wall clock during a run doesn't affect it. */
 export function clock (): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** What stands for an operation where one must be told from all others of its handoff: its token, or itself where it has none. */
+/** Identifies an operation among all others of its handoff: by its token, or by itself if it has none. */
 export function markOf ({ token, n }: Pick<Operation, 'token' | 'n'>): string {
   return token ?? `#${n}`
 }
@@ -116,7 +116,7 @@ export function attemptOf ({ descent }: Track): number {
   return descent?.attempt ?? 1
 }
 
-/** The name of the attempt behind this one. */
+/** The name of this attempt's successor. */
 export function successorOf (track: Track): string {
   return nameOfAttempt(track.descent?.pass.handoff ?? track.name, attemptOf(track) + 1)
 }
@@ -125,28 +125,28 @@ export function nameOfAttempt (first: string, attempt: number): string {
   return attempt === 1 ? first : `${first}/${attempt}`
 }
 
-/** Is an answer no word on whether it happened? */
+/** Whether an answer leaves open if the operation happened. */
 export function isUnknown ({ answered, status }: Operation): boolean {
   return answered === null || status === 408 || status >= 500
 }
 
-/** The pass that this attempt, or the first before it, was made by. */
+/** The pass of this attempt, or of the first attempt of its chain. */
 export function passOf ({ descent, operations }: Track): Operation | undefined {
   return descent?.pass ?? operations.find(({ asked }) => asked !== null)
 }
 
-/** The agent's name without its tenant, as answers give it. */
+/** The agent's name without its tenant, as in answers. */
 export function nameOf (agent: string): string {
   return agent.slice(agent.indexOf('/') + 1)
 }
 
-/** Records by handoff. What was checked can be dropped, so that a long run holds no more than what is under way. */
+/** Records operations by handoff. Checked handoffs can be dropped, so that a long run holds only those under way. */
 export class History {
   readonly tracks = new Map<string, Track>()
   /** Recorded so far, those of dropped tracks too. */
   count = 0
 
-  /** Notes a request at the moment of its sending. */
+  /** Records a request when it is sent. */
   sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null, firm = false): Operation {
     const operation: Operation = {
       n: this.count++,
@@ -171,7 +171,7 @@ export class History {
     return operation
   }
 
-  /** @param at when the answer was there */
+  /** @param at when the answer arrived */
   answered (operation: Operation, { status, code, answer, same = null, replayed = false }: Answered, at = clock()): void {
     operation.answered = operation.ended = at
     operation.status = status
@@ -185,7 +185,7 @@ export class History {
     if (typeof answer?.reissuedAs === 'string') this.#succeeded(track, answer.reissuedAs)
   }
 
-  /** A successor is a handoff of its own from the moment that anybody is told of it. */
+  /** A successor gets its own track as soon as an answer names it. */
   #succeeded (track: Track, id: string): void {
     const name = successorOf(track)
     const pass = track.descent?.pass ?? track.operations.find(({ kind }) => kind === 'pass')
@@ -193,12 +193,12 @@ export class History {
     this.tracks.set(name, { name, id, operations: [], final: null, descent: { from: track.name, attempt: attemptOf(track) + 1, pass } })
   }
 
-  /** Notes that the connection broke or that the client gave up. */
+  /** Records that the connection broke or the client gave up. */
   unanswered (operation: Operation): void {
     operation.ended = clock()
   }
 
-  /** Forgets handoffs, checked ones. */
+  /** Drops checked handoffs. */
   drop (tracks: Iterable<Track>): void {
     for (const { name } of tracks) this.tracks.delete(name)
   }

@@ -2,8 +2,8 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
 /**
- * HTTP/1.1 with connections that are kept, and nothing else: the load runs on the same cores as what it is put on, and node's
- * own client costs several times as much CPU a request.
+ * A minimal HTTP/1.1 client with keep-alive connections. The load runs on the same cores as the service, and Node's own client costs
+ * several times as much CPU per request.
  */
 
 export interface Reply { status: number, body: string, replayed: boolean }
@@ -29,7 +29,7 @@ class Connection {
       .on('close', () => this.close())
   }
 
-  /** @returns null when the connection broke or the time was over before the answer */
+  /** @returns null if the connection broke or timed out before the answer */
   ask (request: string | Buffer): Promise<Reply | null> {
     return new Promise((resolve, reject) => {
       this.#waiting = { settle: resolve, fail: reject }
@@ -63,7 +63,7 @@ class Connection {
     const reply = { status: Number(head.slice(9, 12)), body: heard.toString('utf8', start, start + length), replayed: head.includes('\nidempotency-replayed: true') }
     const waiting = this.#waiting
     this.#heard = this.#waiting = undefined
-    // More than was asked for: nobody knows what the next answer would be one to.
+    // More bytes than one answer: it is unclear which request the rest would answer.
     if (waiting === undefined || heard.length > start + length || head.includes('\nconnection: close')) this.close()
     else this.#onIdle(this)
     waiting?.settle(reply)
@@ -81,12 +81,12 @@ export class HttpClient {
   readonly #all = new Set<Connection>()
   readonly #timeout: number
 
-  /** @param timeout milliseconds until an answer is given up */
+  /** @param timeout milliseconds until a request is given up */
   constructor (timeout: number) {
     this.#timeout = timeout
   }
 
-  /** @param base `http://127.0.0.1:8080` @param request all of it, head and body */
+  /** @param base `http://127.0.0.1:8080` @param request head and body */
   ask (base: string, request: string | Buffer): Promise<Reply | null> {
     let idle = this.#idle.get(base)
     if (idle === undefined) this.#idle.set(base, idle = [])

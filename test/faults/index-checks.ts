@@ -1,11 +1,11 @@
 import type { Due, Hash, RedisState } from './redis-state.ts'
 
-/** I7: once the sweep has passed, the due indexes hold just what is live, at its deadline, or earlier where catch leaves it to the sweep. */
+/** I7: after a sweep, the due indexes have exactly the live handoffs, at their deadline, or earlier if catch left that to the sweep. */
 
-/** The sweep gets to what is due within this long (ms). */
+/** The sweep reaches a due handoff within this long (ms). */
 export const sweepRound = 3000
 
-/** @returns a sentence for each handoff of which it isn't so, by its member (`tenant:id`) */
+/** @returns a sentence for each handoff that breaks I7, by its member (`tenant:id`) */
 export function indexFaults (state: RedisState, slack: number): Array<{ member: string, sentence: string }> {
   const faults: Array<{ member: string, sentence: string }> = []
   const due = grouped(state.due)
@@ -24,7 +24,7 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   const [entry] = due
   const deadline = hash === undefined ? null : deadlineOf(hash)
   const earliest = Math.min(deadline ?? Infinity, entry?.score ?? Infinity)
-  // Long over: the sweep has been there. Over of late, or while this was read: it may be there now.
+  // Long overdue: the sweep has been there. Recently overdue, or during this read: the sweep may be there now.
   if (earliest + sweepRound + slack < from) {
     return deadline === null ? `it is not live, but due at ${entry?.score}` : `its deadline was ${earliest}, and ${Math.round(from - earliest)} ms later it was still live`
   }
@@ -36,7 +36,7 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   return entry.score === deadline || isLeftBehind(hash, entry.score, deadline) ? null : `it is live until ${deadline}, but due at ${entry.score}`
 }
 
-/** When a live one expires, read off its record (lua/lib/record.lua); null for what has ended. */
+/** When a live handoff expires, from its record (lua/lib/record.lua); null if it has ended. */
 function deadlineOf (hash: Hash): number | null {
   const words = hash.record.split(' ')
   const status = statusIn(hash)
@@ -44,13 +44,13 @@ function deadlineOf (hash: Hash): number | null {
   return status === 'caught' ? Number(/ h(\d+)/.exec(hash.extra)?.[1] ?? words[7]) : null
 }
 
-/** Catch leaves it in the index at its expiry where that is earlier than the work's deadline, and a heartbeat where it was. */
+/** Catch leaves the score at the pickup deadline if that is earlier than the work's, and a heartbeat doesn't change the score. */
 function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
   if (statusIn(hash) !== 'caught' || score > deadline) return false
   return score === Number(hash.record.split(' ')[3]) || / [hf]\d/.test(hash.extra)
 }
 
-/** What has field x says so in front of its status. */
+/** A record with field x has a mark before its status. */
 export function statusIn ({ record }: Hash): string {
   return record.slice(record.startsWith('2:') ? 2 : 0).split(' ', 1)[0]!
 }

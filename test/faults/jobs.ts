@@ -8,9 +8,9 @@ import { makePayload } from './payloads.ts'
 import type { Random } from './random.ts'
 import { Wishes } from './wishes.ts'
 
-/** One handoff's life under load: who passes it, who competes for it, who decides, and what is asked twice. All of it by chance. */
+/** One handoff's life under load: who passes it, who competes for it, who decides, and what is repeated. All at random. */
 
-/** plain: any agent may catch it; human: a person decides first; brief: its expiry comes about when it is asked for. */
+/** plain: any agent may catch it; human: a person decides first; brief: it expires about when agents try to catch it. */
 export type JobKind = 'plain' | 'human' | 'brief'
 
 const day = 86_400
@@ -25,7 +25,7 @@ export class Job {
   readonly #payload: string
   readonly #wishes: Wishes
 
-  /** @param lifetime seconds until it expires, where its kind says nothing else */
+  /** @param lifetime seconds until it expires, unless its kind says otherwise */
   constructor (asking: Asking, random: Random, handoff: string, kind: JobKind, lifetime = day) {
     this.#random = random
     this.#kind = kind
@@ -46,7 +46,7 @@ export class Job {
     if (random.chance(0.08)) await this.#wishes.ask('done', random.pick(this.#agents), this.#wishes.maybeToken(0.7))
     if (this.#kind === 'human') await this.#decide()
     if (this.#kind === 'brief') await sleep((passed.answer?.expiresAt as number) + random.between(-25, 25) - clock())
-    // Some are never asked for, and stay.
+    // Nobody tries to catch some of them; they stay pending.
     if (this.#kind !== 'brief' && random.chance(0.05)) return
     const catcher = await this.#wishes.compete(this.#agents, random.between(1, 4), this.#passer)
     if (catcher !== null) await this.#finish(catcher)
@@ -62,7 +62,7 @@ export class Job {
     return this.#wishes.askAndAskAgain(wish, 0.1)
   }
 
-  /** One person or two, of one mind or not, while an agent is impatient. */
+  /** One person decides or two, with the same verdict or not, while an agent may already try to catch it. */
   async #decide (): Promise<void> {
     const random = this.#random
     const [isImpatient, isFirst] = [random.chance(0.5), random.chance(0.5)]

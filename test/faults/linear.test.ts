@@ -12,7 +12,7 @@ import { stepsOf } from './steps.ts'
 import type { Step } from './steps.ts'
 import { acts, tell, tellOptions } from './told-histories.ts'
 
-t.test('3,000 random histories of a sound service are held to be sound', async t => {
+t.test('3,000 random histories of a sound service pass', async t => {
   let unknown = 0
   fc.assert(fc.property(acts, all => {
     const track = tell(all)
@@ -23,16 +23,16 @@ t.test('3,000 random histories of a sound service are held to be sound', async t
   t.ok(unknown > 1000, `${unknown} of them with outcomes that nobody knew`)
 })
 
-// --- Damage: each one thing, to a history that has the place for it; null where it hasn't.
+// --- Damages: each changes one thing in a history; null if the history has no place for it.
 
 type Damage = (operations: Operation[]) => Operation[] | null
 
 const isWon = ({ kind, status }: Operation) => kind === 'catch' && status === 200
-/** Then nothing else can have caught it. */
+/** If so, nothing else can have caught it. */
 const isAskedOnce = (operations: Operation[]) => operations.filter(({ kind }) => kind === 'catch').length === 1 && operations.some(isWon)
 const last = (operations: Operation[]) => operations.at(-1) as Operation
 
-/** Puts another operation in the place of one. */
+/** Replaces an operation with another. */
 function replaced (operations: Operation[], which: Operation | undefined, by: (one: Operation) => Partial<Operation>): Operation[] | null {
   return which === undefined ? null : operations.map(one => one === which ? { ...one, ...by(one) } : one)
 }
@@ -55,7 +55,7 @@ const damages: Array<[Invariant, what: string, damage: Damage]> = [
   ['I5', 'a time before its operation', all => {
     const caughtAt = last(all).answer?.caughtAt
     if (caughtAt == null || !isAskedOnce(all)) return null
-    // Told by all alike, so that nothing but the time is wrong.
+    // In all answers alike, so that only the time is wrong.
     return all.map(one => one.answer?.caughtAt == null ? one : { ...one, answer: { ...one.answer, caughtAt: caughtAt - 100 } })
   }],
   ['I5', 'a late effect', all => {
@@ -83,7 +83,7 @@ const damages: Array<[Invariant, what: string, damage: Damage]> = [
   ['I8', 'a 500', all => replaced(all, all.find(({ kind, code }) => kind === 'catch' && code === 'already_caught'), () => ({ status: 500, code: 'internal_error', answer: null, same: null }))],
 ]
 
-t.test('a damage to any of them is found', async t => {
+t.test('damage to any of them is found', async t => {
   for (const [invariant, what, damage] of damages) {
     let damaged = 0
     fc.assert(fc.property(acts, all => {
@@ -99,7 +99,7 @@ t.test('a damage to any of them is found', async t => {
   }
 })
 
-// --- The search leaves out what it needn't try. This one leaves out nothing.
+// --- The real search prunes. This one tries everything.
 
 function hasOrder (steps: Step[], slack: number, taken = new Set<Step>(), state: State = unborn, now = -Infinity): boolean {
   if (steps.every(step => taken.has(step) || !step.known)) return true
@@ -115,7 +115,7 @@ function hasOrder (steps: Step[], slack: number, taken = new Set<Step>(), state:
 
 const spoilt = fc.record({ acts, at: fc.nat(), how: fc.constantFrom('none', 'sooner', 'later', 'code', 'status') })
 
-/** Something is changed that may or may not matter. */
+/** Makes a change that may or may not matter. */
 function spoil (track: Track, at: number, how: string): Track {
   const which = track.operations[at % track.operations.length] as Operation
   const moved = (by: number) => ({ sent: which.sent + by, answered: which.answered === null ? null : which.answered + by, ended: which.ended! + by })
@@ -131,7 +131,7 @@ function spoil (track: Track, at: number, how: string): Track {
   return trackOf(operations)
 }
 
-t.test('the search finds an order just where there is one', async t => {
+t.test('the search finds an order exactly if there is one', async t => {
   const seen = { order: 0, none: 0 }
   fc.assert(fc.property(spoilt, ({ acts: { steps, ...rest }, at, how }) => {
     const track = spoil(tell({ ...rest, steps: steps.slice(0, 6) }), at, how)

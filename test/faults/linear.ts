@@ -6,16 +6,16 @@ import { stepsOf } from './steps.ts'
 import type { Step, Tolerance } from './steps.ts'
 
 /**
- * Is there an order in which one after another could have got these answers? As Wing and Gong search for it: each operation
- * takes its place at one moment between its sending and its answer, and what is done can't depend on what came later.
+ * Is the history linearizable: could the operations, one after the other, have got these answers? The algorithm is Wing and Gong's: each
+ * operation takes effect at one moment between its sending and its answer.
  */
 
-/** Why there is none: where the longest one ends, and what fits there no more. */
+/** Why there is no order: where the longest one ends, and what doesn't fit there. */
 export interface Stuck { after: Operation[], state: State, left: Operation[] }
 
 /**
- * @param endless may what was given up have happened at any time later?
- * @returns null where there is an order
+ * @param endless whether given-up operations may have happened at any later time
+ * @returns null if there is an order
  */
 export function findStuck (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Stuck | null {
   return new Search(stepsOf(track, facts, tolerance, endless), tolerance.slack).run()
@@ -26,7 +26,7 @@ class Search {
   readonly #slack: number
   readonly #taken: Uint8Array
   readonly #order: Step[] = []
-  /** What led nowhere: the steps taken and the state. */
+  /** Dead ends: the steps taken and the state. */
   readonly #dead = new Set<string>()
   #best: { after: Step[], state: State } = { after: [], state: unborn }
 
@@ -45,8 +45,8 @@ class Search {
   }
 
   /**
-   * @param now no step can come before it
-   * @param left known steps that have no place yet
+   * @param now no further step can come before this time
+   * @param left known steps without a place yet
    */
   #goOn (state: State, now: number, left: number): boolean {
     if (left === 0) return true
@@ -62,7 +62,7 @@ class Search {
       const moves = next !== state
       const time = Math.max(now, step.from, moves && step.at !== null ? step.at - this.#slack : -Infinity)
       if (time > until || time > this.#latest(step, moves)) continue
-      // What moves nothing and is in nobody's way can as well come now.
+      // A step that changes nothing and prevents nothing can be placed at once.
       if (!moves && (step.from <= now || step.from <= this.#firstEnd(false))) return this.#take(index, next, time, left)
       options.push({ index, next, now: time })
     }
@@ -84,7 +84,7 @@ class Search {
     return found
   }
 
-  /** The first end among those that have no place yet: of the known, or of all, taken as early as it may turn out to be. */
+  /** The earliest end among the steps without a place: of the known ones, or of all, with the earliest end that they may have. */
   #firstEnd (known: boolean): number {
     let first = Infinity
     for (let index = 0; index < this.#steps.length; index++) {

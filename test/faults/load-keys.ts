@@ -1,6 +1,6 @@
-/** Who puts load on a service, and the keys that it must know them by. */
+/** The agents that put load on a service, and their keys. */
 
-/** `agent` is 'tenant/agent', as a history has it. */
+/** `agent` is 'tenant/agent', as in a history. */
 export interface Key { tenant: string, agent: string, secret: string }
 
 const tenants = ['north', 'east', 'south', 'west']
@@ -14,17 +14,17 @@ function keysOf (role: string, perTenant: number): Key[] {
 }
 
 export const agentKeys: readonly Key[] = keysOf('agent', 8)
-/** People; they also read what it came to in the end. */
+/** People; they also read the final status. */
 export const approverKeys: readonly Key[] = keysOf('person', 2)
 
-/** Settings that a service under this load must be started with. */
+/** The settings that a service under this load needs. */
 export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys) }
 
 function settingOf (keys: readonly Key[]): string {
   return keys.map(({ agent, secret }) => `${agent}:${secret}`).join(',')
 }
 
-/** Those of one tenant. */
+/** The keys of one tenant. */
 export function within (keys: readonly Key[], tenant: string): Key[] {
   return keys.filter(key => key.tenant === tenant)
 }

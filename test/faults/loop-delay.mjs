@@ -1,9 +1,9 @@
-// Loaded into a replica: on SIGWINCH it writes to the file that LOOP_DELAY_FILE names how far its event loop has been behind since the
-// last time, in milliseconds. Plain JavaScript: a loader for TypeScript in that process would be measured with it.
+// Preloaded into a replica: on SIGWINCH it writes the event loop's delays since the last time, in milliseconds, to the file that
+// LOOP_DELAY_FILE names. Plain JavaScript, because a TypeScript loader in that process would be measured too.
 import { writeFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-// What is recorded is the time between two ticks of this timer, so a millisecond of each value is no delay.
+// The monitor records the time between two ticks of its timer, so one millisecond of each value is no delay.
 const delay = monitorEventLoopDelay({ resolution: 1 })
 delay.enable()
 process.on('SIGWINCH', () => {

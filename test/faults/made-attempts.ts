@@ -10,17 +10,17 @@ const twice = { maxAttempts: 2 }
 const refused = (code: string, successor?: string): [number, string, Told] => [409, code, successor === undefined ? {} : { answer: { reissuedAs: successor } }]
 const first = (asked: Told['asked'] = twice, more: Told = {}) => new Tale().pass(0, 5, { asked: { ...asked }, ...more })
 const held = (asked?: Told['asked']) => first(asked).catch(10, 15)
-/** A heartbeat is needed within five seconds, and the work may take a minute. */
+/** Heartbeats within five seconds, and a minute for the work. */
 const heard = () => held({ heartbeatWithin: 5000, workWithin: 60_000 })
 const failed = (successor?: string) => ({ ...caught(12), ...ended(22, 'bob', '#2'), ...successor !== undefined && { reissuedAs: successor } })
 
-/** An attempt that failed and was tried again, and what was asked of its successor. */
+/** An attempt that failed and got a successor, and the operations on that. */
 function failedOnce (behind: (tale: Tale) => Tale): Track[] {
   const before = held().fail('fail', 20, 25, 22, 'id2').status(100, 105, 'failed', failed('id2')).audited()
   return [before, behind(new Tale(before, 22)).track()]
 }
 
-/** A sound service may leave these behind. */
+/** Histories of a sound service. */
 export const lawful: Array<[what: string, tracks: Track[], options?: Partial<CheckOptions>]> = [
   ['a failure', [held({}).fail('fail', 20, 25, 22).status(30, 35, 'failed', failed()).audited()]],
   ['a failure that is not to be tried again', [held().fail('fail', 20, 25, 22, undefined, { firm: true }).status(30, 35, 'failed', failed()).audited()]],
@@ -56,7 +56,7 @@ export const lawful: Array<[what: string, tracks: Track[], options?: Partial<Che
   })()],
 ]
 
-/** Each shows one way in which an invariant can be broken. */
+/** Each breaks one invariant in one way. */
 export const broken: Array<[Invariant, what: string, tracks: Track[], options?: Partial<CheckOptions>]> = [
   ['I1', 'a failure that is undone', [held({}).fail('fail', 20, 25, 22).status(30, 35, 'caught', caught(12)).audited()]],
   ['I1', 'a cancellation that is undone', [first().cancel(10, 15, 12).status(30, 35, 'pending').audited()]],

@@ -1,11 +1,11 @@
 import type { Answer, Asked, Kind, Operation, Track } from './history.ts'
 
-/** Histories made by hand, for the checker's own tests. */
+/** Handwritten histories, for the checker's own tests. */
 
-/** The moment that the times of these histories are counted from. */
+/** The origin of the times in these histories. */
 export const start = 1_800_000_000_000
 
-/** What is not said is as it mostly is; times in milliseconds since `start`. */
+/** What is left out has its usual value; times in milliseconds since `start`. */
 export interface Told {
   agent?: string
   token?: string
@@ -48,17 +48,17 @@ export function trackOf (operations: Operation[], final: Operation | null = null
   return { name: 'h', id: 'id', operations, final, descent: null }
 }
 
-/** A day: until when a successor can be caught whose making nobody tells of. */
+/** A day: the lifetime of a successor whose creation no answer tells. */
 const day = 86_400_000
 
-/** Tells a history in the order of its calls. */
+/** Builds a history in the order of its calls. */
 export class Tale {
   readonly operations: Operation[] = []
   readonly #before: Track | null
   #created = 0
   #expires = 0
 
-  /** @param before of a successor: the attempt before it @param created when that made it */
+  /** @param before a successor's previous attempt @param created when the successor was made */
   constructor (before: Track | null = null, created = 0) {
     this.#before = before
     this.#created = created
@@ -75,7 +75,7 @@ export class Tale {
     return this.add('catch', sent, ended, { agent: `north/${agent}`, answer: { status: 'caught', createdAt: start + this.#created }, ...told })
   }
 
-  /** @param completed 0 for one that was not done */
+  /** @param completed 0 if it was not done */
   done (sent: number, ended: number | null, completed: number, agent = 'bob', told: Told = {}): this {
     return this.add('done', sent, ended, { agent: `north/${agent}`, answer: { status: 'done', completedAt: start + completed }, ...told })
   }
@@ -96,7 +96,7 @@ export class Tale {
     return this.add('heartbeat', sent, ended, { agent: 'north/bob', ...told, answer })
   }
 
-  /** @param successor its id, where it is tried again */
+  /** @param successor the successor's id, if there is one */
   fail (kind: 'fail' | 'decline', sent: number, ended: number | null, at: number, successor?: string, told: Told = {}): this {
     const answer = { status: kind === 'fail' ? 'failed' : 'declined', endedAt: start + at, ...successor !== undefined && { reissuedAs: successor } }
     return this.add(kind, sent, ended, { agent: 'north/bob', ...told, answer })
@@ -112,12 +112,12 @@ export class Tale {
     return this.add('reissue', sent, ended, { answer: { status: 'pending', reissuedAs: successor, reissuedAt: start + at }, ...told })
   }
 
-  /** One that was told no. */
+  /** A refused operation. */
   refused (kind: Kind, sent: number, ended: number, status: number, code: string, told: Told = {}): this {
     return this.add(kind, sent, ended, { agent: 'north/bob', status, code, ...told })
   }
 
-  /** One that nobody answered. */
+  /** An operation without an answer. */
   lost (kind: Kind, sent: number, ended: number | null, told: Told = {}): this {
     return this.add(kind, sent, ended, { agent: 'north/bob', status: 0, ...told })
   }
@@ -127,12 +127,12 @@ export class Tale {
     return this
   }
 
-  /** The last of it was read when all was over. */
+  /** The track whose final status has been read. */
   audited (): Track {
     return { ...this.track(), final: this.operations.at(-1) ?? null }
   }
 
-  /** Nobody has read yet what it came to. */
+  /** The track whose final status has not been read yet. */
   track (): Track {
     if (this.#before === null) return trackOf(this.operations)
     const { name, operations, descent } = this.#before
@@ -145,7 +145,7 @@ export class Tale {
   }
 }
 
-/** When and by whom it was caught, as a status has it. */
+/** When and by whom it was caught, as in a status. */
 export function caught (at: number, by = 'bob'): Answer {
   return { caughtAt: start + at, caughtBy: by }
 }
@@ -154,7 +154,7 @@ export function finished (at: number, result: string | null): Answer {
   return { completedAt: start + at, result }
 }
 
-/** When, by whom and by which operation it was ended, as a status has it. */
+/** When, by whom and by which operation it ended, as in a status. */
 export function ended (at: number, by: string | null, told?: string): Answer {
   return { endedAt: start + at, endedBy: by, ...told !== undefined && { told } }
 }

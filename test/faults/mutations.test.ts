@@ -10,12 +10,12 @@ import { mutated, noDeadline, noExpiry, noToken, noWait } from './mutations.ts'
 import type { Mutation } from './mutations.ts'
 import { Tally, operationsMore, runTrial } from './trial.ts'
 
-/** Runs the same trial on the service as it is, and on one without a safeguard: it must hold, and must not. */
+/** Runs the same trial on the real service, which must pass, and on one without a safeguard, which must fail. */
 async function bothWays (t: Test, mutations: readonly Mutation[], invariants: readonly Invariant[], run: (t: Test, project?: string) => Promise<Tally>): Promise<void> {
-  await t.test('as it is', async t => {
+  await t.test('the real service passes', async t => {
     t.strictSame((await run(t)).violations, [])
   })
-  await t.test('without it', async t => {
+  await t.test('the mutated service fails', async t => {
     const { violations } = await run(t, await mutated(t, mutations))
     const found = new Set(violations.map(({ invariant }) => invariant))
     t.ok(invariants.some(invariant => found.has(invariant)), `found: ${[...found].join(' ') || 'nothing'}`)
@@ -24,7 +24,7 @@ async function bothWays (t: Test, mutations: readonly Mutation[], invariants: re
 
 const projectOf = (project: string | undefined) => project === undefined ? {} : { project }
 
-t.test('the token', t => bothWays(t, noToken, ['I4'], async (t, project) => {
+t.test('the trial finds a service without tokens', t => bothWays(t, noToken, ['I4'], async (t, project) => {
   const redis = await startRedisServer(t)
   const { url } = await startServiceReplica(t, { env: { ...loadSettings, REDIS_URL: redis.url }, ...projectOf(project) })
   const tally = new Tally()
@@ -43,7 +43,7 @@ t.test('the token', t => bothWays(t, noToken, ['I4'], async (t, project) => {
   return tally
 }))
 
-t.test('the WAIT', t => bothWays(t, noWait, ['I1'], async (t, project) => {
+t.test('the trial finds a service without WAIT', t => bothWays(t, noWait, ['I1'], async (t, project) => {
   const fleet = await startSentinelFleet(t, { downAfterMs: 2500 })
   const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const { url } = await startServiceReplica(t, { env, ...projectOf(project) })
@@ -57,9 +57,9 @@ t.test('the WAIT', t => bothWays(t, noWait, ['I1'], async (t, project) => {
       const replicas = await fleet.replicas()
       const master = await fleet.master()
       for (const replica of replicas) replica.pause()
-      // Hung up on as well: else what they are sent would wait for them in their sockets.
+      // Their connections are cut too, or the master's writes would wait for them in their sockets.
       await master.admin.call('CLIENT', 'KILL', 'TYPE', 'replica')
-      // Shorter than the Sentinels need to miss them. What is acknowledged now the master alone can have.
+      // Shorter than the Sentinels need to notice. Only the master can have what is acknowledged now.
       await sleep(1500)
       const switched = fleet.switched()
       await master.kill()
@@ -76,7 +76,7 @@ t.test('the WAIT', t => bothWays(t, noWait, ['I1'], async (t, project) => {
   return tally
 }))
 
-t.test('the deadline', t => bothWays(t, noDeadline, ['I5'], async (t, project) => {
+t.test('the trial finds a service without deadlines in its scripts', t => bothWays(t, noDeadline, ['I5'], async (t, project) => {
   const redis = await startRedisServer(t)
   const { url } = await startServiceReplica(t, { env: { ...loadSettings, REDIS_URL: redis.url }, ...projectOf(project) })
   const tally = new Tally()
@@ -96,7 +96,7 @@ t.test('the deadline', t => bothWays(t, noDeadline, ['I5'], async (t, project) =
   return tally
 }))
 
-t.test('the expiry check', t => bothWays(t, noExpiry, ['I6'], async (t, project) => {
+t.test('the trial finds a service without the expiry check', t => bothWays(t, noExpiry, ['I6'], async (t, project) => {
   const redis = await startRedisServer(t)
   const { url } = await startServiceReplica(t, { env: { ...loadSettings, REDIS_URL: redis.url }, ...projectOf(project) })
   const tally = new Tally()

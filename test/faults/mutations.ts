@@ -4,26 +4,26 @@ import { join } from 'node:path'
 import { projectRoot } from '../helpers/service.ts'
 import type { Stage } from './scenario.ts'
 
-/** A change that takes one safeguard away: in which file of the built service, and what stands there instead. */
+/** A change that removes one safeguard: the file of the built service, the text there, and its replacement. */
 export interface Mutation { file: string, from: string, to: string }
 
-/** Without tokens an operation that is asked again is taken for another's. */
+/** Without tokens a retried operation looks like another's. */
 export const noToken: Mutation[] = [
   { file: 'lua/pass.lua', from: 'if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then', to: 'if true then' },
   { file: 'lua/catch.lua', from: 'if by ~= caught_by or made_by ~= token then', to: 'if true then' },
   { file: 'lua/lib/holder.lua', from: 'if made_by == token then', to: 'if false then' },
 ]
 
-/** Without the WAIT what no replica has is acknowledged. */
+/** Without WAIT the service acknowledges what no replica has. */
 export const noWait: Mutation[] = [{ file: 'dist/redis/group.js', from: 'count >= replicas', to: 'true' }]
 
-/** Without the deadline what was answered 503 happens later. */
+/** Without the deadline an operation that was answered 503 happens later. */
 export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return now > tonumber(deadline)', to: 'return false' }]
 
-/** Without the check what has expired is caught until the sweep comes by. */
+/** Without the check an expired handoff can be caught until the sweep reaches it. */
 export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'status == \'pending\' and now >= tonumber(expires)', to: 'false' }]
 
-/** A copy of the built service with these changes. @returns its folder, gone when the stage ends @throws when a change finds nothing to change */
+/** A copy of the built service with these changes. @returns its folder, deleted when the stage ends @throws if a change doesn't apply */
 export async function mutated (t: Stage, mutations: readonly Mutation[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handoff-mutated-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))

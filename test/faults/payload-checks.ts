@@ -1,9 +1,9 @@
 import { statusIn } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
-/** I10, as it lies in Redis: of an attempt and its successors the last one has what was passed, unless it has let go of it; no other has. */
+/** I10, on Redis's data: of an attempt and its successors only the last one has the payload, unless it was freed. */
 
-/** @returns a sentence for each handoff of which it isn't so, by its member (`tenant:id`) */
+/** @returns a sentence for each handoff that breaks I10, by its member (`tenant:id`) */
 export function payloadFaults ({ hashes }: RedisState): Array<{ member: string, sentence: string }> {
   const byMember = new Map(hashes.map(hash => [hash.member, hash]))
   return hashes.flatMap(hash => {
@@ -22,13 +22,13 @@ function faultOf (hash: Hash, find: (id: string) => Hash | undefined): string | 
     if (next === undefined) return `its successor ${successor} isn't there`
     return ` ${next.extra} `.includes(` o${own} `) ? null : `its successor ${successor} isn't one of it`
   }
-  // There the result is in its place.
+  // A done handoff has the result there instead.
   if (status === 'done') return null
   if (isFreed(hash, status)) return hash.payload === 0 ? null : `it is ${status}, and what was passed is still there`
   return hash.payload > 0 ? null : `it is ${status}, and what was passed is gone`
 }
 
-/** What can't be tried again keeps nothing. */
+/** A handoff that can't get a successor keeps no payload. */
 function isFreed ({ record }: Hash, status: string): boolean {
   return status === 'cancelled' || (status === 'expired' && record.split(' ')[6] === undefined)
 }

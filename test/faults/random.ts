@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed: mulberry32 by Tommy Ettinger, in the public domain. */
+/** A seeded generator of pseudo-random numbers: mulberry32 by Tommy Ettinger, in the public domain. */
 export class Random {
   #state: number
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed | 0
   }
 
-  /** 0 up to, and never, 1. */
+  /** 0 ≤ x < 1. */
   next (): number {
     this.#state = (this.#state + 0x6D2B79F5) | 0
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
@@ -14,7 +14,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 
-  /** Whole numbers from one to the other, both included. */
+  /** A whole number between the two, both included. */
   between (low: number, high: number): number {
     return low + Math.floor(this.next() * (high - low + 1))
   }

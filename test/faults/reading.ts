@@ -4,10 +4,10 @@ import type { Answer, Answered } from './history.ts'
 import type { Reply } from './http-client.ts'
 import { faultOf, reasonOf, resultOf } from './payloads.ts'
 
-/** What an answer of the service says, for a history. */
+/** Reads an answer of the service for a history. */
 
 export function read ({ status, body, replayed }: Reply, { kind, id, payload }: Wish): Answered {
-  // The payload is compared as text; what remains is read as JSON.
+  // The payload is compared as text; the rest is parsed as JSON.
   const at = payload === undefined || status !== 200 ? -1 : body.indexOf(payload)
   const members = parse(at === -1 ? body : `${body.slice(0, at)}"payload":0${body.slice(at + payload!.length)}`)
   const same = payload !== undefined && status === 200 ? at !== -1 && members !== null && !('task' in members || 'output' in members) : null
@@ -17,7 +17,7 @@ export function read ({ status, body, replayed }: Reply, { kind, id, payload }: 
   return { status, code, answer: kind === 'reissue' && code === null ? ofSuccessor(id, answer) : answer, same, replayed }
 }
 
-/** A reissue is answered with what its successor is. */
+/** A reissue's answer describes the successor. */
 function ofSuccessor (id: string, { id: successor, status, createdAt }: Answer): Answer {
   return { id, ...status !== undefined && { status }, ...successor !== undefined && { reissuedAs: successor }, ...createdAt !== undefined && { reissuedAt: createdAt } }
 }
@@ -49,7 +49,7 @@ const times = {
 function answerOf (members: Record<string, any>, body: string): Answer {
   const { status, approval, result, error, reason } = members
   const answer: Record<string, unknown> = {}
-  // A problem's status is a number.
+  // A problem's `status` is the HTTP status.
   if (typeof status === 'string') answer.status = status
   if (members.code === 'unavailable' && members.detail === overloaded.detail) answer.overloaded = true
   for (const [name, as] of Object.entries(asTheyAre)) if (members[name] !== undefined) answer[as] = members[name]

@@ -3,19 +3,19 @@ import { clock } from './history.ts'
 
 /** A handoff's place in a due index. */
 export interface Due { tag: string, member: string, score: number }
-/** A handoff's hash: the record in its field `s`, the words of field `x` where it has that, and how much is in field `p` (bytes). */
+/** A handoff's hash: the record in field `s`, field `x` if there is one, and the size of field `p` in bytes. */
 export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
 
-/** What Redis holds of all handoffs, on all masters; `from` and `to` are when it was read (this machine's clock). */
+/** All handoffs in Redis, on all masters; read between `from` and `to` (this machine's clock). */
 export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[] }
 
 const keysPerCall = 1000
 
-/** Reads it, while nobody asks the service anything. @param masters a connection to each */
+/** Reads it, while there is no load on the service. @param masters a connection to each */
 export async function dumpRedis (masters: readonly Redis[], prefix: string): Promise<RedisState> {
   const state: RedisState = { from: clock(), to: 0, due: [], hashes: [] }
   for (const redis of masters) {
-    // SCAN may give a key more than once. What two masters hold is there twice, and that is to be seen.
+    // SCAN may return a key more than once. A key that two masters have must show up twice.
     const keys = new Set<string>()
     for await (const some of redis.scanStream({ match: `${prefix}:*`, count: keysPerCall }) as AsyncIterable<string[]>) {
       for (const key of some) if (isDue(key) || key.includes(handoffMark)) keys.add(key)
@@ -52,7 +52,7 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState): Promi
     } else {
       const payload = replies.next().value as number
       const [record, extra] = reply as Array<string | null>
-      // Gone since the scan, or going: all of it lies in one field or another.
+      // The key has been deleted since the scan, or is being deleted.
       if (record != null) state.hashes.push({ tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', payload })
     }
   }

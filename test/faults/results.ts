@@ -3,9 +3,9 @@ import { markdownTable } from '../../bench/report.ts'
 import { scenarios } from './scenarios.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
-/** What a scenario found when it was run, and when that was. */
+/** The result of a scenario's run, and its date. */
 export interface Result extends Outcome, Pick<Scenario, 'name' | 'fault' | 'goal'> {
-  /** Share of the whole that was run. */
+  /** The share of the full form that was run. */
   scale: number
   seconds: number
   date: string
@@ -21,20 +21,20 @@ export function resultTable (results: readonly Result[]): string {
     results.map(({ fault, load, goal, result, held }) => [fault, load, goal, result, held ? 'yes' : '**no**']))
 }
 
-/** What was kept last of each scenario, in the order that they are listed. */
+/** The last kept result of each scenario, in the order of their list. */
 export async function keptResults (): Promise<Result[]> {
   const all = JSON.parse(await readFile(kept, 'utf8').catch(() => '[]')) as Result[]
   return scenarios.map(({ name }) => all.find(result => result.name === name)).filter(result => result !== undefined)
 }
 
-/** Keeps results in place of earlier ones of the same scenarios, and makes the table of docs/reliability.md anew. */
+/** Replaces the kept results of the same scenarios, and rewrites the table in docs/reliability.md. */
 export async function keepResults (results: readonly Result[]): Promise<void> {
   const others = (await keptResults()).filter(({ name }) => !results.some(result => result.name === name))
   await writeFile(kept, JSON.stringify([...others, ...results], null, 2) + '\n')
   await writeFile(page, withTable(await readFile(page, 'utf8'), await keptResults()))
 }
 
-/** The page with the table of these results. */
+/** The page with its table made from these results. */
 export function withTable (text: string, results: readonly Result[]): string {
   return text.replace(place, (whole, start: string, end: string) => `${start}${resultTable(results)}${end}`)
 }

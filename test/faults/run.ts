@@ -1,7 +1,7 @@
 /**
  * `npm run test:faults [-- NAME…] [--scale 0.1] [--keep]`: runs the scenarios, all or those named, one after another, and prints
- * their table. With `--keep` what was found is kept in results.json, and the table of docs/reliability.md is made from that. It ends with 1
- * when a goal was missed.
+ * their table. With `--keep` the results are stored in results.json, from which the table in docs/reliability.md is made. The exit status
+ * is 1 if a goal was missed.
  */
 import { parseArgs } from 'node:util'
 import { circumstances } from '../../bench/report.ts'
@@ -22,7 +22,7 @@ if (unknown.length > 0) throw new Error(`there is no ${unknown.join(', ')}; ther
 /** Progress goes to stderr, the table to stdout. */
 const say = (line: string) => { process.stderr.write(`faults: ${line}\n`) }
 
-/** Runs one, and ends what it started whatever happened. */
+/** Runs one scenario, and in any case ends what it started. */
 async function play (scenario: Scenario): Promise<Outcome> {
   const ends: Array<() => unknown> = []
   try {
@@ -50,7 +50,7 @@ for (const scenario of scenarios) {
   const result = { name, fault, goal, ...outcome, scale, seconds: Math.round((performance.now() - began) / 1000), date, commit }
   results.push(result)
   say(`${name}: ${outcome.held ? 'held' : 'MISSED'}: ${outcome.result} (${result.seconds} s)`)
-  // At once: what a later one breaks off is not lost.
+  // At once, so that a crash of a later one loses no result.
   if (values.keep) await keepResults([result])
 }
 process.stdout.write(resultTable(results))

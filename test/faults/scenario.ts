@@ -1,27 +1,27 @@
-/** What a fault under load came to, as the table has it. */
+/** The outcome of a fault under load, for the table. */
 export interface Outcome {
   load: string
   result: string
-  /** Was the goal reached? */
+  /** Whether the goal was reached. */
   held: boolean
 }
 
-/** A row of the table: one fault, load on the service while it happens, and the goal that the run is held to. */
+/** A row of the table: a fault, the load during it, and the goal. */
 export interface Scenario {
-  /** As on the command line: 'replies-cut'. */
+  /** Its name on the command line: 'replies-cut'. */
   name: string
   fault: string
   goal: string
   /**
-   * Stops its own processes whatever happens.
-   * @param scale 1 for the whole, less for a short form: the share of rounds or operations
+   * Stops its own processes in any case.
+   * @param scale 1 for the full form, less for a short one: the share of rounds or operations
    */
   run (t: Stage, scale: number): Promise<Outcome>
 }
 
-/** What a scenario and its fleet need of who runs them; tap's Test is one. */
+/** What a scenario and its fleet need from their runner; tap's Test implements it. */
 export interface Stage {
-  /** Has something done when the run ends, however it ends. */
+  /** Runs this at the end of the run, however it ends. */
   teardown (end: () => unknown): void
   comment (line: string): void
 }

@@ -10,7 +10,7 @@ import { repliesCut } from './scenarios/replies-cut.ts'
 import { scriptFlush } from './scenarios/script-flush.ts'
 import { soak } from './scenarios/soak.ts'
 
-/** Short forms of what `npm run test:faults` runs whole. */
+/** Short forms of the scenarios of `npm run test:faults`. */
 const short: Array<[Scenario, scale: number]> = isWhole ? [[repliesCut, 0.04], [killedRedis, 0.1], [scriptFlush, 0.04]] : [[killedRedis, 0.1]]
 
 for (const [scenario, scale] of short) {
@@ -20,7 +20,7 @@ for (const [scenario, scale] of short) {
   })
 }
 
-// How fast it is, and whether memory stays, is for the whole form to say, on a machine of its own.
+// Speed and memory are judged by the full form, on a machine of its own.
 t.test(groupWait.fault, skipUnlessWhole, async t => {
   const { load, result } = await groupWait.run(t, 0.1)
   t.match(result, /, 0 faults$/, load)
@@ -31,7 +31,7 @@ t.test(soak.fault, skipUnlessWhole, async t => {
   t.match(result, /; 0 violations$/, load)
 })
 
-t.test('the command prints the table, and fails with what it doesn’t know', skipUnlessWhole, async t => {
+t.test('the command prints the table, and fails on an unknown scenario', skipUnlessWhole, async t => {
   const command = (...args: string[]) => promisify(execFile)(process.execPath, ['--import=tsx', 'test/faults/run.ts', ...args], { cwd: projectRoot })
   const { stdout } = await command('replies-cut', '--scale', '0.01')
   t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \|\n$/)

@@ -12,7 +12,7 @@ import { simulation } from './scenarios/simulation.ts'
 import { slowClients } from './scenarios/slow-clients.ts'
 import { soak } from './scenarios/soak.ts'
 
-/** The rows of the table, in its order. */
+/** The rows of the table, in order. */
 export const scenarios: readonly Scenario[] = [
   repliesCut, killedRedis, sentinel, cluster, partition, scriptFlush, rollingRestarts, slowClients, fuzz, simulation, soak, groupWait,
 ]

@@ -3,7 +3,7 @@ import type { Operation } from './history.ts'
 import { approvalOf, isAwaited, statusOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
-/** Is what a status told what a handoff in this state looks like? What an answer doesn't say can't be wrong, where it always says it. */
+/** Whether a status answer fits a handoff in this state. Members that it lacks are not compared, unless a status always has them. */
 export function isSeen (state: State, { answer }: Operation, terms: Terms): boolean {
   const status = statusOf(state)
   if (answer === null || answer.status !== status) return false

@@ -5,9 +5,9 @@ import { isSeen } from './seen.ts'
 import { approvalOf, isTriedAgain, standingOf, statusOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
-/** The service as it would be if one asked after the other: what the search for an order (linear.ts) goes by. Made for one handoff. */
+/** The sequential specification of one handoff, which the search for an order (linear.ts) uses. */
 
-/** Where the handoff is after this operation was carried out in this state; null when it changes nothing there. */
+/** The state after this operation was carried out in this state; null if it changes nothing there. */
 export function effectOf (state: State, operation: Operation, terms: Terms): State | null {
   const { kind, firm } = operation
   if (kind === 'status' || kind === 'heartbeat' || refusalOf(state, operation, terms) !== null) return null
@@ -32,7 +32,7 @@ export function effectOf (state: State, operation: Operation, terms: Terms): Sta
   }
 }
 
-/** Where the handoff is after this operation got the answer it got in this state; null when it can't have got it there. */
+/** The state after this operation got its actual answer in this state; null if that answer is impossible there. */
 export function afterAnswer (state: State, operation: Operation, terms: Terms): State | null {
   const { kind, code, replayed, token, status } = operation
   if (code !== null) return isRefused(state, operation, terms) ? state : null
@@ -41,28 +41,28 @@ export function afterAnswer (state: State, operation: Operation, terms: Terms): 
   if (!tellsRight(next ?? state, operation, terms)) return null
   switch (kind) {
     case 'heartbeat': return refusalOf(state, operation, terms) === null ? state : null
-    // Asked for twice it is told the same; and what is asked to stop is not cancelled yet.
+    // A repeated request gets the same answer; and a handoff whose catcher is asked to stop is not cancelled yet.
     case 'cancel': {
       const after = next ?? (refusalOf(state, operation, terms) === null ? state : null)
       return after !== null && statusOf(after) === (status === 202 ? 'caught' : 'cancelled') ? after : null
     }
     case 'reissue': return next ?? (replayed && refusalOf(state, operation, terms) === null ? state : null)
   }
-  // The first answer may be marked as a repeat: the service itself asks Redis again when the connection breaks.
+  // Even the first answer may be marked as replayed: the service retries its Redis call when the connection breaks.
   if (next !== null) return replayed && token === null ? null : next
   return replayed && isRepeat(state, operation) ? state : null
 }
 
-/** Does it tell of a successor just where there is one, and of what else was asked of the catcher? */
+/** Whether the answer names a successor exactly if there is one, and the cancel request. */
 function tellsRight (after: State, { kind, answer, firm }: Operation, { attempt, maxAttempts }: Terms): boolean {
   if (kind === 'heartbeat') return answer?.cancelRequested === undefined || answer.cancelRequested === after.requested
   if (kind !== 'fail' && kind !== 'decline') return true
-  // One that was made by hand since then is no part of its answer, which is told again as it was.
+  // A replayed answer stays as it was: it doesn't name a successor that a reissue has made since.
   const isItsOwn = after.succeeded && !firm && !after.requested && attempt < maxAttempts
   return (typeof answer?.reissuedAs === 'string') === isItsOwn
 }
 
-/** Did the same operation bring about where the handoff stands? */
+/** Whether the same operation led to the handoff's current state. */
 function isRepeat (state: State, operation: Operation): boolean {
   switch (operation.kind) {
     case 'pass': return isSame(state.pass, operation)
@@ -82,11 +82,11 @@ function isRefused (state: State, operation: Operation, terms: Terms): boolean {
   const { code, answer, status } = operation
   if (isRepeat(state, operation) || code !== refusalOf(state, operation, terms)) return false
   if (code === 'already_decided' && answer?.approval != null && answer.approval !== approvalOf(state, terms.human)) return false
-  // Only answers to what is refused for where it stands tell of a successor.
+  // Only refusals because of the state name the successor.
   return answer === null || (status !== 409 && status !== 410) || (typeof answer.reissuedAs === 'string') === state.succeeded
 }
 
-/** What is told to whom it isn't done for; null to whom it is. As the table of states has it, and what depends on who asks. */
+/** The refusal; null if the operation is carried out. From the table of states, and from who asks. */
 function refusalOf (state: State, { kind, agent }: Operation, terms: Terms): string | null {
   if (kind === 'pass') return state.pass === null ? null : 'idempotency_key_reused'
   const standing = standingOf(state, terms)
@@ -101,7 +101,7 @@ function refusalOf (state: State, { kind, agent }: Operation, terms: Terms): str
   }
 }
 
-/** Is it one agent's, or did that one end it? What took it from its catcher is told first. */
+/** Whether not_the_catcher applies: it is caught, or its catcher ended it. If it was taken from its catcher, that is told first. */
 function isHeld (standing: Standing): boolean {
   return standing === 'caught' || standing === 'done' || standing === 'failed' || standing === 'declined'
 }

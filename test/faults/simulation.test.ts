@@ -14,7 +14,7 @@ import { Random } from './random.ts'
 
 const seeds = isWhole ? 10_000 : 1000
 
-/** The first seed that shows it, and how. */
+/** The first seed that finds the fault, and its violation. */
 async function firstBroken (mutation: Mutation): Promise<string | null> {
   for (let seed = 0; seed < 60_000; seed++) {
     const { violations } = await simulate(seed, mutation)
@@ -31,7 +31,7 @@ t.test(`${seeds} seeds: nothing that was acknowledged is lost, and every answer 
   t.strictSame([...broken.values()].flat(), [], `seeds ${[...broken.keys()].join(', ')}: SEED=n npm run test:faults -- simulation`)
 })
 
-t.test('the same seed is the same run', async t => {
+t.test('the same seed gives the same run', async t => {
   const hashOf = async (seed: number) => {
     const trace: string[] = []
     await simulate(seed, null, trace)
@@ -41,14 +41,14 @@ t.test('the same seed is the same run', async t => {
   for (let seed = 0; seed < 100; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
 })
 
-t.test('what is wrong on purpose is found', skipUnlessWhole, async t => {
+t.test('deliberate faults are found', skipUnlessWhole, async t => {
   for (const mutation of mutations) {
     const found = await firstBroken(mutation)
     t.ok(found, `${mutation.name}: ${found}`)
   }
 })
 
-t.test('the modelled scripts do what the real ones do', async t => {
+t.test('the modelled scripts behave like the real ones', async t => {
   const { redis, prefix } = await testStore(t)
   const keys = new KeyNames(prefix)
   const outcomes = new Set<string>()
@@ -56,15 +56,15 @@ t.test('the modelled scripts do what the real ones do', async t => {
     const random = new Random(seed)
     const db = new Database()
     const on = { redis, keys, tag: `t${seed}` }
-    // Far ahead: Redis's own key expiry, which goes by the true clock, must not come between.
+    // Far in the future, so that Redis's own key expiry, which goes by the real clock, doesn't interfere.
     let now = Date.UTC(2100, 0, 1)
     for (let step = 0; step < 40; step++) {
-      // Often just when something is due: a deadline is over from its millisecond on.
+      // Often exactly at a deadline, which is over from its own millisecond on.
       const [due] = [...db.sorted(keys.due(on.tag)).values()].filter(score => score >= now).sort()
       now = due !== undefined && random.chance(0.06) ? Math.ceil(due) : now + random.pick([0, 1, 40, 300, 700])
       const { real, modelled, asking } = await run(on, db, now, random)
       outcomes.add(`${asking.name} ${modelled[0]}`)
-      // Thousands of them: only what differs is worth a line.
+      // There are thousands of comparisons: only differences get a line.
       if (!isDeepStrictEqual(modelled, real)) return t.strictSame(modelled, real, `seed ${seed}, step ${step}: ${JSON.stringify(asking)}`)
     }
     t.strictSame(await dump(db), await dump(on), `seed ${seed}: what is left`)

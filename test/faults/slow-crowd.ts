@@ -1,7 +1,7 @@
 /**
- * A process of many slow clients on one service, so that they cost the load beside them no event loop:
- * `slow-crowd.ts PORT COUNT SECRET`. They come one by one over ten seconds, and for each that goes another comes. Says `full` once
- * all are there; ends with its stdin, and tells then, as JSON, what became of each kind.
+ * Many slow clients of one service, in a process of their own, so that they don't take time of the load's event loop:
+ * `slow-crowd.ts PORT COUNT SECRET`. They connect one by one over ten seconds, and each that is disconnected is replaced. Prints `full`
+ * once all are connected. When its stdin ends, it prints the fate of each kind as JSON, and ends.
  */
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
@@ -10,13 +10,13 @@ import { fileURLToPath } from 'node:url'
 
 export const crowdProgram = fileURLToPath(import.meta.url)
 
-/** What became of a kind of client. Times in milliseconds from the start of its request, or from the connection where it makes none. */
+/** The fate of a kind of client. Times in milliseconds from the start of its request, or from the connection if it sends none. */
 export interface Fate {
   clients: number
   refused: number
   closed: number
   told408: number
-  /** Not closed within ten seconds; `left` of them not even a while after that. */
+  /** Not disconnected within ten seconds; `left` of them not even some time after that. */
   overdue: number
   left: number
   p50: number
@@ -26,24 +26,24 @@ export type Fates = Record<string, Fate>
 
 interface Client { kind: string, began: number, refused: boolean, closedAfter: number, heard: string, served: boolean }
 
-/** By when a client must have been closed. */
+/** By when a client must have been disconnected. */
 const limit = 10_000
 /** How often each sends its next byte, in milliseconds. */
 const drip = 2000
-/** What a deaf one takes to find out, and its answer to be read, in milliseconds. */
+/** How long a deaf client needs to notice, and to read its answer, in milliseconds. */
 const toFindOut = 1500
 
-/** One of twenty doesn't read. */
+/** One client of twenty is deaf: it doesn't read. */
 const kinds = ['headers', 'body', 'headers', 'body', 'headers', 'body', 'silent', 'headers', 'body', 'silent',
   'headers', 'body', 'headers', 'body', 'headers', 'body', 'silent', 'headers', 'silent', 'deaf']
 
-/** What each kind sends at once; what it drips is a header's text or a body's, one byte and another. */
+/** What each kind sends at once. Then it drips a header or a body byte by byte. */
 function opening (kind: string, secret: string): string {
   const head = `Host: service\r\nAuthorization: Bearer ${secret}\r\n`
   switch (kind) {
     case 'headers': return `GET /api/status/x HTTP/1.1\r\n${head}X-Slow: `
     case 'body': return `POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"task":"`
-    // More than the system takes for a client that doesn't read: several of the largest file there is.
+    // More than the system buffers for a client that doesn't read: several times the largest file there is.
     case 'deaf': return `GET /docs/static/swagger-ui-bundle.js HTTP/1.1\r\n${head}\r\n`.repeat(4)
     default: return ''
   }
@@ -68,7 +68,7 @@ function begin (port: number, kind: string, secret: string, again: () => void): 
   return client
 }
 
-/** Who doesn't read learns of its connection's end only when it does: at once, or there was none until now. */
+/** A client that doesn't read notices the end of its connection only when it reads: either at once, or it was open until now. */
 function hearAgain (socket: Socket, client: Client): void {
   const asked = performance.now()
   socket.resume()

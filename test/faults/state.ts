@@ -4,28 +4,28 @@ import type { Facts } from './facts.ts'
 import { attemptOf, passOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
 
-/** Where a handoff is between two operations, for the search for an order (linear.ts). */
+/** A handoff's state between two operations, for the search for an order (linear.ts). */
 
-/** Who moved it where; null for what hasn't happened. */
+/** The operations that led to the state; null if they haven't happened. */
 export interface State {
-  /** Of a successor, the first attempt's. */
+  /** The pass; for a successor that of the first attempt. */
   readonly pass: Operation | null
   /** An approve or a reject. */
   readonly decided: Operation | null
   readonly caught: Operation | null
-  /** What a catcher or the passer ended it with. */
+  /** The operation with which the catcher or the passer ended it. */
   readonly ended: Operation | null
   readonly expired: boolean
-  /** Its delay is over. */
+  /** Whether its delay is over. */
   readonly open: boolean
-  /** Its catcher was asked to stop. */
+  /** Whether its catcher was asked to stop. */
   readonly requested: boolean
   readonly succeeded: boolean
 }
 
 export const unborn: State = { pass: null, decided: null, caught: null, ended: null, expired: false, open: false, requested: false, succeeded: false }
 
-/** What a handoff was passed with, as far as it decides what becomes of it. */
+/** The options of pass that influence the states. */
 export interface Terms { human: boolean, delayed: boolean, attempt: number, maxAttempts: number }
 
 export function termsOf (track: Track, facts: Facts): Terms {
@@ -33,7 +33,7 @@ export function termsOf (track: Track, facts: Facts): Terms {
   return { human, delayed: facts.availableAt !== null, attempt: attemptOf(track), maxAttempts }
 }
 
-/** As answers have it. */
+/** The status, as in answers. */
 export function statusOf ({ pass, decided, caught, ended, expired }: State): Status | 'absent' {
   if (pass === null) return 'absent'
   if (expired) return 'expired'
@@ -42,33 +42,33 @@ export function statusOf ({ pass, decided, caught, ended, expired }: State): Sta
   return decided?.kind === 'reject' ? 'rejected' : 'pending'
 }
 
-/** As the table of states has it. */
+/** The state, as in the table of states. */
 export function standingOf (state: State, { human }: Terms): Standing {
   const status = statusOf(state)
   return status === 'absent' ? status : standingInTable(status, approvalOf(state, human) ?? 'none', !state.open, state.caught !== null)
 }
 
-/** A successor begins where the one before was passed, and what a person approved once stays approved. */
+/** The first state of a successor: passed, and still approved if a person had approved it. */
 export function bornOf (pass: Operation, { human, delayed }: Terms): State {
   return { ...unborn, pass, decided: human ? { ...pass, kind: 'approve' } : null, open: !delayed }
 }
 
-/** Its time is over: of its pickup, or of the work. */
+/** Whether its pickup deadline or a deadline of the work has passed. */
 export function afterDeadline (state: State, status: 'pending' | 'caught'): State {
   return statusOf(state) === status ? { ...state, expired: true } : state
 }
 
-/** Will an attempt that ends by itself be tried again? */
+/** Whether a successor is made automatically when this attempt ends. */
 export function isTriedAgain ({ requested, succeeded }: State, { attempt, maxAttempts }: Terms): boolean {
   return !requested && !succeeded && attempt < maxAttempts
 }
 
-/** Is its successor still to come, when the sweep gets there? */
+/** Whether the sweep is still to make its successor. */
 export function isAwaited (state: State, terms: Terms): boolean {
   return standingOf(state, terms) === 'lapsed' && isTriedAgain(state, terms)
 }
 
-/** As an answer has it. */
+/** As in an answer. */
 export function approvalOf ({ decided }: State, human: boolean): Exclude<Approval, 'none'> | null {
   if (!human) return null
   if (decided === null) return 'waiting'

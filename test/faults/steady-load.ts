@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from './http-client.ts'
 import { agentKeys, within } from './load-keys.ts'
 
-/** Load that is the same whatever happens to the service: who passes, catches and reports, over connections that are kept. */
+/** Load at a constant rate whatever happens to the service: pass, catch and done over keep-alive connections. */
 
 export interface SteadyOptions {
-  /** How many handoffs are under way at the most. */
+  /** The maximum number of handoffs under way. */
   agents: number
-  /** Requests; Infinity for as many as are answered. */
+  /** Requests per second; Infinity for as many as are answered. */
   perSecond: number
-  /** The share of handoffs with a longer life: heartbeats, a first attempt that fails and a second, cancellations; none when left out. */
+  /** The share of handoffs with heartbeats, a failed first attempt and a second, or cancellations; by default none. */
   tried?: number
   /** @param requests so far */
   isOver: (requests: number) => boolean
@@ -19,10 +19,10 @@ export interface Tally {
   requests: number
   /** Requests a second. */
   rate: number
-  /** No answer came: the connection broke, or ten seconds were over. */
+  /** Requests without an answer: the connection broke, or ten seconds had passed. */
   broken: number
   serverErrors: number
-  /** Answers that none of these requests may have, by `catch 409`. */
+  /** Answers that these requests must not get, by name: `catch 409`. */
   wrong: Record<string, number>
   /** Milliseconds of each answer. */
   times: number[]
@@ -36,7 +36,7 @@ const passBody = JSON.stringify({
   output: { source: 'quarterly-report.csv', rows: Array.from({ length: 6 }, (_, quarter) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter })) },
   context: { ticket: 'OPS-1423', attempts: 1 },
 })
-/** The same with a longer life. */
+/** A handoff with attempts. */
 const triedBody = `${passBody.slice(0, -1)},"max_attempts":2,"retry_delay":0,"work_within":600,"heartbeat_within":60}`
 const beatBody = '{"progress":{"percent":50}}'
 const failBody = '{"error":{"message":"The source is away."}}'
@@ -49,16 +49,16 @@ function requestOf (line: string, secret: string | undefined, body?: string): st
     : `${head}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }
 
-/** Puts load on the service at `url` until it is over, and brings what is under way to an end. */
+/** Puts load on the service at `url` until `isOver`, and then finishes the handoffs under way. */
 export async function steadyLoad (url: string, { agents, perSecond, tried = 0, isOver }: SteadyOptions): Promise<Tally> {
   const client = new HttpClient(patience)
   const tally: Tally = { requests: 0, rate: 0, broken: 0, serverErrors: 0, wrong: {}, times: [] }
   const began = performance.now()
   let handoffs = 0
-  /** Requests that are made by the time of the next handoff. */
+  /** The number of requests due by the time of the next handoff. */
   let due = 0
 
-  /** @returns the answer's body where it is the expected one; it is counted in any case */
+  /** @returns the answer's body if it is the expected one; it is counted either way */
   async function ask (what: string, expected: number, request: string): Promise<string | null> {
     const sent = performance.now()
     const reply = await client.ask(url, request)
@@ -73,7 +73,7 @@ export async function steadyLoad (url: string, { agents, perSecond, tried = 0, i
 
   const named = (member: string, answer: string | null) => answer === null ? undefined : new RegExp(`"${member}":"([^"]+)"`).exec(answer)?.[1]
 
-  /** One that fails, is tried again and is done then; or that is taken back. */
+  /** A handoff that fails, gets a successor and is done then; or that is cancelled. */
   async function tryTwice (isCancelled: boolean): Promise<void> {
     const id = named('handoff_id', await ask('pass', 201, requestOf('POST /api/pass', passer, triedBody)))
     if (id === undefined || await ask('catch', 200, requestOf(`GET /api/catch/${id}`, catcher)) === null) return
@@ -89,7 +89,7 @@ export async function steadyLoad (url: string, { agents, perSecond, tried = 0, i
 
   async function work (): Promise<void> {
     while (!isOver(tally.requests)) {
-      // Each handoff has its time, so many requests after the one before; who is late for it doesn't wait.
+      // Handoffs are scheduled by their number of requests; a late one starts at once.
       const early = began + due * 1000 / perSecond - performance.now()
       const isTried = ++handoffs * tried % 1 >= 1 - tried
       const isCancelled = handoffs % 4 === 0
@@ -114,7 +114,7 @@ export async function steadyLoad (url: string, { agents, perSecond, tried = 0, i
   return tally
 }
 
-/** For so many milliseconds from now. */
+/** Whether so many milliseconds have passed from now. */
 export function lasting (milliseconds: number): () => boolean {
   const end = performance.now() + milliseconds
   return () => performance.now() > end

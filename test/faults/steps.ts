@@ -6,31 +6,31 @@ import { afterAnswer, effectOf } from './sequential.ts'
 import { afterDeadline, bornOf, isAwaited, termsOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
-/** What has a place in the order that the search (linear.ts) looks for, and when. */
+/** The steps of the order that the search (linear.ts) looks for, and their times. */
 
-/** How far times may lie apart, in milliseconds. */
+/** Tolerances, in milliseconds. */
 export interface Tolerance {
   /** Redis's clock against this machine's. */
   slack: number
-  /** How long the service goes on with a request whose client is gone. */
+  /** How long the service goes on with a request after its client has left. */
   budget: number
-  /** How long a catcher has until done; null where it is longer than the run. */
+  /** The default time for the work; null if it is longer than the run. */
   workTtl: number | null
 }
 
-/** Something that has a place in the order: an operation, or (null) a deadline that passes. */
+/** A step of the order: an operation, or (null) a deadline that passes. */
 export interface Step {
   operation: Operation | null
   from: number
   to: number
-  /** When it was, if it is the one that moved the handoff; null where nobody told. */
+  /** When it happened, if it moved the handoff; null if no answer tells. */
   at: number | null
-  /** It has its place in every order; what has none may never have happened. */
+  /** Whether it must be in the order; another one may never have happened. */
   known: boolean
   next (state: State): State | null
 }
 
-/** Until when an operation may have happened. The service's own 503 says: not after this. */
+/** Until when an operation may have happened: not after the service's own 503. */
 function endOf (operation: Operation, { slack, budget }: Tolerance): number {
   const { sent, ended, answered, code } = operation
   if (ended === null) return Infinity
@@ -38,7 +38,7 @@ function endOf (operation: Operation, { slack, budget }: Tolerance): number {
   return (answered !== null && code === 'unavailable' ? answered : Math.max(ended, sent + budget)) + slack
 }
 
-/** When an operation was carried out, if it is the one that moved the handoff; null where nobody told. */
+/** When an operation was carried out, if it moved the handoff; null if no answer tells. */
 function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
   switch (kind) {
     case 'pass': return facts.createdAt
@@ -48,21 +48,21 @@ function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
     case 'reject': return facts.decidedAt
     case 'fail':
     case 'decline': return facts.endedAt
-    // What was caught is only asked to stop.
+    // A caught handoff isn't cancelled; its catcher is only asked to stop.
     case 'cancel': return firm || facts.caughtAt === null ? facts.endedAt : facts.cancelRequestedAt
     case 'reissue': return facts.reissuedAt
     default: return null
   }
 }
 
-/** @param endless may what was given up have happened at any time later? */
+/** @param endless whether given-up operations may have happened at any later time */
 export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Step[] {
   const terms = termsOf(track, facts)
   const steps: Step[] = []
   let last = -Infinity
   for (const operation of track.operations) {
     const known = !isUnknown(operation)
-    // Nothing comes of a question that was never answered.
+    // A read that was never answered has no effect.
     if (!known && (operation.kind === 'status' || operation.kind === 'heartbeat')) continue
     const to = endless && !known ? Infinity : endOf(operation, tolerance)
     steps.push({
@@ -80,14 +80,14 @@ export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endle
 }
 
 /**
- * A cancel that was refused may have asked the catcher to stop first: its connection broke, the service asked once more, and between the
- * two it ended.
+ * A refused cancel may have asked the catcher to stop before: the Redis connection broke, the service retried, and in between the
+ * handoff ended.
  */
 function mayHaveAsked ({ kind, firm, code }: Operation): boolean {
   return kind === 'cancel' && !firm && code !== null && code !== 'not_found' && code !== 'not_the_passer'
 }
 
-/** What happens without anybody's asking. @param last when the last answer came: what nobody saw needs no place */
+/** Steps without an operation. @param last when the last answer came: later steps are unobservable */
 function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, terms: Terms, last: number): Step[] {
   const steps: Step[] = []
   const event = (from: number, to: number, next: Step['next'], known = true) => {
@@ -103,7 +103,7 @@ function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, te
   const work = workEnd(track, facts, workTtl)
   if (work === null) return steps
   if (work.to < Infinity) event(work.from, work.to, state => state.caught === null ? null : afterDeadline(state, 'caught'))
-  // The sweep makes its successor, at some time or other.
+  // The sweep makes the successor at some time.
   if (terms.attempt < terms.maxAttempts) event(work.from, Infinity, state => isAwaited(state, terms) ? { ...state, succeeded: true } : null, false)
   return steps
 }

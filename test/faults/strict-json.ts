@@ -1,6 +1,6 @@
 /**
- * What the service must take and refuse, and what it must give back, said once more without a line of its code: JSON.parse on the
- * text decoded strictly, and the contract's rules above that.
+ * An independent definition, without the service's code, of the bodies that it must accept and what it must answer: JSON.parse on the
+ * strictly decoded text, plus the contract's further rules.
  */
 
 const tokens = /"(?:[^"\\]+|\\[^])*"|[{}[\],:]|[^\s"{}[\],:]+/g
@@ -14,12 +14,12 @@ export interface Strict {
   texts: Map<string, string>
 }
 
-/** JSON text without insignificant white space. @param text that JSON.parse takes */
+/** JSON text without insignificant white space. @param text valid JSON */
 export function packed (text: string): string {
   return (text.match(tokens) ?? []).join('')
 }
 
-/** @returns what a body says, or why it is none */
+/** @returns a body's members, or why it is invalid */
 export function readStrictly (body: Buffer): Strict | string {
   let values: unknown
   let text: string
@@ -62,13 +62,13 @@ const passRules: Record<string, Rule> = {
 }
 const doneRules: Record<string, Rule> = { output: isObject }
 
-/** @returns what a body of POST /api/pass says, or why it must be refused */
+/** @returns the members of a body of POST /api/pass, or why it must be refused */
 export function readPass (body: Buffer): Strict | string {
   const read = held(readStrictly(body), passRules)
   return typeof read === 'string' || read.texts.has('task') ? read : 'no task'
 }
 
-/** @returns what a body of POST /api/done says, or why it must be refused; nothing at all says nothing */
+/** @returns the members of a body of POST /api/done, or why it must be refused; an empty body has none */
 export function readDone (body: Buffer): Strict | string {
   return body.length === 0 ? { values: {}, texts: new Map() } : held(readStrictly(body), doneRules)
 }
@@ -76,7 +76,7 @@ export function readDone (body: Buffer): Strict | string {
 function held (read: Strict | string, rules: Record<string, Rule>): Strict | string {
   if (typeof read === 'string') return read
   for (const name of read.texts.keys()) {
-    // Own members alone: toString is no rule.
+    // Own members only: toString must not count as a rule.
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
     if (rule === undefined) return `${name} unknown`
     if (!rule(read.values[name])) return `${name} wrong`

@@ -5,23 +5,23 @@ import type { Answer, Kind, Operation, Track } from './history.ts'
 import { operation, start, trackOf } from './made-history.ts'
 
 /**
- * Random histories of a sound service. What it answers is said by the model of test/helpers, which is held against the service
- * itself; it knows moments only, and the times of sending and answering are laid around these by chance.
+ * Random histories of a sound service. The answers come from the model in test/helpers, which another test compares with the service.
+ * The model knows only moments; the times of sending and answering are put around these at random.
  */
 
 const workTtl = 5000
 export const tellOptions = { slack: 10, budget: 2100, workTtl, gateway: false }
 
-/** How an operation fares: it is answered, told 503, or its client goes; unanswered it may have happened or not. */
+/** An operation's outcome: it is answered, answered 503, or its client leaves. Without an answer it may have happened or not. */
 const fate = fc.constantFrom('answered', 'answered', 'answered', 'answered', 'unavailable', 'broken')
 const act = fc.record({
   kind: fc.constantFrom<Kind>('pass', 'catch', 'catch', 'catch', 'done', 'done', 'status', 'status', 'approve', 'reject'),
   who: fc.constantFrom('alice', 'bob'),
-  /** A catch's or a done's; a pass is always the same. */
+  /** The agent of a catch or done; the passer is always the same. */
   token: fc.constantFrom(null, 'k', 'l'),
   fate,
   happens: fc.boolean(),
-  /** Milliseconds: since the moment of the one before, and how long before it was sent and after it answered. */
+  /** In milliseconds: the time since the previous operation's moment, from its sending to its moment, and from that to its answer. */
   gap: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 1, max: 40 }) }, { weight: 1, arbitrary: fc.constantFrom(900, 5000) }),
   before: fc.integer({ min: 0, max: 60 }),
   after: fc.integer({ min: 0, max: 60 }),
@@ -32,7 +32,7 @@ export const acts = fc.record({ human: fc.boolean(), seconds: fc.constantFrom(1,
 
 const person: Agent = { tenant: 'north', name: 'person' }
 
-/** The history of these acts, the first of which is a pass that was answered, the last a status read when all was over. */
+/** The history of these acts, which begin with an answered pass and end with the final status. */
 export function tell ({ human, seconds, steps }: { human: boolean, seconds: number, steps: Act[] }): Track {
   const teller = new Teller(human, seconds)
   teller.tell({ kind: 'pass', who: 'alice', token: null, fate: 'answered', happens: true, gap: 100, before: 5, after: 5 })
@@ -64,7 +64,7 @@ class Teller {
     const told = { agent: `${agent.tenant}/${agent.name}`, ...(ownToken === null ? {} : { token: ownToken }), ...(passes ? { human: this.#human, expiresIn: this.#seconds * 1000 } : {}) }
     const [sent, ended] = [at - start - before, at - start + after]
     if (fate === 'unavailable') this.#add(operation(0, kind, sent, ended, { ...told, status: 503, code: 'unavailable' }))
-    // A client may go before it happens.
+    // A client may leave before the operation happens.
     else if (fate === 'broken') this.#add(operation(0, kind, sent, ended - after - before / 2, { ...told, status: 0 }))
     else this.#add(operation(0, kind, sent, ended, { ...told, ...this.#answer(kind, expected!) }))
   }

@@ -9,35 +9,35 @@ import { dumpRedis } from './redis-state.ts'
 import type { Stage } from './scenario.ts'
 import { untilSwept } from './swept.ts'
 
-/** Load on a service, faults meanwhile, and what must be so when all is well again. */
+/** Load on a service with faults, and the checks after recovery. */
 export interface Trial {
   urls: readonly string[]
   agents: number
   seed: number
   /** Makes the faults; the load goes on until this resolves. */
   faults (history: History): Promise<unknown>
-  /** Resolves when all that was broken is well again. @returns a connection to each master there is then */
+  /** Resolves when everything has recovered. @returns a connection to each current master */
   healed (): Promise<readonly Redis[]>
-  /** What is otherwise than usual of the checker's tolerance. */
+  /** Tolerances of the checker that differ from the usual ones. */
   tolerance?: Partial<CheckOptions>
-  /** Of the service's keys. */
+  /** The prefix of the service's keys. */
   prefix?: string
-  /** The share of handoffs that expire while they are asked for; as the load has it otherwise. */
+  /** The share of handoffs that expire during the load; by default the load's own. */
   brief?: number
-  /** The share of those with windows, heartbeats, attempts and successors; none as it is. */
+  /** The share of handoffs with windows, heartbeats, attempts and successors; by default none. */
   tried?: number
   /** Seconds until the other handoffs expire. */
   lifetime?: number
-  /** Handoffs begun a second at the most. */
+  /** Most handoffs begun per second. */
   perSecond?: number
 }
 
-/** What trials came to, all together. */
+/** The results of all trials together. */
 export class Tally {
   counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
   violations: Violation[] = []
 
-  /** What the table says of it. */
+  /** The text for the table. */
   get result (): string {
     const { requests, unavailable } = this.counts
     return `${this.violations.length} violations; ${unavailable} of ${requests} answered 503`
@@ -50,20 +50,20 @@ export class Tally {
 }
 
 /**
- * Runs one trial and holds its history to the invariants; what breaks one is told.
- * @returns the history, checked, and the longest time in which nothing was acknowledged while there were faults, in milliseconds
+ * Runs one trial, checks its history against the invariants, and reports violations.
+ * @returns the checked history, and the longest time without an acknowledgement during the faults, in milliseconds
  */
 export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{ history: History, gap: number }> {
   const history = new History()
   const over = new AbortController()
   const load = runAgents({ ...trial, history, until: over.signal })
-  load.catch(() => {}) // looked at below
+  load.catch(() => {}) // awaited below
   try {
     await trial.faults(history)
   } finally {
     over.abort()
   }
-  // Healed first: those under way ask until they know.
+  // Recovery first, because agents retry until they know the outcome.
   const gap = longestGap(history, clock())
   const masters = await trial.healed()
   const counts = await load
@@ -76,7 +76,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
   return { history, gap }
 }
 
-/** Resolves when so many more operations were sent than there are now. */
+/** Resolves when so many more operations have been sent. */
 export async function operationsMore (history: History, more: number): Promise<void> {
   for (const goal = history.count + more; history.count < goal;) await new Promise(resolve => setTimeout(resolve, 1))
 }

@@ -9,15 +9,15 @@ import type { Random } from './random.ts'
 import { Wishes } from './wishes.ts'
 
 /**
- * One handoff's longer life under load: it has windows and attempts, its catcher sends heartbeats, fails, declines or just drops it, its
- * passer cancels it or has it tried again, and whoever finds its successor goes on with that. All of it by chance.
+ * One handoff with windows and attempts under load: its catcher sends heartbeats, fails, declines or just drops it, its passer cancels or
+ * reissues it, and agents that find its successor go on with that. All at random.
  */
 
 const attemptsFollowed = 4
-/** How often who waits for a successor asks, up to two seconds each time. */
+/** How often to ask for a successor, waiting up to two seconds each time. */
 const waitsForSuccessor = 8
 
-/** What becomes of an attempt, each as often as it stands below. */
+/** The possible fates of an attempt, weighted by how often they are listed. */
 type Fate = 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'race' | 'drop'
 const fates: readonly Fate[] = ['done', 'done', 'fail', 'fail', 'fail', 'decline', 'cancel', 'reissue', 'race', 'drop']
 const slowFates: readonly Fate[] = ['done', 'fail', 'decline', 'drop', 'drop', 'drop']
@@ -32,7 +32,7 @@ export class TriedJob {
   readonly #payload: string
   readonly #wishes: Wishes
 
-  /** @param isSlow does it take its time: a delay, short windows that pass? @param lifetime seconds until it expires */
+  /** @param isSlow whether deadlines pass: a delay, short windows @param lifetime seconds until it expires */
   constructor (asking: Asking, random: Random, handoff: string, isSlow: boolean, lifetime = 86_400) {
     this.#random = random
     this.#handoff = handoff
@@ -59,7 +59,7 @@ export class TriedJob {
     }
   }
 
-  /** Brings one attempt to an end, or leaves it. @returns its successor's id; null where there is none, or nobody knows of it */
+  /** Ends one attempt, or drops it. @returns its successor's id; null if there is none, or nobody knows of it */
   async #try (): Promise<string | null> {
     const random = this.#random
     if (random.chance(0.08)) await this.#wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.5) })
@@ -88,7 +88,7 @@ export class TriedJob {
     return this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
   }
 
-  /** Heartbeats, now and then of one who hasn't caught it. */
+  /** Sends heartbeats, sometimes from an agent that hasn't caught it. */
   async #work (catcher: Key): Promise<void> {
     const random = this.#random
     if (random.chance(0.05)) await this.#wishes.ask('heartbeat', random.pick(this.#agents), null)
@@ -111,7 +111,7 @@ export class TriedJob {
         return [cancelled, await end(random.pick(['done', 'fail', 'decline']))]
       }
       case 'reissue': return [await wishes.ask('reissue', this.#passer, null), await end('done')]
-      // Its catcher and its passer at once, and sometimes its catcher of two minds.
+      // Its catcher and its passer act at once, and sometimes its catcher sends two contradictory reports.
       case 'race': return Promise.all([
         end(random.pick(['done', 'fail', 'decline'])),
         random.chance(0.5) ? wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.7) }) : wishes.ask('reissue', this.#passer, null),
@@ -121,7 +121,7 @@ export class TriedJob {
     }
   }
 
-  /** As whoever wants to know what came of it does. @param isAwaited may it take until a deadline? */
+  /** Reads the status like an agent that is interested in the outcome. @param isAwaited whether to wait until a deadline */
   async #findSuccessor (isAwaited: boolean): Promise<string | null> {
     for (let wait = 0; wait < (isAwaited ? waitsForSuccessor : 1); wait++) {
       const { answer } = await this.#wishes.ask('status', this.#passer, null, isAwaited ? { wait: 2 } : {})
@@ -132,7 +132,7 @@ export class TriedJob {
   }
 }
 
-/** Their windows are longer than a run: nothing of theirs comes due when all else is over. */
+/** Windows longer than a run, so that nothing comes due after its end. */
 function quickTerms (random: Random): Omit<Asked, 'expiresIn'> {
   return {
     human: random.chance(0.1),
@@ -152,7 +152,7 @@ function slowTerms (random: Random): Omit<Asked, 'expiresIn'> {
   }
 }
 
-/** As pass takes it, in seconds. */
+/** Options of pass, in seconds. */
 function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   const members = {

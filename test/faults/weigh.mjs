@@ -1,4 +1,4 @@
-// For node's --import, with --expose-gc: on SIGWINCH (SIGUSR2 would stop the service) the process collects its garbage and prints what it then holds, in bytes.
+// For node's --import, with --expose-gc: on SIGWINCH (SIGUSR2 would stop the service) the process collects garbage and prints its heap in bytes.
 process.on('SIGWINCH', () => {
   globalThis.gc()
   globalThis.gc()

@@ -3,7 +3,7 @@ import type { Operation } from './history.ts'
 import type { Key } from './load-keys.ts'
 import type { Random } from './random.ts'
 
-/** What agents ask of one handoff, and how: with a key or without, once or as often as it takes, and sometimes again. All of it by chance. */
+/** Agents' requests on one handoff: with a key or without, once or until there is an outcome, and sometimes repeated. All at random. */
 export class Wishes {
   readonly #asking: Asking
   readonly #random: Random
@@ -20,7 +20,7 @@ export class Wishes {
     this.#payload = payload
   }
 
-  /** From now on it is about this one. @param name as the history has it */
+  /** Continues with this handoff. @param name its name in the history */
   turnTo (id: string, name = this.#handoff): void {
     this.#id = id
     this.#name = name
@@ -31,30 +31,30 @@ export class Wishes {
   }
 
   wish (kind: Wish['kind'], who: Key, token: string | null, more: Partial<Wish> = {}): Wish {
-    // What happens after its 503 is seen where nobody asks again: it would pass for the repeat's.
+    // Sometimes without a retry: otherwise an effect after a 503 couldn't be told from the retry's effect.
     const fickle = kind !== 'pass' && kind !== 'status' && kind !== 'approve' && kind !== 'reject' && this.#random.chance(0.3)
     const wish: Wish = { kind, handoff: this.#name, who, token, id: this.#id, fickle, ...more }
     if (kind === 'catch') wish.payload = this.#payload
     return wish
   }
 
-  /** An agent may forget that it was answered. */
+  /** An agent may forget its answer and repeat the request. */
   async askAndAskAgain (wish: Wish, chance: number): Promise<Operation> {
-    // Drawn before the answer, which may come in any order among rivals'.
+    // Drawn before the answer, because rivals' answers may come in any order.
     const again = this.#random.chance(chance) && wish.token !== null
     const answer = await this.#asking.ask(wish)
     if (again) await this.#asking.ask(wish)
     return answer
   }
 
-  /** Several agents compete for it. @returns who caught it; null when nobody did, or nobody knows */
+  /** Several agents compete for it. @returns the catcher; null if nobody caught it, or nobody knows */
   async compete (agents: readonly Key[], rivals: number, passer: Key): Promise<Key | null> {
     const random = this.#random
     const wishes = Array.from({ length: rivals }, () => this.wish('catch', random.pick(agents), this.maybeToken(0.7)))
     const answers = await Promise.all(wishes.map(wish => this.askAndAskAgain(wish, 0.2)))
     const winner = answers.findIndex(({ status }) => status === 200)
     if (winner !== -1) return wishes[winner]!.who
-    // It may have been caught by one whose answer was lost, or who was impatient.
+    // An agent that lost its answer, or gave up, may have caught it.
     const { answer } = await this.ask('status', passer, null)
     return answer?.status === 'caught' ? agents.find(({ agent }) => agent.endsWith(`/${answer.caughtBy}`)) ?? null : null
   }

@@ -16,7 +16,7 @@ const balancers = {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Three that say they are ready and answer as they are told to. @returns where they are, how to stop them, and what they were asked but for that */
+/** Three fake replicas that are ready and answer as the test tells them. @returns their addresses, how to stop them, and their requests except checks */
 async function three (t: Test, answer: Answer) {
   const asked: IncomingMessage[] = []
   const servers = [1, 2, 3].map(() => createServer((request, response) => {
@@ -36,21 +36,21 @@ async function get (url: string, headers: Record<string, string> = {}) {
 }
 
 for (const [name, { skip, start }] of Object.entries(balancers)) {
-  t.test(`${name}: says who asks, whatever the client says, and hands on the request’s id`, { skip }, async t => {
+  t.test(`${name}: forwards the client’s real address and the request’s id`, { skip }, async t => {
     const { at, asked } = await three(t, (request, response) => response.end('{}'))
     const url = await start(t, at)
     await get(url, { 'x-forwarded-for': '192.0.2.1', 'x-request-id': 'mine' })
     t.match(asked[0]!.headers, { 'x-forwarded-for': '127.0.0.1', 'x-request-id': 'mine' })
   })
 
-  t.test(`${name}: what a replica has got no other one gets`, { skip }, async t => {
+  t.test(`${name}: sends no request to a second replica`, { skip }, async t => {
     const { at, asked } = await three(t, request => request.socket.destroy())
     const url = await start(t, at)
     isProblem(t, await get(url), 503, 'unavailable', 'the outcome is unknown')
     t.equal(asked.length, 1)
   })
 
-  t.test(`${name}: with nobody to ask it answers as the service does`, { skip }, async t => {
+  t.test(`${name}: without a replica it answers as the service does`, { skip }, async t => {
     const { at, stop } = await three(t, (request, response) => response.end('{}'))
     const url = await start(t, at)
     stop()

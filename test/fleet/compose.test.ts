@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 const minute = 60_000
 t.setTimeout(12 * minute)
 
-/** The command, with what every use of it has in common; undefined where there is none. */
+/** The compose command with its common options; undefined if there is none. */
 function composeCommand (): string[] | undefined {
   return [['docker', 'compose'], ['docker-compose']].find(([program, ...args]) => {
     try {
@@ -36,7 +36,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   const own = [program!, ...first, '-p', `handoff-test-${process.pid}`, ...files]
   const env = { ...process.env, PORT: String(port), BASE_URL: url }
   const compose = async (...args: string[]) => (await promisify(execFile)(own[0]!, [...own.slice(1), ...args], { env, maxBuffer: 1e8 })).stdout.trim()
-  /** Runs a command of docs/deploy.md as it stands, but for which compose it is and what it is told besides. */
+  /** Runs a command of docs/deploy.md, with the compose command replaced and more options. */
   const sh = async (command: string) => {
     const shim = `docker () { shift 3; ${own.map(word => `'${word}'`).join(' ')} "$@"; }`
     return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', `${shim}\n${command}`], { env, maxBuffer: 1e8 })).stdout
@@ -59,7 +59,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
   for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
 
-  /** Passes from four agents at once until it is told to stop. @returns what was acknowledged, and what else came */
+  /** Passes from four agents at once until it is stopped. @returns what was acknowledged, and other answers */
   function passing () {
     const load = { over: false, acknowledged: [] as string[], others: [] as string[], stop }
     const pass = async () => await ask('alice', 'POST', '/api/pass', { task: 't' })
@@ -92,8 +92,8 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
     t.match(await compose('exec', '-T', 'redis-1', 'id', '-un'), 'redis')
   })
 
-  t.test('the master is killed: it goes on by itself, and nothing acknowledged is lost', async t => {
-    // A Sentinel promotes only what it has heard of, which at the start takes it some ten seconds.
+  t.test('the master is killed: the fleet recovers by itself, and loses nothing acknowledged', async t => {
+    // A Sentinel promotes only replicas that it knows, which takes some ten seconds after the start.
     const knows = async (service: string) => {
       const [, replicas, others] = /num-slaves\n(\d+)[^]*num-other-sentinels\n(\d+)/
         .exec(await compose('exec', '-T', service, 'redis-cli', '-p', '26379', 'sentinel', 'master', 'handoff')) ?? []
@@ -106,7 +106,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
     await (await containerOf('redis-1')).kill()
     const before = load.acknowledged.length
     const began = performance.now()
-    // More than those that were on their way already.
+    // More than were already on their way.
     await until(() => load.others.length > 0 && load.acknowledged.length >= before + 20, 3 * minute)
     const gap = performance.now() - began
     await load.stop()
@@ -120,7 +120,7 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
     await until(async () => await role() === 'slave', minute)
   })
 
-  t.test('a replica is stopped and started: no request is broken', async t => {
+  t.test('a replica is stopped and started: no request breaks', async t => {
     const load = passing()
     t.teardown(() => load.stop())
     await until(() => load.acknowledged.length >= 20, minute)

@@ -16,7 +16,7 @@ import { until } from '../helpers/until.ts'
 
 type Manifest = Record<string, any>
 
-/** What may be in it, by version and kind, with where its schema and type are. */
+/** The allowed documents by version and kind, with their schema and type. */
 const models: Record<string, { Model: new (manifest: any) => { validate (): void }, from: string }> = {
   'apps/v1 Deployment': { Model: Deployment, from: 'apps/v1' },
   'networking.k8s.io/v1 NetworkPolicy': { Model: NetworkPolicy, from: 'networking.k8s.io/v1' },
@@ -38,20 +38,20 @@ const pod = deployment.spec.template
 const [container] = pod.spec.containers
 const [port, operations] = container.ports
 
-/** @throws what is wrong with it by the schema of its version and kind */
+/** @throws with the faults by the schema of its version and kind */
 function validate (manifest: Manifest): void {
   const known = models[`${manifest.apiVersion} ${manifest.kind}`]
   if (known === undefined) throw new Error(`no schema of ${manifest.apiVersion} ${manifest.kind}`)
   new known.Model(manifest).validate()
 }
 
-/** Fields that their kinds don't have, in a sentence each. The schemas let them pass; the types, which are made from the same source, don't. */
+/** Unknown fields, in a sentence each. The schemas accept them; the types, which are made from the same source, don't. */
 function unknownFields (all: readonly Manifest[]): string[] {
   const lines = all.map((manifest, index) => {
     const { from } = models[`${manifest.apiVersion} ${manifest.kind}`]!
     return `export const m${index}: import('kubernetes-models/${from}').I${manifest.kind} = ${JSON.stringify(manifest)}`
   })
-  const path = join(projectRoot, 'test/fleet/manifests.ts') // only here, never on disk
+  const path = join(projectRoot, 'test/fleet/manifests.ts') // virtual, never on disk
   const options = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, skipLibCheck: true, noEmit: true, types: [] }
   const host = ts.createCompilerHost(options)
   const { getSourceFile, fileExists } = host
@@ -61,13 +61,13 @@ function unknownFields (all: readonly Manifest[]): string[] {
   return ts.getPreEmitDiagnostics(program).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
 }
 
-t.test('each document is what Kubernetes takes', async t => {
+t.test('each document satisfies Kubernetes’ schema', async t => {
   t.equal(manifests.length, Object.keys(models).length)
   for (const manifest of manifests) t.doesNotThrow(() => validate(manifest), manifest.kind)
   t.strictSame(unknownFields(manifests), [])
 })
 
-t.test('and the schemas see what it does not take', async t => {
+t.test('the schemas detect faults', async t => {
   const faults: Array<(copy: Manifest) => void> = [
     copy => { copy.spec.replicas = 'three' },
     copy => { delete copy.spec.selector },
@@ -84,7 +84,7 @@ t.test('and the schemas see what it does not take', async t => {
   t.match(unknownFields([copy]), [/readinessProb/])
 })
 
-t.test('the probes ask what the service answers, on its port for them', async t => {
+t.test('the probes request the service’s own routes, on their port', async t => {
   const { app } = await testApp(t, { METRICS_PORT: String(operations.containerPort) })
   const { startupProbe, livenessProbe, readinessProbe } = container
   for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
@@ -97,7 +97,7 @@ t.test('the probes ask what the service answers, on its port for them', async t 
   t.strictSame(one('NetworkPolicy').spec.ingress[0].ports, [{ port: port.name }, { port: operations.name }])
 })
 
-t.test('every document is of the pods that the Deployment makes', async t => {
+t.test('every document selects the Deployment’s pods', async t => {
   const { labels } = pod.metadata
   const selectors = [deployment.spec.selector.matchLabels, pod.spec.topologySpreadConstraints[0].labelSelector.matchLabels, one('Service').spec.selector,
     one('PodDisruptionBudget').spec.selector.matchLabels, one('NetworkPolicy').spec.podSelector.matchLabels]
@@ -105,7 +105,7 @@ t.test('every document is of the pods that the Deployment makes', async t => {
   t.ok(one('PodDisruptionBudget').spec.maxUnavailable < deployment.spec.replicas)
 })
 
-t.test('what it sets are settings, and it is given the time to drain', async t => {
+t.test('its environment are settings, and it has enough time to drain', async t => {
   const { data } = one('ConfigMap')
   const own = container.env.filter(({ value }: Manifest) => value !== undefined).map(({ name, value }: Manifest) => [name, value])
   const env = { ...data, ...Object.fromEntries(own), REDIS_URL: 'redis://x' }
@@ -122,14 +122,14 @@ t.test('what it sets are settings, and it is given the time to drain', async t =
   t.equal(container.envFrom[0].configMapRef.name, one('ConfigMap').metadata.name)
 })
 
-t.test('it runs as nobody who may do anything', async t => {
+t.test('it runs without privileges', async t => {
   t.match(pod.spec.securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
   t.strictSame(container.securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } })
   t.equal(pod.spec.automountServiceAccountToken, false)
 })
 
-t.test('the commands of docs/deploy.md make what it asks for, and apply it', async t => {
-  // Without a cluster: what it would be told, a line a command, words parted by tabs.
+t.test('the commands of docs/deploy.md create what it needs, and apply it', async t => {
+  // A fake kubectl, without a cluster: it prints its arguments, a line per command, separated by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
   const [namespace, secret, apply, ...others] = said.trim().split('\n').map(line => line.split('\t'))

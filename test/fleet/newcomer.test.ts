@@ -13,10 +13,10 @@ import { projectRoot } from '../helpers/service.ts'
 
 const skip = hasHaproxy() ? false : 'haproxy is not installed'
 
-t.test('a newcomer brings up three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
+t.test('a newcomer starts three replicas behind HAProxy, and makes a key', { skip, timeout: 300_000 }, async t => {
   const commands = commandsUnder('docs/deploy.md', 'Three replicas on one machine')
   const redis = await startRedisServer(t)
-  // Ports alone are others, since tests run side by side; and what docs/newcomer.test.ts installs and builds in a clone is here already.
+  // With other ports, since tests run in parallel; and in this folder, where packages and the build exist already.
   const ports = await Promise.all([0, 1, 2, 3].map(() => freePort(loopback)))
   const elsewhere = (script: string) => script
     .replace('npm ci && npm run build\n', '').replace('redis://127.0.0.1:6379', redis.url).replace(/\b808([0-3])\b/g, (_, digit) => String(ports[digit]))

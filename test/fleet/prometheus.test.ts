@@ -26,18 +26,18 @@ const read = (name: string) => readFile(join(deploy, name), 'utf8')
 const rules = parse(await read('prometheus/alerts.yml')) as Rules
 const dashboard = JSON.parse(await read('grafana/dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
 const alerts = rules.groups.flatMap(({ rules }) => rules)
-/** As Grafana fills them in. */
+/** Grafana's variables with values. */
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
 
-/** What a machine that is slow just now may have fire. */
+/** Alerts that a slow machine may fire. */
 const timed = new Set(['HandoffSlow', 'HandoffRedisSlow', 'HandoffEventLoopLate'])
 
 function promtool (args: string[], input = ''): string {
   return execFileSync('promtool', args, { cwd: join(deploy, 'prometheus'), input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-t.test('promtool finds nothing', { skip }, async t => {
+t.test('promtool finds no fault', { skip }, async t => {
   const { app, call } = await testApp(t)
   await call('alice', 'POST', '/api/pass', { task: 't' })
   await app.inject('/nowhere')
@@ -48,13 +48,13 @@ t.test('promtool finds nothing', { skip }, async t => {
 })
 
 t.test('the command of docs/observability.md finds its configuration and its rules', { skip }, async t => {
-  // Checked, not run: it would ask the replicas that are named in it.
+  // Checked, not run: it would scrape the replicas that it names.
   const shim = 'prometheus () { IFS== read -r _ file <<< "$1"; promtool check config "$file"; }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/observability.md', 'Metrics')}`], { cwd: projectRoot, encoding: 'utf8' })
   t.match(said, /alerts\.yml[^]*SUCCESS/)
 })
 
-t.test('each alert says whom it wakes, what is wrong and the way out, and one is tested for each', async t => {
+t.test('each alert has a severity, a summary and an action, and a test', async t => {
   const tested = await read('prometheus/alerts.test.yml')
   for (const { alert, labels, annotations, for: wait } of alerts) {
     t.match(labels.severity, /^(page|ticket)$/, alert)
@@ -65,7 +65,7 @@ t.test('each alert says whom it wakes, what is wrong and the way out, and one is
   }
 })
 
-t.test('the dashboard is one', async t => {
+t.test('the dashboard is valid', async t => {
   t.match(dashboard, { uid: /^[\w-]{1,40}$/, schemaVersion: Number, templating: { list: [{ name: 'datasource' }, { name: 'job' }] } })
   t.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length, 'ids differ')
   const taken = new Set<string>()
@@ -78,11 +78,11 @@ t.test('the dashboard is one', async t => {
   }
 })
 
-t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_000 }, async t => {
+t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_000 }, async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
   const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port) } })
-  // The files as they are, but for the replica's address, and all that takes minutes: how often it looks, and for how long a thing must be wrong.
+  // The real files, with the replica's address replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
   config.scrape_configs[0].static_configs = [{ targets: [`127.0.0.1:${port}`] }]
@@ -94,13 +94,13 @@ t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_00
   const found = async (expr: string) => (await prometheus.query(expr)).length > 0
   await until(() => found('handoff_ready == 1 and on () handoff_live_handoffs'), 30_000)
 
-  await t.test('every query of the dashboard has an answer', async t => {
+  await t.test('every query of the dashboard has a result', async t => {
     for (const { title, expr } of queries) t.ok(await until(() => found(expr), 20_000), `${title}: ${expr}`)
     t.ok(queries.length > 25)
     await t.rejects(prometheus.query('sum(rate(handoff_ready[1m])'), /parse error/, 'one that is none would be seen')
   })
 
-  await t.test('every alert can be evaluated, and asks for what there is', async t => {
+  await t.test('every alert can be evaluated on existing metrics', async t => {
     for (const { alert, expr } of alerts) {
       await prometheus.query(expr)
       const names = expr.match(/\b(up|handoff_\w+|http_\w+)(?=\{)/g) ?? []
@@ -111,7 +111,7 @@ t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_00
     t.strictSame(firing.filter(name => !timed.has(name)), [], 'and none fires')
   })
 
-  await t.test('Redis stops, somebody is woken, and Redis is back', async t => {
+  await t.test('an alert fires when Redis stops, and ends when it is back', async t => {
     const firing = async (alertname: string) => (await prometheus.alerts()).find(({ labels, state }) => labels.alertname === alertname && state === 'firing')
     process.kill(redis.pid(), 'SIGSTOP')
     const alert = await until(() => firing('HandoffNotReady'), 40_000)
@@ -123,7 +123,7 @@ t.test('a real Prometheus, a real service, and a fault', { skip, timeout: 180_00
   })
 })
 
-/** Gives it a port as well. */
+/** Adds a port. */
 async function listens ({ admin }: Awaited<ReturnType<typeof ownRedis>>): Promise<number> {
   const port = await freePort(loopback)
   await admin.config('SET', 'port', String(port))
@@ -139,7 +139,7 @@ function putLoad (url: string): { stop (): Promise<void> } {
     return await answer.json() as { handoff_id: string }
   }
   const ended = (async () => {
-    // A pause, so that it leaves the machine to those that are tested.
+    // A pause, to leave the CPU to the tested programs.
     for (let turn = 0; !stopping.signal.aborted; turn++, await sleep(20)) {
       const { handoff_id: id } = await call('alice', 'POST', '/api/pass', { task: 't' })
       await call('bob', 'GET', `/api/catch/${id}`)

@@ -2,10 +2,10 @@ import fc from 'fast-check'
 import t from 'tap'
 import { iso } from '../../src/handoff/answers.ts'
 
-t.test('timestamps are what Date makes of them', t => {
+t.test('timestamps equal Date’s', t => {
   fc.assert(fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) }), time => iso(time) === new Date(time).toISOString()))
   const start = Date.UTC(2026, 11, 31, 23, 58)
-  // More seconds than are kept, and each again, in all places of a millisecond.
+  // More seconds than the cache keeps, each repeatedly, with milliseconds of all lengths.
   for (const time of [0, 1, 9, 10, 99, 100, 999]) {
     for (let second = 0; second < 250; second++) {
       const at = start + second * 1000 + time

@@ -1,20 +1,20 @@
 import t from 'tap'
 import { excerpt, keptLength } from '../../src/handoff/excerpt.ts'
 
-/** What the list keeps of a task (lua/pass.lua closes it), and what it shows of that. */
+/** The part of a task that the list keeps (lua/pass.lua closes the string), and what it shows of that. */
 function through (json: string): { kept: Buffer, text: string, truncated: boolean } {
   const task = Buffer.from(json)
   const kept = Buffer.concat([task.subarray(0, keptLength(task)), Buffer.from('"')])
   return { kept, ...excerpt(kept) }
 }
 
-/** Each one character, as JSON may write it. */
+/** Single characters in all notations of JSON. */
 const characters = ['a', ' ', '/', 'ä', 'ก', '汉', '𝄞', '\u2028', '\\"', '\\\\', '\\/', '\\n', '\\u0041', '\\u00e4', '\\u6c49', '\\ud834\\udd1e', '\\uD834\\uDD1E', '\\ud834', '\\udd1e', '\\u005c']
 
-t.test('a task is cut behind its thousandth character, whatever that and the next are', async t => {
+t.test('a task is cut after its thousandth character, whatever the characters are', async t => {
   for (const last of characters) {
     for (const next of characters) {
-      // Halves of a pair that are put together are one character.
+      // Two adjacent halves of a surrogate pair are one character.
       if (/^\\ud834$/i.test(last) && /^\\udd1e$/i.test(next)) continue
       const name = `${last} and ${next}`
       const [short, whole, long, longer] = [998, 999, 1000, 1001].map(count => 'x'.repeat(count - 1) + last) as [string, string, string, string]
@@ -34,9 +34,9 @@ t.test('a task is cut behind its thousandth character, whatever that and the nex
   t.pass(`${characters.length ** 2} ends`)
 })
 
-t.test('a thousand of each', async t => {
+t.test('a task of 1,000 characters is whole, and a longer one is cut, whatever the characters are', async t => {
   for (const one of characters) {
-    // As pairs they would be characters of their own.
+    // Adjacent halves would form a pair.
     const many = (count: number) => `"${one.repeat(count)}"`
     const { text, truncated, kept } = through(many(1000))
     t.strictSame([text, truncated, kept.toString()], [many(1000), false, many(1000)], one)
@@ -46,7 +46,7 @@ t.test('a thousand of each', async t => {
   }
 })
 
-t.test('of a task that has no end, since it was cut by bytes: what is shown of it is the same', async t => {
+t.test('a task that was cut by bytes, without its end, gives the same excerpt', async t => {
   for (const one of ['a', '𝄞', '\\ud834\\udd1e', '\\u0041']) {
     const task = Buffer.from(`"${one.repeat(200_000)}"`)
     for (let bytes = 12_288; bytes < 12_300; bytes++) t.strictSame(excerpt(task.subarray(0, bytes)), { text: `"${one.repeat(1000)}"`, truncated: true }, `${one}, ${bytes}`)

@@ -2,10 +2,10 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { derivedId, digestToken, homeTag, isId, partitionCount, randomHomeId, randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
 
-t.test('1,024 partitions, each in its own sixteen slots', async t => {
+t.test('each of 1,024 partitions has sixteen slots of its own', async t => {
   t.equal(tags.length, partitionCount)
   t.ok(tags.every((tag, partition) => slotOf(`handoff:{${tag}}:due`) >> 4 === partition))
-  // A split among 1, 3, 5 or 6 masters gives each its share, to a partition.
+  // With 1, 3, 5 or 6 masters the shares differ by at most one partition.
   for (const masters of [1, 3, 5, 6]) {
     const shares: number[] = new Array(masters).fill(0)
     for (const tag of tags) shares[Math.floor(slotOf(tag) / (16384 / masters))]!++
@@ -13,7 +13,7 @@ t.test('1,024 partitions, each in its own sixteen slots', async t => {
   }
 })
 
-t.test('ids', async t => {
+t.test('ids are well-formed and unique', async t => {
   const ids = Array.from({ length: 10_000 }, randomId)
   t.ok(ids.every(isId), 'are recognised')
   t.equal(new Set(ids).size, ids.length, 'differ')
@@ -24,7 +24,7 @@ t.test('ids', async t => {
   t.equal(isId('___' + ids[0]!.slice(3)), tags.includes('___'), 'a tag is one of ours')
 })
 
-t.test('an id can stand for an Idempotency-Key', async t => {
+t.test('an Idempotency-Key determines the id', async t => {
   const id = derivedId('t', 'a', false, 'k')
   t.ok(isId(id))
   t.equal(derivedId('t', 'a', false, 'k'), id)
@@ -35,7 +35,7 @@ t.test('an id can stand for an Idempotency-Key', async t => {
   t.ok(isId(randomHomeId('t')))
 })
 
-t.test('tokens', async t => {
+t.test('tokens are digests of key and body, or random', async t => {
   t.match(randomToken(), /^[A-Za-z0-9_-]{22}$/)
   const token = digestToken('done', 'k', Buffer.from('{}'))
   t.match(token, /^[A-Za-z0-9_-]{22}$/)

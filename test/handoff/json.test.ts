@@ -15,7 +15,7 @@ function refusal (body: Buffer | string): { pointer: string, message: string } |
   }
 }
 
-/** What a body must be, said again with other means: JSON.parse, and a look at the brackets of what it accepted. */
+/** An independent definition of a valid body: JSON.parse, and a count of the brackets in what it accepted. */
 function oracle (body: Buffer): boolean {
   if (!isUtf8(body)) return false
   const text = body.toString()
@@ -26,7 +26,7 @@ function oracle (body: Buffer): boolean {
     return false
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  // Without its strings, valid JSON is just brackets, commas and words.
+  // Without its strings, valid JSON is only brackets, commas and words.
   const strings: string[] = []
   const bare = text.replace(/"(?:[^"\\]|\\.)*"/gs, string => `"${strings.push(string) - 1}"`)
   const names = new Set<string>()
@@ -44,7 +44,7 @@ function oracle (body: Buffer): boolean {
   return names.size <= 64
 }
 
-/** V8 12.8 to 14.6 at least (Node 24): once a name with a backslash was parsed, another one may come out as that. JSON.parse is what we are held to. */
+/** A bug of V8, at least 12.8 to 14.6 (Node 24): after parsing a name with a backslash, JSON.parse may return that name for another one. JSON.parse is our reference. */
 const confusesNames = (() => {
   JSON.parse('{"h":1,"\\\\":1}')
   return Object.keys(JSON.parse('{"h":1,"\\n":1}'))[1] !== '\n'
@@ -62,7 +62,7 @@ const anyObject = fc.dictionary(names, anyValue, { maxKeys: 8 })
 const anySpace = fc.infiniteStream(fc.constantFrom('', '', ' ', '\n', '\t', '\r\n  '))
 const anyEscaping = fc.infiniteStream(fc.nat({ max: 9 }))
 
-/** Writes a value as JSON with white space wherever it may be, and some characters as escapes that need none. */
+/** Writes a value as JSON with white space wherever it is allowed, and some unnecessary escapes. */
 function write (value: unknown, spaces: Iterator<string>, escaping: Iterator<number>): string {
   const space = () => spaces.next().value as string
   function text (of: string): string {
@@ -86,7 +86,7 @@ function outlineOf (value: unknown): unknown {
   return Array.isArray(value) ? [] : {}
 }
 
-t.test('names with a backslash come out as they are, on every Node', t => {
+t.test('names with a backslash are read correctly, on every Node', t => {
   for (const name of ['\\\\', '\\n', '\\u0000', '\\"', '\\\\n']) {
     const body = `{"h":1,"${name}":2}`
     t.strictSame(Object.keys(cutMembers(Buffer.from(body)).values), ['h', JSON.parse(`"${name}"`)], body)
@@ -94,7 +94,7 @@ t.test('names with a backslash come out as they are, on every Node', t => {
   t.end()
 })
 
-t.test('every member of any object is found, outlined, and cut out as it stands', async t => {
+t.test('every member of any object is found, outlined and cut out literally', async t => {
   fc.assert(fc.property(anyBody, body => {
     const parsed = JSON.parse(body.toString()) as Record<string, unknown>
     const members = cutMembers(body)
@@ -118,7 +118,7 @@ const shreds = ['"', '\\', '{', '}', '[', ']', ',', ':', '0', '1', '-', '+', '.'
 const odd = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x80], [0xe2, 0x80], [0xf5, 0x80, 0x80, 0x80]].map(bytes => Buffer.from(bytes))
 const anyChange = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), cut: fc.nat({ max: 3 }), put: fc.constantFrom(Buffer.alloc(0), ...shreds, ...shreds, ...odd) })
 
-t.test('what is taken and what is refused, of bodies with a few changes, agrees with JSON.parse and the rules beyond it', async t => {
+t.test('for bodies with small mutations, the verdict agrees with JSON.parse and the further rules', async t => {
   const seen = { taken: 0, refused: 0 }
   function agree (body: Buffer) {
     const refused = refusal(body)
@@ -138,7 +138,7 @@ t.test('what is taken and what is refused, of bodies with a few changes, agrees 
   t.ok(seen.taken > 2000 && seen.refused > 2000, `both happen: ${JSON.stringify(seen)}`)
 })
 
-t.test('no body, however broken, makes a read past its end, which would slow down all that come after', async t => {
+t.test('no body makes the scanner read past its end, which would slow down all later reads', async t => {
   fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 6 }), parts => {
     const json = Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')])
     const watched = new Proxy(json, {
@@ -156,7 +156,7 @@ t.test('no body, however broken, makes a read past its end, which would slow dow
   t.pass('none')
 })
 
-t.test('values that JSON does not know', async t => {
+t.test('values that JSON does not have are refused', async t => {
   const bad = ['', '[1,]', '[,1]', '[1 2]', '[', ']', '[}', '[1}', '01', '-01', '+1', '1.', '.5', '-', '-.5', '1e', '1e+', '1E-', '1.e1', '1..2', '0x1', '1_0',
     'NaN', 'Infinity', '-Infinity', '"\\x"', '"\\v"', '"\\0"', '"\\u000"', '"\\u000g"', '"\\"', '"\t"', '"\n"', '"\u0000"', '"\u001f"', '"\\u00"', '"\\u00g0"', '"\\u', '"\\U0041"', '"', "'a'", 'a', 'nul',
     'nulll', 'True', 'tru', 'falsy', 'undefined', '{"a":1,}', '{,}', '{a:1}', '{1:1}', '{"a"}', '{"a":}', '{"a" 1}', '{"a":1 "b":2}', '{"a"::1}', '{}{}', '[]]', '[[]', '{"a":[}]',
@@ -176,7 +176,7 @@ t.test('values that JSON does not know', async t => {
   t.pass('all of them')
 })
 
-t.test('what is refused is told where and why', async t => {
+t.test('a refusal says where and why', async t => {
   const whole = (message: string) => ({ pointer: '', message })
   const refusals: Array<[Buffer | string, { pointer: string, message: string }]> = [
     ['', whole('the body must be a JSON object')],
@@ -204,7 +204,7 @@ t.test('what is refused is told where and why', async t => {
     ['{"~/":1,"\\u007e\\/":2}', { pointer: '/~0~1', message: 'repeated' }],
   ]
   for (const byte of [0x80, 0xff, 0xfe]) refusals.push([Buffer.from([0x7b, byte, 0x7d]), whole('not valid UTF-8')])
-  // Overlong forms of / and NUL, a surrogate as CESU-8 has it, past U+10FFFF, cut short.
+  // Overlong forms of / and NUL, a surrogate as in CESU-8, a code point past U+10FFFF, a truncated sequence.
   for (const hex of ['c0af', 'e080af', 'f08080af', 'c080', 'eda080', 'eda0bdedb880', 'f4908080', 'e282', 'c3']) {
     refusals.push([Buffer.concat([Buffer.from('{"a":"'), Buffer.from(hex, 'hex'), Buffer.from('"}')]), whole('not valid UTF-8')])
   }
@@ -213,13 +213,13 @@ t.test('what is refused is told where and why', async t => {
   t.pass('all of them')
 })
 
-t.test('a name in an error is short, and a pointer all the same', async t => {
+t.test('a name in an error is cut, and the pointer is not', async t => {
   t.equal(pointerTo('a~1/b'), '/a~01~1b')
   t.equal(pointerTo('x'.repeat(64)), '/' + 'x'.repeat(64))
   t.equal(pointerTo('x'.repeat(65)), '/' + 'x'.repeat(63) + '…')
 })
 
-t.test('names that objects have of themselves are ordinary members', async t => {
+t.test('names of Object.prototype are ordinary members', async t => {
   const { values, raw } = cutMembers(Buffer.from('{"__proto__":{"a":1},"constructor":2,"toString":null}'))
   t.strictSame(Object.keys(values), ['__proto__', 'constructor', 'toString'])
   t.equal(Object.getPrototypeOf(values), null)
@@ -228,13 +228,13 @@ t.test('names that objects have of themselves are ordinary members', async t => 
   t.equal(values['hasOwnProperty'], undefined)
 })
 
-t.test('64 members at most', async t => {
+t.test('a body has at most 64 members', async t => {
   const members = (count: number) => `{${Array.from({ length: count }, (_, i) => `"m${i}":${i}`).join()}}`
   t.equal(Object.keys(cutMembers(Buffer.from(members(64))).values).length, 64)
   t.strictSame(refusal(members(65)), { pointer: '', message: 'more than 64 members' })
 })
 
-t.test('100 levels at most, the body being the first', async t => {
+t.test('a body has at most 100 levels, itself being the first', async t => {
   const nests = [['[', ']'], ['{"":', '}'], ['[{"a":', '}]']] as const
   for (const [open, close] of nests) {
     const levels = open.length === 6 ? 2 : 1
@@ -250,7 +250,7 @@ t.test('100 levels at most, the body being the first', async t => {
 })
 
 t.test('a hostile body costs no more than its length', async t => {
-  // The least of three: the collector's and the compiler's threads are in one or the other.
+  // The minimum of three, since garbage collection and compilation disturb some.
   const costOfTen = (body: string) => {
     const bytes = Buffer.from(body)
     return Math.min(...[1, 2, 3].map(() => {
@@ -267,7 +267,7 @@ t.test('a hostile body costs no more than its length', async t => {
     t.equal(refusal(shallow), undefined)
     t.ok(costOfTen(nested) < costOfTen(shallow) / 3, `500,000 of form ${nest.length}: no reading on`)
   }
-  // Against itself, not against the clock: four times as long may not take sixteen times.
+  // Compared with itself, not with the clock: four times the length must not take sixteen times as long.
   const hostile: Record<string, (length: number) => string> = {
     'escaped quotes': length => `{"a":"${'\\"'.repeat(length / 2)}"}`,
     'escaped quotes without an end': length => `{"a":"${'\\"'.repeat(length / 2)}}`,

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Pace } from '../../src/handoff/pace.ts'
 
-t.test('whoever asks too soon shares the next run, which began after the asking', async t => {
+t.test('callers during the pause share the next run, which begins after they asked', async t => {
   const pace = new Pace<number>(200)
   const began: number[] = []
   const work = async () => began.push(performance.now())
@@ -14,7 +14,7 @@ t.test('whoever asks too soon shares the next run, which began after the asking'
   t.equal(await pace.run('b', work), 3, 'another key has a pace of its own')
 })
 
-t.test('what fails fails for those who asked, and the next run is another', async t => {
+t.test('a failed run fails for its callers only, and the next run is another', async t => {
   const pace = new Pace<string>(20)
   t.equal(await pace.run('a', async () => 'one'), 'one')
   const failing = Array.from({ length: 3 }, () => pace.run('a', async () => { throw new Error('away') }))

@@ -12,12 +12,12 @@ t.test('absent and null read back alike', async t => {
   t.equal(payloadOf('{"constraints":null,"context":null,"output":null,"task":"t"}'), empty)
 })
 
-t.test('the members come in one order, without what else the body says', async t => {
+t.test('members are stored in one order, without the body’s other members', async t => {
   t.equal(payloadOf('{"constraints": "c", "require_human":true , "context" :{"b": 2}, "output":\n{ "a":[1] } ,"expires_in":5,"task" : "t" }'),
     '"task":"t","output":{ "a":[1] },"context":{"b": 2},"constraints":"c"')
 })
 
-t.test('what parsing and writing again would change is left as it was written', async t => {
+t.test('what parsing and serialising would change is kept literally', async t => {
   const literals = ['9007199254740993', '1.0', '1e400', '-0', '0.1000', '1E5', '"\\ud800"', '"\\u0041\\/"', '{"2":0,"1":0}', '{"a":1,"a":2}', '{"__proto__":{"x":1}}', '"日本語 😀"', '[]', '{}']
   for (const literal of literals) {
     const object = `{"k":${literal}}`
@@ -35,7 +35,7 @@ t.test('an answer is its head, the payload and its tail, byte for byte', async t
   t.pass('all of them')
 })
 
-t.test('spliced, it is JSON again and the same as passed', async t => {
+t.test('the spliced answer is valid JSON and equals what was passed', async t => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), fc.dictionary(fc.string(), fc.jsonValue()), (task, output) => {
     const payload = joinPayload(cutMembers(Buffer.from(JSON.stringify({ output, task }))))
     const answer = JSON.parse(spliceAnswer('{"status":"caught",', payload, ',"n":1}').toString())

@@ -5,10 +5,10 @@ import { Waiter } from '../../src/handoff/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** A wait whose grant, client and looks are the test's: what happened, in order. */
+/** A wait whose grant, client and looks the test controls; records the events in order. */
 async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, look = async () => {} }: Partial<Waits> = {}) {
   const { store, redis, prefix } = await testStore(t)
-  // Whoever listens already is told when the connection is there.
+  // Listeners are woken when the connection is established.
   for (const { subscriber } of store.masters.all()) await until(() => subscriber.status === 'ready')
   const waiter = new Waiter(store.subscriptions)
   const happened: string[] = []
@@ -41,7 +41,7 @@ interface Waits { milliseconds: number, authorise: () => void | Promise<void>, l
 const over = new Error('it has ended')
 const first = ['look', 'authorise', 'look']
 
-t.test('each look after the first is authorised straight before it', async t => {
+t.test('each look after the first is authorised right before it', async t => {
   const { waiter, happened, answer, wake } = await waiting(t)
   await wake()
   await until(() => happened.length === 5)
@@ -51,7 +51,7 @@ t.test('each look after the first is authorised straight before it', async t => 
   t.equal(waiter.count, 0)
 })
 
-t.test('what authorising refuses is the answer, and no look follows', async t => {
+t.test('a refused authorisation is the answer, and no look follows', async t => {
   let ended = false
   const { waiter, happened, answer, wake } = await waiting(t, { authorise: async () => { if (ended) throw over } })
   ended = true
@@ -61,14 +61,14 @@ t.test('what authorising refuses is the answer, and no look follows', async t =>
   t.equal(waiter.count, 0)
 })
 
-t.test('one that is told of its end is answered at once', async t => {
+t.test('a waiter whose key ends is answered at once', async t => {
   const { happened, told, answer } = await waiting(t)
   told.end(over)
   await t.rejects(answer, over)
   t.strictSame(happened, [...first, 'leave'])
 })
 
-t.test('an end or a going that comes while it is authorised keeps it from looking', async t => {
+t.test('an end or a departure during authorisation prevents the look', async t => {
   for (const [name, happens] of [['the end', told => told.end(over)], ['the client gone', told => told.go()]] as Array<[string, (told: { end: (why: Error) => void, go: () => void }) => void]>) {
     const during = { told: undefined as Parameters<typeof happens>[0] | undefined }
     const { happened, told, answer, wake } = await waiting(t, { authorise: async () => { if (during.told !== undefined) happens(during.told) } })
@@ -80,7 +80,7 @@ t.test('an end or a going that comes while it is authorised keeps it from lookin
   }
 })
 
-t.test('an end during a look that is enough comes too late: what was caught is answered', async t => {
+t.test('an end during a successful look comes too late: what was caught is answered', async t => {
   const during = { end: () => {} }
   const { waiter, happened, told, answer, wake } = await waiting(t, { look: async () => during.end() })
   during.end = () => {
@@ -92,7 +92,7 @@ t.test('an end during a look that is enough comes too late: what was caught is a
   t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
 })
 
-t.test('an end during a look that isn’t enough ends it', async t => {
+t.test('an end during an unsuccessful look ends the wait', async t => {
   const during = { end: () => {} }
   const { happened, told, answer, wake } = await waiting(t, { look: async () => during.end() })
   during.end = () => told.end(over)
@@ -101,7 +101,7 @@ t.test('an end during a look that isn’t enough ends it', async t => {
   t.strictSame(happened, [...first, 'authorise', 'look', 'leave'])
 })
 
-t.test('when its time is over it is authorised as well', async t => {
+t.test('the last look, when the time is over, is authorised as well', async t => {
   let ended = false
   const { happened, answer } = await waiting(t, { milliseconds: 300, authorise: () => { if (ended) throw over } })
   ended = true

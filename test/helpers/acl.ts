@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 
-/** The users that an operator is given for Redis, and for Sentinels. */
+/** The ACL files for Redis and for Sentinels that operators get. */
 export type AclFile = 'users.acl' | 'sentinel-users.acl'
 
-/** A file's lines: who, and Redis's rules for them. */
+/** A file's lines: each user with its ACL rules. */
 export function usersOf (file: AclFile): Map<string, string[]> {
   const lines = readFileSync(new URL(`../../deploy/redis/${file}`, import.meta.url), 'utf8').trimEnd().split('\n')
   return new Map(lines.map(line => {
@@ -20,19 +20,19 @@ export function commandsOf (user: string, file: AclFile = 'users.acl'): string[]
 }
 
 export interface AclUser {
-  /** Of users.acl. */
+  /** The user's name in users.acl. */
   user: string
   password: string
-  /** What it is called here, where that is another name. */
+  /** Another name to give it here. */
   name?: string
-  /** What its keys and channels begin with. */
+  /** The prefix of its keys and channels. */
   prefix?: string
   file?: AclFile
   /** More rules, after the file's: `-hset`. */
   more?: readonly string[]
 }
 
-/** Makes a user of the file on a server, or makes it anew: what was granted before is gone, who is signed in stays so. */
+/** Creates a user of the file on a server, or resets it: earlier rights are removed, open connections stay authenticated. */
 export async function setUser (admin: Redis, { user, password, name = user, prefix = 'handoff:', file = 'users.acl', more = [] }: AclUser): Promise<void> {
   const rules = withPassword(usersOf(file).get(user)!, password).map(rule => rule.replace(/^([~&])handoff:/, `$1${prefix}`))
   await admin.call('ACL', 'SETUSER', name, 'reset', ...rules, ...more)
@@ -47,7 +47,7 @@ function withPassword (rules: readonly string[], password: string): string[] {
   return rules.map(rule => rule.replace(/^#.*/, `>${password}`))
 }
 
-/** What a user was refused since the log began, a line each: `command hset (toplevel)`. Who signs in wrongly isn't told here. */
+/** What Redis refused the user since the ACL log began, a line each: `command hset (toplevel)`. Failed logins are left out. */
 export async function denials (admin: Redis, name: string): Promise<string[]> {
   const log = await admin.call('ACL', 'LOG', '128') as Array<Array<string | number>>
   const field = (entry: Array<string | number>, name: string) => String(entry[entry.indexOf(name) + 1])

@@ -11,18 +11,18 @@ import { testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 import { behindBalancer, through } from './through.ts'
 
-/** Secrets by who has them. */
+/** Each agent's secret. */
 export const secrets = {
   alice: 'alice-secret-0123456789',
   alice2: 'alice-second-key-0123456789',
   bob: 'bob-secret-0123456789',
-  /** Of another tenant; an agent of the same name as ours. */
+  /** An agent of another tenant, with the same name as ours. */
   foreignAlice: 'foreign-alice-secret-0123456789',
   approver: 'approver-secret-0123456789',
   approver2: 'second-approver-secret-0123456789',
-  /** A key that decides, of the agent who also passes. */
+  /** An approver key of the agent that also passes. */
   approverAlice: 'alice-approves-secret-0123456789',
-  /** Of another tenant; an approver of the same name as ours. */
+  /** An approver of another tenant, with the same name as ours. */
   foreignApprover: 'foreign-approver-secret-0123456789',
 } as const
 keepSecret(...Object.values(secrets))
@@ -36,19 +36,19 @@ export const testKeys = {
 export interface TestApp extends TestStore {
   app: FastifyInstance
   keys: ApiKeys
-  /** A request by somebody; a body that is no string or Buffer is sent as JSON. */
+  /** Sends a request with someone's key. A body that is neither string nor Buffer is sent as JSON. */
   call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
 /**
- * The whole service on the Redis of this run, under a prefix of its own, with a log that is kept. With TEST_THROUGH what is asked of it
- * goes through a balancer to one of three replicas (fleet/suite.test.ts).
- * @param more keys beside those of every test @param log another log
+ * The whole service on the Redis of this run, under a prefix of its own, with its log recorded. With TEST_THROUGH, requests go through a
+ * balancer to one of three replicas (fleet/suite.test.ts).
+ * @param more keys besides those of every test @param log another log
  */
 export async function testApp (
   t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}, more: readonly ApiKey[] = [], log?: Logger
 ): Promise<TestApp> {
-  // Links lead to the balancer, as operators have them; its port stands for where that is.
+  // BASE_URL names the balancer, as in production.
   const settings = { ...testKeys, ...through !== undefined && { BASE_URL: 'http://127.0.0.1:8080', TRUSTED_PROXIES: '127.0.0.1' }, ...env }
   const first = await replica(t, settings, storeOptions, more, log)
   const { app } = first

@@ -10,12 +10,12 @@ import { scratchDir } from './processes.ts'
 const run = fileURLToPath(new URL('../../bench/run.ts', import.meta.url))
 
 /**
- * So often a scenario is run again that ended since the service had no answer in time (503), as it may on a busy machine: what is looked at is
- * what a scenario does and says, not how fast.
+ * How often to repeat a scenario that failed with 503 because the machine was busy. Safe: the tests check what a scenario does and prints,
+ * not how fast it is.
  */
 const tries = 5
 
-/** Runs one scenario shortly. It fails by itself where an answer is wrong. @returns its figures, as it wrote them */
+/** Runs a short form of one scenario, which fails by itself on a wrong answer. @returns the figures that it wrote */
 export async function bench (t: Test, name: string, ...options: string[]): Promise<Record<string, unknown>> {
   const results = await scratchDir(t)
   const { stdout } = await runScenario(t, tries, [name, '--rounds', '1', '--results', results, ...options])

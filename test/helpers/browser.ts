@@ -10,26 +10,26 @@ import { listen } from './wire.ts'
 
 const places = [process.env.CHROMIUM_BIN, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 const found = places.find(path => path !== undefined && existsSync(path))
-/** tap's option for what needs a browser: why it is skipped, or false. */
+/** tap's `skip` option for tests that need a browser: the reason, or false. */
 export const skip = found === undefined ? 'no Chromium here: apt-get install chromium, or set CHROMIUM_BIN' : false
 
 /** Kept after the run. */
 const screenshots = fileURLToPath(new URL('../../.cache/screenshots/', import.meta.url))
 
-/** What people have in front of them. */
+/** The devices that people use. */
 export const devices = {
   phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
   desk: { viewport: { width: 1280, height: 800 } },
 } as const satisfies Record<string, BrowserContextOptions>
 
 export interface WebApp extends TestApp {
-  /** Where it listens. */
+  /** The service's address. */
   address: string
   /** Passes a handoff that waits for a person. @returns its id */
   ask (body: Record<string, unknown>): Promise<string>
-  /** A person with a browser of their own, not signed in. */
+  /** Opens a browser for a person who isn't signed in. */
   visitor (options?: BrowserContextOptions): Promise<Page>
-  /** The same, signed in and on the list. */
+  /** The same, signed in, with the list open. */
   approver (options?: BrowserContextOptions, key?: string): Promise<Page>
 }
 
@@ -41,7 +41,7 @@ export async function webApp (t: Test, env: Record<string, string> = {}, args: s
   const browser = await launch(t, args)
   const visitor = async (options: BrowserContextOptions = devices.desk) => {
     const context = await browser.newContext({ baseURL: address, ...options })
-    // Far below what a test may take, so that it is told what didn't come.
+    // Far below the test's own time-out, so that the failure names what didn't appear.
     context.setDefaultTimeout(10_000)
     return context.newPage()
   }
@@ -72,14 +72,14 @@ async function launch (t: Test, args: string[]): Promise<Browser> {
   return browser
 }
 
-/** As a person does it: the key, Enter. */
+/** Signs in as a person does: types the key, presses Enter. */
 export async function signIn (page: Page, key: string = secrets.approver): Promise<void> {
   await page.getByLabel('Approver key').fill(key)
   await page.keyboard.press('Enter')
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
-/** The whole page, as it is now, under .cache/screenshots. */
+/** Saves a screenshot of the whole page under .cache/screenshots. */
 export async function picture (page: Page, name: string): Promise<void> {
   mkdirSync(screenshots, { recursive: true })
   await page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true })
@@ -87,7 +87,7 @@ export async function picture (page: Page, name: string): Promise<void> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-/** What axe-core finds wrong, but for what is minor: the rule, and where. The page's policy is not in the way of what evaluates. */
+/** axe-core's findings except minor ones: the rule, and where. `evaluate` isn't subject to the page's content security policy. */
 export async function barriers (page: Page): Promise<string[]> {
   await page.evaluate(axe)
   return page.evaluate(async () => {
@@ -98,7 +98,7 @@ export async function barriers (page: Page): Promise<string[]> {
   })
 }
 
-/** What went wrong in a page by itself: faults of its scripts, and what its policy refused. */
+/** Errors of the page's own scripts, and violations of its content security policy. */
 export function faultsOf (page: Page): string[] {
   const faults: string[] = []
   page.on('pageerror', error => { faults.push(error.message) })

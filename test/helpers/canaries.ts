@@ -1,16 +1,16 @@
 import { isId } from '../../src/handoff/id.ts'
 
-/** Shorter texts are found in lines by chance. */
+/** Shorter texts occur in lines by chance. */
 const shortest = 12
 const longest = 100
-/** Members of the API's own, which say nothing. */
+/** Names of the API's members, which are no secrets. */
 const ordinary = new Set(['require_human', 'application/json'])
 
-/** Texts that no log line may hold, however many: a line is looked through once, not once for each. */
+/** Texts that no log line may contain. However many there are, a line is searched once. */
 export class Canaries {
   readonly #byBeginning = new Map<string, Set<string>>()
 
-  /** Shorter ones are passed over, as is what a log may say: a handoff's id. Of a longer one its beginning counts. */
+  /** Ignores short texts, and handoff ids, which a log may contain. Of a long text only the beginning is searched for. */
   add (...texts: string[]): void {
     for (const text of texts) {
       if (text.length < shortest || isId(text) || ordinary.has(text)) continue
@@ -21,9 +21,9 @@ export class Canaries {
     }
   }
 
-  /** What of them a line holds. */
+  /** The texts that the line contains. */
   in (line: string): string | undefined {
-    // What is one in any test, whether or not it was told of.
+    // Secrets of every test, whether declared or not.
     const known = /canary|\b(Bearer|Basic) /i.exec(line)?.[0]
     if (known !== undefined) return known
     for (let at = 0; at + shortest <= line.length; at++) {
@@ -34,7 +34,7 @@ export class Canaries {
   }
 }
 
-/** The strings in a JSON text, well-formed or not, in so far as a log line would hold them as they are: their beginnings, of a text's beginning. */
+/** The beginnings of the strings at the beginning of a JSON text, well-formed or not: as much as a log line would contain unchanged. */
 export function stringsIn (text: string): string[] {
   return [...text.slice(0, 100_000).matchAll(/"([^"\\]{12,100})/g)].map(([, string]) => string!)
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 
-/** A span as OTLP's JSON has it (ids in hexadecimal), with its attributes by name and its service's name. */
+/** A span of OTLP's JSON (ids in hexadecimal), with its attributes by name and its service's name. */
 export interface ExportedSpan {
   service: string
   name: string
@@ -20,7 +20,7 @@ export interface ExportedSpan {
 
 export interface Collector { url: string, spans: ExportedSpan[] }
 
-/** An OTLP/HTTP receiver: what collectors listen with. @param answers left out for one that takes everything and never answers */
+/** An OTLP/HTTP receiver, like a collector's. @param answers if left out, the receiver accepts everything and never answers */
 export async function collector (t: Test, answers = true): Promise<Collector> {
   const spans: ExportedSpan[] = []
   const server = createServer(async (request, response) => {

@@ -15,7 +15,7 @@ export interface CommandOptions {
   cwd?: string
 }
 
-/** Runs the built `handoff` as an operator does, to its end. One that doesn't end within a minute is killed, and told by its code -1. */
+/** Runs the built `handoff` as an operator does, to its end. After a minute it is killed, and the code is -1. */
 export function handoff (args: readonly string[], { env = {}, cwd }: CommandOptions = {}): Promise<Ended> {
   const { PATH, REDIS_SERVER_BIN } = process.env
   return new Promise(resolve => {
@@ -25,7 +25,7 @@ export function handoff (args: readonly string[], { env = {}, cwd }: CommandOpti
   })
 }
 
-/** What `--json` printed: one line on stdout, and nothing on stderr. @throws where it is anything else */
+/** Parses the output of `--json`: one line on stdout, and nothing on stderr. @throws on any other output */
 export function parsed<T = Record<string, unknown>> ({ stdout, stderr }: Ended): T {
   if (stderr !== '' || !/^[^\n]+\n$/.test(stdout)) throw new Error(`not one line of JSON: ${stdout}${stderr}`)
   return JSON.parse(stdout) as T

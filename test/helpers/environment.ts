@@ -1,4 +1,4 @@
-/** The environment without what tap tells a test of its own by it: that is not for the tests which a test starts. */
+/** The environment without tap's own variables: they must not reach tests that a test starts. */
 export function withoutTap (): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^_?TAP/.test(name)))
 }

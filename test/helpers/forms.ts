@@ -2,7 +2,7 @@ import type { InjectOptions } from 'fastify'
 import { secrets } from './app.ts'
 import type { TestApp } from './app.ts'
 
-/** What a browser says of a form of our own page. */
+/** The headers that a browser sends with a form of our own page. */
 export const own = { 'sec-fetch-site': 'same-origin' }
 
 /** A form as a browser sends it. */
@@ -21,7 +21,7 @@ export async function asked ({ call }: TestApp, task = 'x'): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task, require_human: true })).json().handoff_id
 }
 
-/** What the handoff's page puts into its form by itself, as whoever reads that page sends it. */
+/** The hidden fields of the form on the handoff's page. */
 export async function shown ({ app }: TestApp, id: string, cookie: string): Promise<{ created_at: string, digest: string }> {
   const { body } = await app.inject({ url: `/approvals/${id}`, headers: { cookie } })
   const field = (name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(body)![1]!.replaceAll('&#61;', '=').replaceAll('&#x2F;', '/').replaceAll('&#43;', '+')

@@ -1,14 +1,14 @@
 import { T, at, caught, decision, digest, id, nextId, passed, payload, result, task } from './moments.ts'
 import type { Hash, State } from './moments.ts'
 
-/** The states of what isn't plain, by hand as well (states.ts). Each has a field x, and its record is marked. */
+/** The states of handoffs that aren't plain, written by hand as in states.ts. Each has a field x, and its record begins with `2:`. */
 
-/** What the catcher told. */
+/** What the catcher reported. */
 export const fault = '{"message":"as it was said"}'
 export const reason = '"as it was said"'
 export const progress = '{"percent":5}'
 
-/** What it was passed with: windows; attempts; a schema, whose digest stands in field x; a place in a line. */
+/** Field x as pass wrote it: windows; attempts; a schema's digest; a lineage. */
 export const windows = ' w1500 b300'
 export const attempts = ' m3 d200'
 export const schema = '{"type":"object"}'
@@ -17,31 +17,31 @@ export const line = ' pT_gBBBBBBBBBBBBBBBBBBBBBQ rT_gCCCCCCCCCCCCCCCCCCCCCA g2 c
 
 const decided = { d: decision, h: digest }
 
-/** Passed with what field x says. */
+/** Passed, with this field x. */
 const pending = (now: number, x: string, more: Partial<Hash> = {}, approval = 'none'): State =>
   ({ now, hash: { s: `2:pending ${approval} ${passed}`, p: payload, x, ...more }, expires: at.expires + 5000, due: at.expires })
 
-/** Waiting for a person meanwhile. */
+/** The same, waiting for a person. */
 const waiting = (now: number, x: string): State => ({ ...pending(now, x, { t: task, h: digest }, 'waiting'), waiting: at.passed })
 
-/** How much longer the key of a caught one is kept that the sweep may have to make a successor of: a week. */
+/** How much longer Redis keeps a caught handoff from which the sweep may make a successor: a week. */
 export function unsweptOf (x: string): number {
   return Number(/ n(\d+)/.exec(x)?.[1] ?? 1) < Number(/ m(\d+)/.exec(x)?.[1] ?? 1) ? 7 * 86_400_000 : 0
 }
 
-/** Caught at T + 100, to be done by `deadline`. */
+/** Caught at T + 100, with this work deadline. */
 const taken = (deadline: number, approval = 'none') => `2:caught ${approval} ${passed} ${at.caught} ${deadline} A ctok`
 const working = (now: number, x: string, { deadline = at.workDeadline as number, due = at.expires as number, approval = 'none', ...more }: Partial<Hash> & { deadline?: number, due?: number, approval?: string } = {}): State =>
   ({ now, hash: { s: taken(deadline, approval), p: payload, x, ...more }, expires: deadline + 5000 + unsweptOf(x), due })
 
-/** Ended, and nothing is due but the next attempt, where one was just made. */
+/** Ended. Nothing is due except the successor, if one was just made. */
 const over = (s: string, expires: number, hash: Omit<Hash, 's'>, next?: State['next']): State => ({ now: next === undefined ? T + 3000 : Number(next.hash.s.split(' ')[2]), hash: { s: `2:${s}`, ...hash }, expires, ...next && { next } })
 
 const byA = ` e${at.done} yA kftok`
 const byPasser = (at: number) => ` e${at} ypasser k-`
 const i = ` i${nextId}`
 
-/** The second attempt: made at one moment, to be caught from another on, with what was passed. */
+/** The second attempt, with the payload: when it was made, and from when on it can be caught. */
 const second = (made: number, available: number | null, x: string, more: Partial<Hash> = {}, approval = 'none'): NonNullable<State['next']> => {
   const expires = (available ?? made) + 1000
   return {
@@ -129,7 +129,7 @@ export const furtherStates = {
   'expired, stalled, tried again': over(`expired none ${passed} ${at.caught} ${T + 1600} A ctok`, at.heard + 5000,
     { x: `${windows} m2 h${at.heard}${i}` }, retriedStalled),
 
-  // A second attempt itself, by its own id.
+  // A second attempt under its own id.
   'second, delayed': { now: T + 499, ...retried },
   'second, pending': { now: T + 500, ...retried },
   'second, approved': { now: T + 500, ...second(at.done, at.done + 200, attempts, decided, 'approved') },

@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
 import type { Handoffs, Place } from '../../src/store/handoffs.ts'
 
-/** What tests of the store pass. */
+/** Helpers that pass handoffs through the store. */
 export const payload = Buffer.from('"task":"t","output":{},"context":{},"constraints":null')
 
-/** A handoff that nobody has passed yet. @param id a random one where left out */
+/** The place of a handoff that nobody has passed yet. @param id random if left out */
 export function newPlace (id = randomId()): Place {
   return { tenant: 'default', id, tag: tagOf(id) }
 }
 
-/** One in a partition of the test's own choice. */
+/** The same, in a partition that the test chooses. */
 export function placeIn (tag: string): Place {
   return newPlace(tag + randomToken())
 }

@@ -7,8 +7,8 @@ import { openLog } from '../../src/log.ts'
 import { Canaries, stringsIn } from './canaries.ts'
 
 /**
- * What no line of any log of this process may hold: the secrets of every test, and whatever any request brought that is nobody
- * else's to read. Each service that is built here is watched, however it was built: Fastify tells of each instance.
+ * What no log line of this process may contain: the secrets of every test, and everything confidential in any request. Every service built
+ * in this process is watched, because Fastify announces each instance.
  */
 const canaries = new Canaries()
 
@@ -18,26 +18,26 @@ export function keepSecret (...texts: string[]): void {
 
 subscribe('fastify.initialization', message => {
   const { fastify } = message as { fastify: FastifyInstance }
-  // First of all hooks, and so before anything could be logged of the request.
+  // The first hook, so that it runs before anything can be logged about the request.
   fastify.addHook('onRequest', (request, reply, done) => {
     canaries.add(...brought(request))
     done()
   })
   fastify.addHook('preValidation', (request, reply, done) => {
     const { body } = request
-    // As it came, or a form.
+    // A raw body, or a parsed form.
     if (Buffer.isBuffer(body)) canaries.add(...stringsIn(body.toString('latin1')), ...stringsIn(body.toString()))
     else if (typeof body === 'object' && body !== null) canaries.add(...Object.values(body).map(String))
     done()
   })
-  // A session begins.
+  // The answer starts a session.
   fastify.addHook('onSend', (request, reply, payload, done) => {
     canaries.add(...valuesOf(String(reply.getHeader('set-cookie') ?? '')))
     done()
   })
 })
 
-/** Credentials, cookies, Idempotency-KeyNames, and what a query says. */
+/** Credentials, cookies, Idempotency-Keys, and the query's values. */
 function brought ({ headers, url }: FastifyRequest): string[] {
   const { authorization = '', cookie = '' } = headers
   const query = url.includes('?') ? [...new URLSearchParams(url.slice(url.indexOf('?'))).values()] : []
@@ -49,18 +49,18 @@ function valuesOf (cookies: string): string[] {
 }
 
 export interface LogSink {
-  /** Writes everything, from trace on. */
+  /** A logger at level trace. */
   log: Logger
-  /** Each line as it was written. */
+  /** The lines as written. */
   lines: string[]
 }
 
-/** A log that is kept. The test fails, when all that it has opened since is closed, for a line with what is to be kept secret. */
+/** A log that records its lines. At the end, when everything that the test opened is closed, the test fails if a line contains a secret. */
 export function logSink (t: Pick<Test, 'teardown'>): LogSink {
   const lines: string[] = []
-  // Apart from what the test may do with them.
+  // A copy, in case the test changes its own array.
   const written: string[] = []
-  // The last to go, since it is the first that was told.
+  // Runs last, since tap runs teardowns in reverse order.
   t.teardown(() => refuseLeaks(written, canaries))
   const stream = new Writable({
     write (chunk, encoding, done) {
@@ -74,8 +74,8 @@ export function logSink (t: Pick<Test, 'teardown'>): LogSink {
 }
 
 /**
- * The same for a service in a process of its own: give each line that it prints to what this returns. It may not hold what its own
- * settings keep secret. @param env its settings
+ * The same for a service in a process of its own: call the returned function with each line that it prints. A line may not contain a
+ * secret of the settings. @param env the service's settings
  */
 export function guardOutput (t: Pick<Test, 'teardown'>, env: NodeJS.ProcessEnv): (line: string) => void {
   const secret = new Canaries()
@@ -91,7 +91,7 @@ function secretsIn ({ API_KEYS = '', APPROVER_KEYS = '', REDIS_URL = '' }: NodeJ
   return [...keys, ...[...REDIS_URL.matchAll(/:([^:@/]+)@/g)].map(([, password]) => password!)]
 }
 
-/** @throws with the first line that holds what it may not */
+/** @throws with the first line that contains a secret */
 export function refuseLeaks (lines: readonly string[], secret: Canaries): void {
   for (const line of lines) {
     const found = secret.in(line)

@@ -2,28 +2,28 @@ import luaparse from 'luaparse'
 import type { LuaNode } from 'luaparse'
 import { statuses } from '../../src/model.ts'
 
-/** What a script's code does, read off its syntax tree. */
+/** What a script's code does, according to its syntax tree. */
 export interface LuaCode {
-  /** The numbers that KEYS and ARGV are indexed with. */
+  /** The indexes used with KEYS and ARGV. */
   keys: number[]
   args: number[]
-  /** KEYS or ARGV used in another way than by a number. */
+  /** Uses of KEYS or ARGV other than with a literal index. */
   otherUses: string[]
   /** Redis commands in source order. */
   commands: Array<{ name: string, at: number }>
-  /** Calls of anything else, by name. */
+  /** Other function calls, by name. */
   calls: string[]
   returns: Array<{ at: number, tags: string[], last: boolean }>
   /** Where loops are. */
   loops: Array<[number, number]>
-  /** Is the clock compared with ARGV[1], and `{ 'late' }` returned beyond it? */
+  /** Whether the script compares the clock with ARGV[1] and returns `{ 'late' }` after it. */
   comparesDeadline: boolean
 }
 
-/** What the functions of a library (lua/lib/) do, by their names: the tags that they return to be replied, and the Redis commands that they run. */
+/** What each function of a library (lua/lib/) does: the reply tags that it returns, and the Redis commands that it runs. */
 export type Library = ReadonlyMap<string, { tags: string[], commands: string[] }>
 
-/** @throws what is no Lua, with its line */
+/** @throws on invalid Lua, with the line */
 export function readLibrary (library: string): Library {
   const functions = nodes(luaparse.parse(library, { ranges: true, comments: false }).body).filter(({ type }) => type === 'FunctionDeclaration')
   return new Map(functions.map(declared => {
@@ -38,7 +38,7 @@ export function readLibrary (library: string): Library {
   }))
 }
 
-/** @param library that it has @throws what is no Lua, with its line */
+/** @param library the functions that it can call @throws on invalid Lua, with the line */
 export function readCode (source: string, library: Library = new Map()): LuaCode {
   const chunk = luaparse.parse(source, { ranges: true, comments: false })
   const code: LuaCode = { keys: [], args: [], otherUses: [], commands: [], calls: [], returns: [], loops: [], comparesDeadline: false }
@@ -82,7 +82,7 @@ function noteCall (code: LuaCode, call: LuaNode, library: Library): void {
   code.commands.push(...(commands ?? []).map(name => ({ name, at: call.range[0] })))
 }
 
-/** Of a call of redis.call. */
+/** The command of a redis.call. */
 function commandOf (call: LuaNode): string {
   const first = nodes(call.arguments)?.[0]
   return first?.type === 'StringLiteral' ? textOf(first) : '(made up)'
@@ -119,7 +119,7 @@ function isFirstArgument (node: LuaNode | undefined): boolean {
   return node?.type === 'IndexExpression' && (node.base as LuaNode).name === 'ARGV' && (node.index as LuaNode).value === 1
 }
 
-/** Says of a return which tags its reply can have. `?` stands for what can't be told. */
+/** The tags that a return's reply can have. `?` stands for an unknown one. */
 function returnedTags (body: LuaNode[], library: Library): (node: LuaNode) => string[] {
   const possible = statusesAt(body)
   return node => {
@@ -132,7 +132,7 @@ function returnedTags (body: LuaNode[], library: Library): (node: LuaNode) => st
   }
 }
 
-/** The table that a return gives, or that a local which it gives was made as; only such a local's members are changed after. */
+/** The table that a return returns, or the initial value of the local that it returns. Such a local may only get further members later. */
 function tableOf (body: LuaNode[], given: LuaNode | undefined): LuaNode | undefined {
   if (given?.type !== 'Identifier') return given
   const local = body.find(statement => statement.type === 'LocalStatement' && nodes(statement.variables)[0]!.name === given.name)
@@ -145,7 +145,7 @@ function tableOf (body: LuaNode[], given: LuaNode | undefined): LuaNode | undefi
   return local !== undefined && tagStays ? nodes(local.init)[0] : undefined
 }
 
-/** Does an assignment to it make the table another, or its first member? */
+/** Whether an assignment replaces the table or its first member. */
 function changesTag (variable: LuaNode, table: LuaNode): boolean {
   if (variable.type === 'Identifier') return variable.name === table.name
   const { base, index } = variable as unknown as { base: LuaNode, index: LuaNode | undefined }
@@ -157,12 +157,12 @@ function tagsOf (node: LuaNode, statusHere: readonly string[]): string[] {
   if (node.type === 'Identifier' && node.name === 'status') return [...statusHere]
   if (node.type !== 'LogicalExpression') return ['?']
   const { left, right } = node as unknown as { left: LuaNode, right: LuaNode }
-  // `c and x or y`: the condition's own value is never the reply, since it is false when it gets that far.
+  // `c and x or y`: the condition itself is never the reply, because it is false whenever y is reached.
   if (node.operator === 'and') return tagsOf(right, statusHere)
   return [...tagsOf(left, statusHere), ...tagsOf(right, statusHere)]
 }
 
-/** What the local `status` can be at each return directly inside an `if` of the script's top level. */
+/** The values that the local `status` can have at each return directly inside a top-level `if`. */
 function statusesAt (body: LuaNode[]): Map<LuaNode, readonly string[]> {
   const at = new Map<LuaNode, readonly string[]>()
   let possible: readonly string[] = statuses
@@ -177,7 +177,7 @@ function statusesAt (body: LuaNode[]): Map<LuaNode, readonly string[]> {
   return at
 }
 
-/** The statuses for which a condition can hold; exact when it surely holds for them. */
+/** The statuses for which a condition can be true; exact if it is certainly true for them. */
 function narrowed (possible: readonly string[], condition: LuaNode): { values: readonly string[], exact: boolean } {
   const { type, operator } = condition
   const { left, right } = condition as unknown as { left: LuaNode, right: LuaNode }

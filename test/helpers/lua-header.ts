@@ -4,16 +4,16 @@ import { KeyNames } from '../../src/store/key-names.ts'
 import { readCode, readLibrary } from './lua-code.ts'
 import type { Library, LuaCode } from './lua-code.ts'
 
-/** What the first comment of a script in lua/ says. */
+/** The parsed header comment of a script in lua/. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
 const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
-/** A message is one: what is told has happened, so nothing may be refused after it. */
+/** PUBLISH counts as a write: a message says that the change has happened, so the script may refuse nothing after it. */
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'RENAME', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
-/** What else a script may call. Nothing here can fail halfway: pcall and error have no place, nor has cjson on opaque bytes. */
+/** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
   'redis.sha1hex', 'select', 'string.find', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
-/** What only a script that writes nothing may call besides: there is no half that it could stop at. */
+/** Functions that only a read-only script may call as well: if it fails, nothing is half written. */
 const functionsOfReaders = new Set(['pcall'])
 
 const shapes = new KeyNames('prefix')
@@ -24,7 +24,7 @@ const keyShapes = new Set([
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
 ])
 
-/** Where a script breaks the rules of its house: a sentence for each. @param library what of lua/lib/ it alone has, or few */
+/** How a script breaks the rules: a sentence for each breach. @param library the part of lua/lib/ that not all scripts have */
 export function scriptFaults (name: string, text: string, library = ''): string[] {
   const lines = text.trimEnd().split('\n')
   if (!/^#!lua( flags=[a-z-]+(,[a-z-]+)*)?$/.test(lines[0]!)) return ['the first line must be #!lua, with or without flags']
@@ -66,20 +66,20 @@ function readHeader (lines: string[]): Header | string {
   }
 }
 
-/** `1 this  2 that`, perhaps over several lines: each entry's beginning by its number. */
+/** Parses `1 this  2 that`, possibly over several lines: the beginning of each entry, by number. */
 function numbered (text: string, beginning: RegExp): Map<number, string> {
   const entries = text.replace(/\n--/g, '  ').split(/(?:^|\s{2,})(?=\d+ )/)
   return new Map(entries.map(entry => /^(\d+) (.*)/.exec(entry)).filter(found => found !== null)
     .map(([, number, rest]) => [Number(number), beginning.exec(rest!)?.[0] ?? '']))
 }
 
-/** How a header calls where a handoff can be moved from. */
+/** The states that a header names as those from which the script moves a handoff. */
 const asHeader: Partial<Record<Standing, string>> = { absent: '(none)', waiting: 'pending', delayed: 'pending', pending: 'pending', caught: 'caught' }
 
 function whatFaults (name: string, { what }: Header): string[] {
   if (!(name in operations)) return []
   const { from, to } = operations[name as OperationName] as { from: readonly Standing[], to: string }
-  // What has ended and has a successor made stays what it is.
+  // Making a successor doesn't change the status of a handoff that has ended.
   const arrows = from.flatMap(standing => standing in asHeader ? [`${asHeader[standing]} -> ${to}`] : [])
   return [...new Set(arrows)].filter(arrow => !what.includes(arrow)).map(arrow => `the header must say ${arrow}`)
 }
@@ -116,7 +116,7 @@ function commandFaults ({ flags }: Header, { commands, calls }: LuaCode, library
 /** Scripts don't roll back: once something is written, nothing may be refused. */
 function refusalFaults ({ commands, returns, loops }: LuaCode): string[] {
   const written = commands.filter(({ name }) => writes.has(name)).map(({ at }) => at)
-  // A later turn of a loop comes after the writes of an earlier one.
+  // A later iteration of a loop runs after the writes of an earlier one.
   const within = ([start, end]: [number, number], at: number) => start <= at && at < end
   const isAfter = (at: number) => written.some(write => write < at || loops.some(loop => within(loop, write) && within(loop, at)))
   return returns.filter(({ at, last }) => !last && isAfter(at)).map(({ tags }) => `{'${tags[0]}'} is returned after a write`)

@@ -1,4 +1,4 @@
-/** As much of luaparse as the header test uses; it brings no types of its own. */
+/** The part of luaparse that the header test uses; the package has no types of its own. */
 declare module 'luaparse' {
   export interface LuaNode {
     type: string

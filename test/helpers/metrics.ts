@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** What /metrics told: each sample's value by its name and labels as they are written, `name{label="value"}`. */
+/** The samples of /metrics: each value by its name and labels as written, `name{label="value"}`. */
 export type Told = ReadonlyMap<string, number>
 
 export async function scrape (app: FastifyInstance): Promise<Told> {
@@ -9,7 +9,7 @@ export async function scrape (app: FastifyInstance): Promise<Told> {
   return readMetrics(body)
 }
 
-/** @throws where a line is none of the format, or a sample comes twice */
+/** @throws if a line is malformed, or a sample occurs twice */
 export function readMetrics (text: string): Told {
   const told = new Map<string, number>()
   for (const line of text.split('\n')) {
@@ -26,7 +26,7 @@ export function sum (told: Told, pattern: RegExp): number {
   return [...told].filter(([sample]) => pattern.test(sample)).reduce((total, [, value]) => total + value, 0)
 }
 
-/** By how much each sample has grown that did. */
+/** The samples that have grown, with their growth. */
 export function grown (before: Told, after: Told, pattern: RegExp): Record<string, number> {
   return Object.fromEntries([...after].filter(([sample]) => pattern.test(sample))
     .map(([sample, value]) => [sample, value - (before.get(sample) ?? 0)]).filter(([, more]) => more !== 0))

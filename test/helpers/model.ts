@@ -3,28 +3,29 @@ import type { OperationName } from '../../src/model.ts'
 import { Modelled, digestOf, iso } from './modelled.ts'
 import type { Passed } from './modelled.ts'
 
-/** Who asks in the model: an agent's name in a tenant. Two keys of one name are one agent. */
+/** Who makes a request: an agent's name in a tenant. Two keys with the same name are one agent. */
 export interface Agent { tenant: string, name: string }
 
 /**
- * What the model says of an answer: its HTTP status, the error's code, and its members: of a refusal what it says of the handoff, of any
- * other all, but for links. A member that is undefined must not be there.
+ * What the model expects of an answer: HTTP status, error code and members. For a refusal these are the members about the handoff, for a
+ * success all members except links. A member that is undefined here must be absent.
  */
 export interface Expected { status: number, code?: string, replayed?: boolean, retryAfter?: number, members?: object }
 
-/** What ends a handoff by its catcher's word: what it says, and whether it allows another attempt. */
+/** How a catcher ends a handoff without done: its text, and whether another attempt is allowed. */
 interface Ending { name: 'done' | 'fail' | 'decline', body: string, told: unknown, mayRetry: boolean }
 
-/** The deadlines of work in milliseconds: the usual one, and the most that heartbeats can make of one. */
+/** Work deadlines in milliseconds: the default, and the longest that heartbeats can extend one to. */
 export interface WorkTimes { usual: number, most: number }
 
 /**
- * The rules of docs/api.md for one handoff and its further attempts, as briefly as they can be said: what each operation answers, and where
- * it leaves the handoff. It knows nothing of Redis, scripts or HTTP. Of what may be asked where, the table of states is all it has.
+ * The rules of docs/api.md for one handoff and its further attempts, as briefly as possible: what each operation answers, and in which
+ * state it leaves the handoff. It knows nothing of Redis, scripts or HTTP. Which operation is allowed in which state it reads from the
+ * table of states.
  */
 export class Model {
   readonly #handoffs = new Map<string, Modelled>()
-  /** Passes that named themselves: who, with or without a person, and their key → the body, and what it made. */
+  /** Passes with an Idempotency-Key: agent, require_human and key → the body, and the handoff that it made. */
   readonly #keyed = new Map<string, { body: string, id: string }>()
   readonly #work: WorkTimes
   now: number
@@ -34,7 +35,7 @@ export class Model {
     this.#work = work
   }
 
-  /** All there are, as they stand now, in the order in which they came to be. */
+  /** All handoffs in their current state, in the order in which they were made. */
   all (): Modelled[] {
     for (const handoff of this.#handoffs.values()) handoff.settle(this.now)
     return [...this.#handoffs.values()]
@@ -44,7 +45,7 @@ export class Model {
     return this.#handoffs.get(id)
   }
 
-  /** @param id the one that was answered, which a new handoff has from now on */
+  /** @param id the id in the answer, which the new handoff gets */
   pass (who: Agent, key: string | undefined, body: string, id: string): Expected {
     const passed = JSON.parse(body) as Passed
     const scope = `${who.tenant} ${who.name} ${passed.require_human} ${key}`
@@ -87,7 +88,7 @@ export class Model {
     return { status: 200, members: { handoff_id: id, status: handoff.status, approval: handoff.decision } }
   }
 
-  /** What waits for a person, by id; oldest first is the list's own test's. */
+  /** The handoffs that wait for a person, sorted by id; the list's own test checks its order. */
   waiting (who: Agent): string[] {
     return this.all().filter(({ tenant, status, approval }) => tenant === who.tenant && status === 'pending' && approval === 'waiting').map(({ first }) => first.id).sort()
   }
@@ -113,7 +114,7 @@ export class Model {
     return { status: 200, members: { handoff_id: id, status: 'caught', ...deadlines, cancel_requested: cancelRequestedAt !== undefined, cancel_reason: cancelReason } }
   }
 
-  /** What its catcher ends it by. */
+  /** Fail or decline by the catcher. */
   finish (who: Agent, id: string, key: string | undefined, { name, body, told, mayRetry }: Ending): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
@@ -163,7 +164,7 @@ export class Model {
     return handoff === undefined ? notFound : { status: 200, members: handoff.statusAnswer() }
   }
 
-  /** The sweep comes by where these are: what is over leaves the index, and the attempts that are to come are made. */
+  /** The sweep visits these handoffs' partitions: ended handoffs leave the index, and due successors are made. */
   sweep (isThere: (id: string) => boolean): void {
     for (const handoff of this.all().filter(({ status, first }) => status === 'expired' && isThere(first.id))) {
       handoff.isLive = false
@@ -177,7 +178,7 @@ export class Model {
     return handoff
   }
 
-  /** A handoff of the asker's tenant, as it stands now. */
+  /** A handoff of the agent's tenant, in its current state. */
   #find (who: Agent, id: string): Modelled | undefined {
     const handoff = this.#handoffs.get(id)
     if (handoff === undefined || handoff.tenant !== who.tenant) return undefined
@@ -185,7 +186,7 @@ export class Model {
     return handoff
   }
 
-  /** As the table of states has it, and who may ask; null where the operation is carried out. */
+  /** The refusal by the table of states or by who asks; null if the operation is carried out. */
   #refusal (name: OperationName, handoff: Modelled, who: Agent): Expected | null {
     const { by } = operations[name]
     if (by === 'passer' && handoff.passedBy !== who.name) return refusal(403, 'not_the_passer', handoff)
@@ -195,7 +196,7 @@ export class Model {
     return by === 'another' && handoff.passedBy === who.name ? refusal(403, 'self_approval', handoff) : null
   }
 
-  /** By when a catcher must be heard of that is heard of now. */
+  /** The next heartbeat's deadline, if one arrives now. */
   #heardUntil ({ heartbeat_within: within }: Passed, deadline: number): number | undefined {
     return within === undefined ? undefined : Math.min(this.now + within * 1000, deadline)
   }

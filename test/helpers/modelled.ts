@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { byItself, operations, standingOf } from '../../src/model.ts'
 import type { Approval, Standing, Status } from '../../src/model.ts'
 
-/** What was passed, as the body has it: durations in seconds. */
+/** The body of pass; durations in seconds. */
 export interface Passed {
   task: string
   require_human: boolean
@@ -14,13 +14,13 @@ export interface Passed {
   retry_delay?: number
 }
 
-/** As an answer's `approval` has it. */
+/** The `approval` of an answer. */
 interface Decision { state: 'approved' | 'rejected', decided_at: string, decided_by: string, note: string | null, digest?: string }
 
-/** Where a new attempt begins; times in milliseconds. */
+/** The start of a new attempt; times in milliseconds. */
 interface Beginning { id: string, createdAt: number, availableAt: number | undefined, expiresAt: number, attempt: number, reissueOf?: string, decision?: Decision }
 
-/** One handoff of the model: what is known of it, and how that reads in answers. A member that isn't to be there is undefined. */
+/** One handoff of the model: its state, and its members in answers. A member that must be absent is undefined. */
 export class Modelled {
   readonly tenant: string
   readonly passedBy: string
@@ -32,15 +32,15 @@ export class Modelled {
   progress: object | undefined
   cancelRequestedAt: number | undefined
   cancelReason: string | undefined
-  /** By null where its time ran out, and then why. */
+  /** How it ended. `by` is null if it expired, and then the reason is there. */
   ended: { at: number, by: string | null, because?: string, told?: unknown } | undefined
-  /** The operation that ended it, and its answer's members: asking again gives these. */
+  /** The operation that ended it, and the members of its answer, which a retry gets again. */
   finished: { name: string, key: string | undefined, body: string, members: object } | undefined
-  /** Null while the sweep has yet to make it. */
+  /** The successor; null until the sweep makes it. */
   reissuedAs: string | null | undefined
-  /** Is what was passed here? */
+  /** Whether this handoff still has the payload. */
   hasPayload = true
-  /** Is it in the index that the sweep goes by? */
+  /** Whether it is in the sweep's index. */
   isLive = true
 
   constructor (tenant: string, passedBy: string, passed: Passed, first: Beginning) {
@@ -55,13 +55,13 @@ export class Modelled {
     return this.passed.require_human ? this.decision?.state ?? 'waiting' : 'none'
   }
 
-  /** When it expires if nothing happens. */
+  /** When it expires if nothing else happens. */
   get deadline (): number {
     if (this.status === 'pending') return this.first.expiresAt
     return this.status === 'caught' ? this.caught!.heartbeat ?? this.caught!.deadline : Infinity
   }
 
-  /** Is it tried again when this attempt ends now, in a way that allows it? */
+  /** Whether a successor is made if this attempt ends now in a way that allows it. */
   get hasNext (): boolean {
     return this.first.attempt < (this.passed.max_attempts ?? 1) && this.cancelRequestedAt === undefined
   }
@@ -70,7 +70,7 @@ export class Modelled {
     return standingOf(this.status, this.approval, now < (this.first.availableAt ?? 0), this.caught !== undefined)
   }
 
-  /** A deadline counts from its millisecond on. */
+  /** A deadline is over from its own millisecond on. */
   settle (now: number): void {
     const at = this.deadline
     if (now < at) return
@@ -80,7 +80,7 @@ export class Modelled {
     this.ended = { at, by: null, because }
   }
 
-  /** @param told the result, the error or the reason */
+  /** @param told the result, error or reason */
   end (status: Status, at: number, by: string, told?: unknown): void {
     this.status = status
     this.ended = { at, by, told }
@@ -88,7 +88,7 @@ export class Modelled {
     if (status === 'done' || status === 'cancelled') this.hasPayload = false
   }
 
-  /** The next attempt, which gets what was passed. @param isAtOnce does it not wait? */
+  /** Makes the next attempt, which gets the payload. @param isAtOnce without retry_delay */
   next (now: number, isAtOnce = false): Modelled {
     const { id, createdAt, attempt } = this.first
     const pause = isAtOnce ? 0 : Math.min(3600, (this.passed.retry_delay ?? 1) * 2 ** (attempt - 1)) * 1000
@@ -106,7 +106,7 @@ export class Modelled {
     })
   }
 
-  /** Pass's answer; reissue's for the successor. */
+  /** The answer of pass, or of reissue for the successor. */
   passAnswer (): object {
     const { id, createdAt, expiresAt, availableAt } = this.first
     return { handoff_id: id, status: 'pending', created_at: iso(createdAt), expires_at: iso(expiresAt), available_at: iso(availableAt) }
@@ -148,7 +148,7 @@ export class Modelled {
     }
   }
 
-  /** What a person reads before deciding. */
+  /** The approval's content, as a person reads it before the decision. */
   inspection (): object {
     const { id, createdAt, expiresAt, availableAt } = this.first
     const { task, work_within: workWithin, heartbeat_within: heartbeatWithin, max_attempts: maxAttempts } = this.passed
@@ -168,7 +168,7 @@ export class Modelled {
     }
   }
 
-  /** What a refusal says of where it stands. */
+  /** The members about the handoff's state in a refusal. */
   refusalMembers (): object {
     const { status, ended } = this
     return { handoff_status: status, [status === 'done' ? 'completed_at' : 'ended_at']: iso(ended?.at), reissued_as: this.reissuedAs ?? undefined }
@@ -193,12 +193,12 @@ export class Modelled {
 
 const asLeftOut = { output: {}, context: {}, constraints: null }
 
-/** Stands for what a person is shown of a task that came alone. */
+/** The digest of the content of a handoff with only a task. */
 export function digestOf (task: string): string {
   return `sha-256=:${createHash('sha256').update(JSON.stringify({ task, ...asLeftOut })).digest('base64')}:`
 }
 
-/** In its predecessor's partition, and of nothing but that one's id and time. */
+/** The successor's id: in its predecessor's partition, and derived only from the predecessor's id and time. */
 function successorOf (id: string, createdAt: number): string {
   return id.slice(0, 3) + createHash('sha1').update(`${id} ${createdAt}`).digest().subarray(0, 16).toString('base64url')
 }

@@ -1,54 +1,54 @@
-/** A state that a handoff is found in, as it lies in Redis. */
+/** A state of a handoff as Redis stores it. */
 export interface State {
-  /** When it is looked at. */
+  /** When a script looks at it. */
   now: number
   hash?: Hash
   /** The hash's PEXPIRETIME. */
   expires?: number
-  /** Its score among the live. */
+  /** Its score in the index of live handoffs. */
   due?: number
-  /** Its score among those that wait for a person. */
+  /** Its score in the index of handoffs that wait for a person. */
   waiting?: number
-  /** The next attempt, which its field x names. */
+  /** The successor, which its field x names. */
   next?: { hash: Hash, expires: number, due: number }
 }
 
-/** What lies under a handoff's key. `p` is the result once it is done, and empty once it was freed; the others lua/lib/record.lua explains. */
+/** The hash under a handoff's key. `p` is the payload, or the result once it is done, or empty once freed; lua/lib/record.lua explains the others. */
 export interface Hash { s: string, p?: string, t?: string, d?: string, h?: string, x?: string, r?: string, e?: string, c?: string, g?: string }
 
-/** Far ahead: Redis's own key expiry, which goes by the true clock, must not come between. */
+/** Far in the future, so that Redis's own key expiry, which goes by the real clock, doesn't interfere. */
 export const T = Date.UTC(2100, 0, 1)
 
-/** When each thing happened or is due; test/helpers/scripts.ts, `lifetimes`, has what they follow from. */
+/** When each event happened or is due; they follow from `lifetimes` in test/helpers/scripts.ts. */
 export const at = {
   passed: T,
   decided: T + 50,
-  /** Where it was passed with a delay. */
+  /** The end of the delay. */
   available: T + 80,
   caught: T + 100,
-  /** Cancelled, or asked to be. */
+  /** When it was cancelled, or cancelling was requested. */
   cancelled: T + 200,
-  /** A heartbeat; failed, declined and reissued as well. */
+  /** When a heartbeat came; also when it failed, was declined or was reissued. */
   done: T + 300,
-  /** By when to be heard of first, where it was passed with that. */
+  /** The first heartbeat's deadline, with heartbeat_within. */
   heard: T + 400,
   expires: T + 1000,
   workDeadline: T + 2100,
 } as const
 
-/** The one handoff that the tables are about, and the attempt behind it: SHA-1 of the id and T, as lua/lib/successor.lua says. */
+/** The one handoff that the tables are about, and its successor: SHA-1 of the id and T, as lua/lib/successor.lua says. */
 export const id = 'T_gAAAAAAAAAAAAAAAAAAAAAA'
 export const nextId = 'T_g08iZx3_L4d6WXJdeL1WfxA'
 
 export const payload = '"task":"t"'
-/** As the payload has it. */
+/** The task within the payload. */
 export const task = '"t"'
 export const result = '{"a":1}'
 
-/** Stands for the payload. */
+/** The payload's digest. */
 export const digest = 'itsdigest'
 
-/** What the approver said by dectok, in JSON. */
+/** The approver's note, of the decision with token dectok, in JSON. */
 export const note = '"as it was said"'
 export const decision = `${at.decided} approver dectok ${note}`
 

@@ -5,10 +5,10 @@ import { startRedis } from '../../src/embedded/server.ts'
 import { scratchDir } from './processes.ts'
 import { quiet } from './redis.ts'
 
-/** A redis-server of the test's own, to be filled, paused or killed. */
+/** A redis-server for one test, which may fill, pause or kill it. */
 export interface OwnRedis {
   url: string
-  /** Of the process that runs now; another one after a kill. */
+  /** The current process's id, which changes after a kill. */
   pid (): number
   admin: Redis
 }
@@ -20,7 +20,7 @@ export async function ownRedis (t: Test, extra: string[] = []): Promise<OwnRedis
   const admin = new Redis(redis.socket, { connectionName: 'test', maxRetriesPerRequest: null })
   admin.on('error', () => {})
   t.teardown(async () => {
-    // A paused server can't be told to stop.
+    // A paused server can't react to a request to stop.
     try { process.kill(redis.pid, 'SIGCONT') } catch {}
     admin.disconnect()
     await redis.stop()

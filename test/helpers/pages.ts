@@ -5,28 +5,28 @@ import { projectRoot } from './service.ts'
 
 /** A fenced block of a page. */
 export interface Block {
-  /** What stands behind the fence: `sh` for commands. */
+  /** The info string of the fence: `sh` for commands. */
   language: string
   text: string
-  /** The heading above it, of whatever level; empty before the first. */
+  /** The last heading before it, of any level; empty before the first. */
   heading: string
 }
 
 export interface Page {
   headings: string[]
   blocks: Block[]
-  /** What links and images lead to, as it is written. */
+  /** The targets of links and images, as written. */
   links: string[]
-  /** What stands between backticks. */
+  /** The texts between backticks. */
   code: string[]
 }
 
-/** Every file that git knows or would take, relative to the root. */
+/** Every file that is tracked or not ignored by git, relative to the root. */
 export function projectFiles (): string[] {
   return execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: projectRoot, encoding: 'utf8' }).trim().split('\n')
 }
 
-/** What users read: their commands are run by tests. */
+/** Whether a page is for users: tests run its commands. */
 export function isManual (path: string): boolean {
   return /^(README|CONTRIBUTING|SECURITY)\.md$|^docs\/[^/]+\.md$/.test(path)
 }
@@ -57,7 +57,7 @@ export function parsePage (text: string): Page {
   return page
 }
 
-/** A line may end within a link's text or between backticks, a paragraph not. */
+/** A line may break within a link's text or between backticks, but a paragraph may not. */
 function readParagraph (paragraph: string, page: Page): void {
   page.code.push(...[...paragraph.matchAll(/`([^`]+)`/g)].map(([, code]) => code!.replaceAll('\n', ' ')))
   const prose = paragraph.replace(/`[^`]*`/g, '')
@@ -65,8 +65,8 @@ function readParagraph (paragraph: string, page: Page): void {
 }
 
 /**
- * The commands under a heading, all `sh` blocks of it in one script. A test runs what this gives it; pages.test.ts finds by this
- * function's name which commands are run, so both arguments are literals.
+ * All `sh` blocks under a heading, as one script for a test to run. pages.test.ts searches for calls of this function to find which
+ * commands are run, so both arguments must be literals.
  */
 export function commandsUnder (path: string, heading: string): string {
   const blocks = readPage(path).blocks.filter(block => block.language === 'sh' && block.heading === heading)

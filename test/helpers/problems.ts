@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 
 interface Answered { statusCode: number, headers: Record<string, string | string[] | number | undefined>, body: string }
 
-/** Holds an answer to all that docs/api.md, "Errors", says, and gives its document for what is special to it. */
+/** Checks an answer against docs/api.md, "Errors", and returns its document for further checks. */
 export function isProblem (t: Test, answer: Answered, status: number, code: string, name = `${status} ${code}`): Record<string, any> {
   const { statusCode, headers, body } = answer
   t.match(headers['content-type'], /^application\/problem\+json(;|$)/, `${name}: media type`)

@@ -8,10 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 
-/** A directory that goes with the test. */
+/** A directory that is removed after the test. */
 export async function scratchDir (t: Pick<Test, 'teardown'>): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
-  // Again where a process that is just ending has written there.
+  // Retries, because a process that is ending may still write there.
   t.teardown(() => rm(dir, { recursive: true, force: true, maxRetries: 20 }))
   return dir
 }
@@ -22,10 +22,10 @@ export function isAlive (pid: number): boolean {
   } catch {
     return false
   }
-  return !state(pid).startsWith('Z') // has ended; only its parent hasn't asked yet
+  return !state(pid).startsWith('Z') // a zombie has ended; its parent just hasn't waited for it
 }
 
-/** Polls, since the system tells nobody but its parent of a process's end. */
+/** Polls, because the system announces the end of a process to its parent only. */
 export async function untilGone (pid: number, withinMs = 30_000): Promise<boolean> {
   for (const deadline = Date.now() + withinMs; Date.now() < deadline; await sleep(20)) {
     if (!isAlive(pid)) return true
@@ -33,7 +33,7 @@ export async function untilGone (pid: number, withinMs = 30_000): Promise<boolea
   return false
 }
 
-/** The processes in a session of their own that `pid` started and that still run. */
+/** The running processes that `pid` started in sessions of their own. */
 export function detachedChildrenOf (pid: number): number[] {
   return execFileSync('ps', ['-eo', 'pid=,ppid=,sess='], { encoding: 'utf8' }).split('\n')
     .map((line) => line.trim().split(/\s+/).map(Number))
@@ -67,6 +67,6 @@ function state (pid: number): string {
   try {
     return execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).trim()
   } catch {
-    return 'Z' // gone between the two looks
+    return 'Z' // it ended between the two reads
   }
 }

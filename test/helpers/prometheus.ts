@@ -12,19 +12,19 @@ export type Answer = Array<{ metric: Record<string, string>, value: [time: numbe
 export interface Alert { labels: Record<string, string>, annotations: Record<string, string>, state: 'pending' | 'firing' }
 
 export interface Prometheus {
-  /** @throws with what Prometheus says of it, where it can't be evaluated */
+  /** @throws with Prometheus's message if the expression can't be evaluated */
   query (expr: string): Promise<Answer>
-  /** Those that are pending or firing. */
+  /** The alerts that are pending or firing. */
   alerts (): Promise<Alert[]>
 }
 
-/** What is missing to run one, or null. */
+/** What is missing to run Prometheus, or null. */
 export async function missingForPrometheus (): Promise<string | null> {
   for (const program of ['prometheus', 'promtool']) if (await which(program) === undefined) return program
   return null
 }
 
-/** Runs one until the test ends, on a port and in a directory of its own. @param files by their names; prometheus.yml is its configuration */
+/** Runs Prometheus until the test ends, on its own port and in its own directory. @param files by name; prometheus.yml is the configuration */
 export async function startPrometheus (t: Test, files: Record<string, string>): Promise<Prometheus> {
   const dir = await scratchDir(t)
   await mkdir(join(dir, 'data'))

@@ -11,19 +11,19 @@ import type { LogSink } from './log-sink.ts'
 
 const url = process.env.REDIS_URL
 if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up: npm test -- FILE')
-/** The same Redis as a user with the rights that an operator gives the service, where test/run.ts could make one. */
+/** The same Redis as a user with the service's rights, if test/run.ts could create one. */
 const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 
 export interface TestStore extends LogSink {
   store: Store
-  /** A plain connection to the same Redis, for looking and for breaking things, with all rights. */
+  /** A plain connection to the same Redis with all rights, to inspect and to break things. */
   redis: Redis
   prefix: string
-  /** Where the service connects to. */
+  /** The URL that the service connects to. */
   url: string
-  /** Everything under the prefix but what /readyz tries to write: each key's type, content and whether it has a TTL. */
+  /** Everything under the prefix except /readyz's own keys: each key's type, content and whether it has a TTL. */
   dump (): Promise<Record<string, unknown>>
-  /** Redis's clock as the scripts see it. Without a call it is the true one. */
+  /** Sets Redis's clock as the scripts see it. Without a call they see the real one. */
   setClock (milliseconds: number): Promise<void>
 }
 
@@ -32,18 +32,18 @@ export interface TestStoreOptions {
   retention?: number
   prefix?: string
   url?: string
-  /** The same Redis as the service is to sign in to it. */
+  /** The URL with the service's user. */
   limitedUrl?: string
   replicas?: number
   log?: StoreOptions['log']
-  /** Of a fleet's store: others than in production. */
+  /** Settings of the store that differ from production. */
   scripts?: StoreOptions['scripts']
 }
 
-/** For what has no secrets to tell: Redis as a child. */
+/** A log for Redis child processes, which have no secrets to log. */
 export const quiet = { info () {}, warn () {}, error () {} }
 
-/** A store under a prefix of its own on the Redis of this run; all of it is gone when the test ends. */
+/** A store under a prefix of its own on the Redis of this run; all keys are deleted when the test ends. */
 export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const { log, lines } = logSink(t)
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
@@ -78,7 +78,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
   }
 }
 
-/** A store on Sentinel's master or a Cluster, with the scripts as they are in production. Its Redis goes with the test. */
+/** A store on Sentinels' master or a Cluster, with the production scripts. Its Redis ends with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
   const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = logSink(t).log, scripts = loadScripts() } = options
   const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log, scripts })
@@ -87,8 +87,8 @@ export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}
 }
 
 /**
- * `clock()` for tests: the time in a key, or the true one while there is none. A call's own deadline is held against the true
- * time whatever the clock was set to: the lane knows no other.
+ * `clock()` for tests: the time in a key, or the real time if there is none. A call's own deadline is always compared with the real
+ * time, because the lane knows no other.
  */
 function movableClock (prefix: string): string {
   return `local function late(deadline)
@@ -104,7 +104,7 @@ function movableClock (prefix: string): string {
   `
 }
 
-// Outside the prefix's colon, so that a dump doesn't show it.
+// Without the prefix's colon, so that a dump leaves it out.
 function clockKey (prefix: string): string {
   return `clock-${prefix}`
 }

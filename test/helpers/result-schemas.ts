@@ -4,20 +4,20 @@ import type { Fault } from '../../src/errors.ts'
 import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
 import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
 
-/** What a call came to: 'ok', the faults that it was told, or the code of another refusal. */
+/** The outcome of a call: 'ok', the faults, or the code of another refusal. */
 export type Outcome = 'ok' | Fault[] | string
 
 export interface Judge {
   schemas: ResultSchemas
-  /** @param schema JSON text, or what is to become it */
+  /** @param schema JSON text, or a value to serialise */
   accept (schema: unknown): Promise<Outcome>
-  /** @param whose who asks */
+  /** @param whose the agent */
   check (schema: unknown, output?: unknown, whose?: string): Promise<Outcome>
-  /** Takes the schema, and holds the output to it. */
+  /** Reads the schema and validates the output. */
   judge (schema: unknown, output?: unknown): Promise<Outcome>
 }
 
-/** Schemas that are closed with the test, and whose worker has all the time that a busy machine may need. */
+/** A schema checker that is closed with the test, with a time limit long enough for a busy machine. */
 export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions = { limit: 60_000, patience: 60_000 }): Judge {
   const schemas = new ResultSchemas(options)
   t.teardown(() => schemas.close())

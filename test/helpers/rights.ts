@@ -4,7 +4,7 @@ import type { TestApp, Who } from './app.ts'
 import { form } from './forms.ts'
 import { secrets } from './app.ts'
 
-/** Handoffs for all that can be done to one, and an expired one for the sweep. */
+/** Handoffs for each operation, and an expired one for the sweep. */
 export type Prepared = Record<'toCatch' | 'toDo' | 'toHear' | 'toFail' | 'toDecline' | 'toReissue' | 'toCancel' | 'toAwait' | 'toApprove' | 'toReject', string>
 
 export async function prepared ({ call }: TestApp): Promise<Prepared> {
@@ -19,7 +19,7 @@ export async function prepared ({ call }: TestApp): Promise<Prepared> {
 
 export interface Done { path: string, /** The one that goes well. */ status: number, answer: LightMyRequestResponse }
 
-/** Everything that can be asked of the service, at once. */
+/** Calls every operation of the service, all at once. */
 export async function allOperations ({ app, call }: TestApp, ids: Prepared): Promise<Done[]> {
   const { toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject } = ids
   const asked: Array<[status: number, who: Who, method: 'GET' | 'POST', path: string, body?: object]> = [
@@ -54,7 +54,7 @@ export async function allOperations ({ app, call }: TestApp, ids: Prepared): Pro
       { path: '/approvals/sign-out', status: 303, answer: signOut },
     ]
   }
-  /** With a key that might be one of those in Redis. */
+  /** With a well-formed key, which has to be looked up in Redis. */
   const stranger = async (): Promise<Done> => {
     const headers = { authorization: `Bearer ${newSecret(newKeyId())}` }
     return { path: '/api/approvals', status: 401, answer: await app.inject({ url: '/api/approvals', headers }) }

@@ -5,14 +5,14 @@ import type { ScriptName } from '../../src/redis/scripts.ts'
 import { digest, id, nextId, nextOf, restore } from './states.ts'
 import type { State } from './states.ts'
 
-/** What runs the scripts raw, past lane and store: arguments as they are given, replies as Redis gives them. */
+/** Runs the scripts directly, without lane and store: with the given arguments, and returning Redis's own replies. */
 export interface Raw {
   redis: Redis
   prefix: string
   keys: KeyNames
-  /** The scripts' texts, where they aren't those of lua/. */
+  /** The scripts' texts, if they aren't those of lua/. */
   sourceAt?: typeof sourceAt
-  /** Which handoff it is about, where it isn't `member`. */
+  /** The handoff, if it isn't `member`. */
   member?: string
 }
 
@@ -25,7 +25,7 @@ export function sourceAt (name: ScriptName, now: number): string {
   return loadScripts(`local function clock() return ${now}, ${now} * 1000 end\n`)[name].source
 }
 
-/** Runs a script at a moment. Its reply: texts, numbers, null and arrays of these. */
+/** Runs a script at a given time. The reply consists of texts, numbers, null and arrays. */
 export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>): Promise<unknown> {
   return await on.redis.eval((on.sourceAt ?? sourceAt)(name, now), keys.length, ...keys, ...args)
 }
@@ -42,7 +42,7 @@ export interface Asking { agent: string, token: string, deadline: number }
 
 const itself = (on: Raw) => on.member ?? member
 
-/** @param requireHuman gives the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options beside those of a person's */
+/** @param requireHuman adds the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options besides require_human's */
 export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"', options = '') {
   const keys = [on.keys.handoff(tag, itself(on)), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
   const itsOptions = requireHuman && options !== ' ?' ? `${options} l${payload.length - 8} h${digest}` : options
@@ -124,7 +124,7 @@ export function rate (on: Raw, now: number, limit: number, needed: number, spare
   return run(on, 'rate', now, [on.keys.rate(tag, tenant, 'alice')], [deadline, limit, 60_000, needed, spare])
 }
 
-/** How every script says why it changed nothing in a state: what it was judged by, and the decision where that is why. */
+/** Every script's refusal in a state: its reason, the record, and the decision if that is the reason. */
 export function refused (code: string, { now, hash }: State): unknown[] {
   if (hash === undefined) return [code]
   const judged = [code, now, hash.s, hash.x ?? null]
@@ -132,7 +132,7 @@ export function refused (code: string, { now, hash }: State): unknown[] {
   return code === 'rejected' || code === 'already_decided' || isRejected ? [...judged, hash.d ?? null] : judged
 }
 
-/** Puts the one handoff into a state, whatever was there before, also behind it. */
+/** Puts the one handoff into a state. Whatever it or its successor was before is overwritten. */
 export async function put (on: Raw, state: State): Promise<void> {
   const [handoff, due, waiting] = [on.keys.handoff(tag, member), on.keys.due(tag), on.keys.waiting(tag, tenant)]
   const [, behind] = / i(\S+)/.exec(await on.redis.hget(handoff, 'x') ?? '') ?? []
@@ -140,7 +140,7 @@ export async function put (on: Raw, state: State): Promise<void> {
   await restore(on.redis, state, { handoff, due, waiting, member })
 }
 
-/** How a state looks in a dump (test/helpers/redis.ts). @param name whose, where it isn't the one handoff */
+/** A state as a dump shows it (test/helpers/redis.ts). @param name the handoff, if it isn't the one */
 export function dumped (state: State, name = member): Record<string, unknown> {
   const all: Record<string, unknown> = {}
   const zset = (score: number, whose = name) => ({ type: 'zset', content: [whose, String(score)], expires: -1 })

@@ -9,19 +9,19 @@ import { isAlive, untilGone } from './processes.ts'
 export const projectRoot = fileURLToPath(new URL('../..', import.meta.url))
 
 export interface Started {
-  /** Where it listens, as it printed it. */
+  /** The address that it printed. */
   address: string
-  /** npm's process, in a group of its own as a terminal's job is. */
+  /** npm's process, in a process group of its own like a terminal's job. */
   pid: number
-  /** All that it has printed. */
+  /** Everything that it has printed. */
   output (): string
-  /** Every process of it when it had started: npm, node, Redis and what watches it. */
+  /** All its processes after the start: npm, node, Redis and Redis's watcher. */
   processes: number[]
-  /** Its end: the exit code, or the signal. */
+  /** Resolves when it ends: with the exit code, or the signal. */
   ended: Promise<number | string>
 }
 
-/** `npm start` in a folder, until it has printed its address, or rejects with what it printed when it ends before. */
+/** Runs `npm start` in a folder until it has printed its address. Rejects with its output if it ends before. */
 export async function npmStart (t: Test, env: Record<string, string>, cwd = projectRoot): Promise<Started> {
   const { REDIS_URL: _, ...outer } = process.env
   const guard = guardOutput(t, env)
@@ -39,7 +39,7 @@ export async function npmStart (t: Test, env: Record<string, string>, cwd = proj
     child.stderr.on('data', take)
     ended.then(how => reject(new Error(`ended (${how}): ${output}`)))
   })
-  // Its log. What it prints for a newcomer has the keys that it has just made.
+  // Only its log is searched for secrets: the banner for newcomers shows the new keys on purpose.
   for (const pipe of [child.stdout, child.stderr]) createInterface(pipe).on('line', line => { if (line.startsWith('{')) guard(line) })
   const pid = child.pid!
   let all = [pid]
@@ -48,12 +48,12 @@ export async function npmStart (t: Test, env: Record<string, string>, cwd = proj
     for (const one of all) await untilGone(one)
   })
   const where = await address
-  // What is an orphan later is found no more by then.
+  // Recorded now: once orphaned, a process can't be found by its parent.
   all = descendantsOf(pid)
   return { address: where, pid, output: () => output, processes: all, ended }
 }
 
-/** A process and all that came of it, in whatever session they are. */
+/** A process and all its descendants, in any session. */
 export function descendantsOf (pid: number): number[] {
   const pairs = execFileSync('ps', ['-eo', 'pid=,ppid='], { encoding: 'utf8' }).trim().split('\n')
     .map(line => line.trim().split(/\s+/).map(Number) as [number, number])

@@ -3,18 +3,18 @@ import { join, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
 
-/** One import of a file by a file: its path in src/, or in brackets what can't be told before it runs. Packages are not in it. */
+/** One file's import of another: its path in src/, or in brackets an expression that is only known at run time. Packages are left out. */
 export interface Import { of: string, typeOnly: boolean }
 
 export interface Source {
-  /** In src/, with slashes. */
+  /** The path in src/, with slashes. */
   path: string
   lines: number
   imports: Import[]
-  /** What is imported of packages. */
+  /** The packages that it imports. */
   packages: string[]
   readsEnvironment: boolean
-  /** Every text in it: strings, and templates with their holes as ${}. */
+  /** Every string in it, and every template with its expressions as ${}. */
   texts: string[]
 }
 
@@ -66,12 +66,12 @@ function isTypeOnly (clause: ts.ImportClause | undefined): boolean {
   return clause.name === undefined && names !== undefined && ts.isNamedImports(names) && names.elements.every(element => element.isTypeOnly)
 }
 
-/** What is no plain text can't be followed, which no rule allows. */
+/** An import that isn't a plain string can't be resolved, so no rule allows it. */
 function textOf (node: ts.Node): string {
   return ts.isStringLiteralLike(node) ? node.text : `(${node.getText()})`
 }
 
-/** `process.env`, `process['env']`, `{ env } = process`: the bare process other than to name a member that isn't env. */
+/** Finds `process.env`, `process['env']`, `{ env } = process`: any use of process except for naming another member. */
 function isEnvironment (node: ts.Node): boolean {
   if (!ts.isIdentifier(node) || node.text !== 'process') return false
   const { parent } = node

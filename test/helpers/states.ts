@@ -21,7 +21,7 @@ const pending = (approval: string): State => ({
   ...(approval === 'waiting' ? { waiting: at.passed } : {}),
 })
 
-// Its pick-up window is over by then, which counts no more; the sweep, who comes by then, is still to find out.
+// Its pickup deadline is over by then, which no longer matters; but the sweep still looks at it then, and finds that out.
 const taken: State = {
   now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.expires,
 }
@@ -29,8 +29,8 @@ const taken: State = {
 const ended = (s: string, expires: number, more: Omit<NonNullable<State['hash']>, 's'> = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
 
 /**
- * Every state that a handoff can be found in: written out by hand, so that a script's mistake can't hide in what another script made.
- * lifecycle.test.ts shows that the scripts' own path leads through just these.
+ * Every state of a handoff, written by hand, so that one script's mistake can't hide in data that another script made.
+ * lifecycle.test.ts shows that the scripts themselves lead through exactly these states.
  */
 export const states = {
   absent: { now: T + 500 },
@@ -61,7 +61,7 @@ export const states = {
 export type StateName = keyof typeof states
 export const stateNames = Object.keys(states) as StateName[]
 
-/** The code with which the table of states refuses an operation in this state; null where it is carried out, by who may. */
+/** The code with which the table of states refuses an operation in this state; null if an agent that may do so succeeds. */
 export function refusalIn (operation: OperationName, name: StateName): string | null {
   const { now, hash, due }: State = states[name]
   const [mark = 'absent', approval = 'none', , expires, , , caught, workDeadline] = hash?.s.split(' ') ?? []
@@ -75,17 +75,17 @@ export function refusalIn (operation: OperationName, name: StateName): string | 
   return refusalOf(operation, standing, approval as Approval)
 }
 
-/** Does it matter who asks what has become of its work? It has a catcher, and neither its time nor anybody's word has ended it. */
+/** Whether refusals depend on who reports on the work: there is a catcher, and the handoff has neither expired nor been cancelled. */
 export function heldBy (name: StateName): boolean {
   return [null, 'already_done', 'already_failed', 'already_declined'].includes(refusalIn('done', name))
 }
 
-/** The id of the attempt behind it. */
+/** The successor's id. */
 export function nextOf ({ hash }: State): string {
   return / i(\S+)/.exec(hash!.x!)![1]!
 }
 
-/** Writes a state under the given keys, where nothing is yet. */
+/** Writes a state under the given keys, which must be unused. */
 export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {
   const all = redis.multi()
   if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 
-/** What a sequence of the property test is made of: everything that an agent or an approver can ask, time, and the sweep. */
+/** The steps of the property test: every request of agents and approvers, the passing of time, and the sweep. */
 
 const who = fc.constantFrom('alice', 'alice', 'alice2', 'bob', 'bob', 'bob', 'foreignAlice')
-// Whoever may, and others.
+// Agents that may do so, and others.
 const whoMay = fc.constantFrom('may', 'may', 'alice', 'alice2', 'bob', 'foreignAlice')
-// Alice's own among them, who may not decide on what she passed.
+// Among them Alice, who may not decide on what she passed.
 const decider = fc.constantFrom('approver', 'approver', 'approver', 'approverAlice', 'foreignApprover')
 const key = fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined })
-// The latest and the first, so that much happens to few; and one that there never is.
+// The latest handoffs and the first, so that much happens to few; and one that doesn't exist.
 export const noTarget = 99
 const target = fc.constantFrom(-1, -1, -1, -1, -1, -1, -2, 0, 0, 0, 0, 1, noTarget)
 const one = <T> (...values: T[]) => fc.constantFrom(...values)
@@ -24,7 +24,7 @@ const passed = fc.record({
   retry_delay: one(undefined, 0, 0, 4),
 })
 
-// Bodies as they are sent; nothing at all is one too.
+// Bodies as sent, the empty one included.
 const results = one('', '{}', '{"output":{"n":1.0}}')
 const faults = one('{"error":{"message":"m"}}', '{"error":{"message":"m","code":"c.1","data":{"n":[1]}},"retry":true}', '{"error":{"message":"m"},"retry":false}')
 const reasons = one('{"reason":"not mine"}', '{"reason":"no time"}')
@@ -35,7 +35,7 @@ const by = (of: fc.Arbitrary<string>) => ({ who: of, key, target })
 
 const pass = fc.record({ op: fc.constant('pass' as const), who, key, passed })
 const caught = fc.record({ op: fc.constant('catch' as const), ...by(who) })
-// What there is to say once it is caught.
+// The requests of a catcher.
 const said = fc.oneof(
   { weight: 4, arbitrary: fc.record({ op: fc.constant('heartbeat' as const), ...by(whoMay), body: beats }) },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('done' as const), ...by(whoMay), body: results }) },
@@ -61,14 +61,14 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: one(1, 1500, 4000, 9000) }) },
   { weight: 3, arbitrary: until },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('sweep' as const), target }) },
-  // What named itself last once more.
+  // Repeats the last operation that had an Idempotency-Key.
   { weight: 3, arbitrary: fc.record({ op: fc.constant('again' as const) }) },
-  // One that has a chance where its target stands: else few sequences would come as far as a second attempt.
+  // A request that can succeed in its target's state: otherwise few sequences would reach a second attempt.
   { weight: 18, arbitrary: fc.record({ op: fc.constant('onward' as const), target, caught, said, decided, until }) }
 )
 export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 export type Asked = StepOf<'catch' | 'heartbeat' | 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'decide' | 'inspect' | 'status'>
 export type StepOf<Op extends Step['op']> = Extract<Step, { op: Op }>
 
-/** There is something to ask for from the start. */
+/** Every sequence begins with a pass, so that there is a handoff from the start. */
 export const sequence = fc.tuple(pass, fc.array(step, { minLength: 8, maxLength: 24, size: 'max' })).map(([first, steps]) => [first, ...steps] as Step[])

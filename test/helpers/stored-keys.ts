@@ -7,14 +7,14 @@ import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 
-/** A key in Redis: alice's, with all that an agent may, unless it is said otherwise. */
+/** A key in Redis: by default alice's, with all scopes of an agent. */
 export function newKey (records: KeyRecords, more: Partial<NewKey> = {}) {
   return records.create({ tenant: 'default', agent: 'alice', scopes: ['pass', 'catch', 'status'], expiresIn: null, ratePerMinute: null, by: 'me@here', ...more })
 }
 
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-/** A replica's memory of the keys of a store. It looks at the log only when the test has started it. */
+/** A replica's cache of a store's keys. It reads the log only once the test has started it. */
 export async function testKeys (t: Test, options: TestStoreOptions = {}): Promise<TestStore & { keys: StoredKeys, records: KeyRecords, memory: KeyMemory }> {
   const test = await testStore(t, options)
   const memory = new KeyMemory()
@@ -28,16 +28,16 @@ export function anotherReplica (t: Test, { store }: TestStore, memory?: KeyMemor
   return keys
 }
 
-/** How often Redis was asked this since it started. */
+/** How often Redis ran this command since its start. */
 export async function callsOf (redis: Redis, command: string): Promise<number> {
   return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(await redis.info('commandstats'))?.[1] ?? 0)
 }
 
-/** Until a replica knows a key and has heard all that there was of it: from then on only something new makes it forget. */
+/** Waits until a replica has cached a key and read the log to its end: from then on only a new entry makes it forget the key. */
 export async function untilKnown (keys: Pick<StoredKeys, 'find' | 'recall'>, key: string): Promise<void> {
   do {
     await keys.find(key)
-    // A look at the log is begun in it.
+    // A new read of the log begins within this time.
     await sleep(700)
   } while (keys.recall(key) === undefined)
 }

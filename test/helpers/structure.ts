@@ -1,24 +1,24 @@
 import type { Source } from './sources.ts'
 
 /**
- * From the ground up; a file imports from its own floor and those below. lua/ is below them all, and no module. The metrics read what all
- * floors under them have counted, which know nothing of them: so they stand above, and app.ts alone has them.
+ * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
+ * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
 const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'http', 'web', 'metrics', 'app.ts', 'main.ts', 'cli']
 
-/** OpenTelemetry is there where somebody wants it: nobody needs it but who is loaded for it. */
+/** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
-/** What anyone may import, and what imports nothing but its like. */
+/** Leaves: any file may import them, and they import only one another. */
 const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
 
-/** The only ones that read the environment. bootstrap.mjs runs before there is a config, and hands npm its own settings on. */
+/** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']
 
-/** Of a Redis key: a part between colons, or a hash tag that is filled in. */
+/** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
-/** Where src/ breaks the rules of the house (docs/architecture.md, "The rooms"): a sentence for each. */
+/** How src/ breaks its rules (docs/architecture.md, "The rooms"): a sentence for each breach. */
 export function structureFaults (sources: readonly Source[]): string[] {
   const faults: string[] = []
   for (const source of sources) {
@@ -37,7 +37,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
   return [...faults, ...cycles(sources).map(cycle => `a cycle: ${cycle.join(' -> ')}`)]
 }
 
-/** A floor, or one of those beside the stairs. */
+/** The layer of a file, or one of the parts beside the layers. */
 function placeOf (path: string): string | undefined {
   if (leaves(path)) return 'leaf'
   const [top, inside] = path.split('/')
@@ -51,31 +51,31 @@ function placeOf (path: string): string | undefined {
 function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   const [here, there] = [placeOf(from), placeOf(of)]
   if (here === undefined || there === undefined) return false
-  // Before there is anything installed or built it has only itself, and nobody has it.
+  // It runs before anything is installed or built, so it imports nothing of ours, and nothing imports it.
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
-  // A preload: nobody of the service knows of it. It looks at what passes by, by the types of what it sees.
+  // A preload: the service doesn't import it. It imports only the types of what it observes.
   if (there === 'tracing') return here === 'tracing'
   if (here === 'tracing') return typeOnly
-  // pino, as it is set up here: for who runs the process.
+  // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
   if (here === 'log.ts') return false
-  // The schemas stand on the two others, and those on nothing.
+  // The schemas import the two others, which import nothing.
   if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
-  // A house of its own: it knows nothing of the service, leaves included, and only main brings it up, and the command finds it.
+  // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
-  // It knows Redis, and no handoff.
+  // It knows Redis, and no handoffs.
   if (here === 'redis' && of === 'model.ts') return false
   if (there === 'leaf') return true
-  // What strangers wrote is read there, by itself.
+  // It alone parses strangers' schemas and outputs, isolated from the rest.
   if (here === 'result-schema') return here === there
   if (here === 'config.ts') return false
-  // Beside the service, and not of it: it speaks to Redis and to its own service from without.
+  // Not part of the service: it talks to Redis and to the service from outside.
   if (here === 'cli') return !['http', 'web', 'app.ts'].includes(there)
   if (there === 'config.ts') return here === 'main.ts' || here === 'app.ts' || typeOnly
   return floors.indexOf(there) <= floors.indexOf(here)
 }
 
-/** Circles of imports, each told once, from its first file on. */
+/** Import cycles, each reported once, starting with its first file. */
 function cycles (sources: readonly Source[]): string[][] {
   const found: string[][] = []
   const finished = new Set<string>()

@@ -3,17 +3,17 @@ import { lifetimes } from './scripts.ts'
 import { id as first } from './states.ts'
 import type { Hash, State } from './states.ts'
 
-/** What a successor is, said once more than in lua/lib/successor.lua: tests hold that to this. */
+/** A second definition of a successor, against which tests check lua/lib/successor.lua. */
 
-/** Its id: of its predecessor's partition, and SHA-1 of that one's id and moment. */
+/** Its id: the predecessor's tag, then SHA-1 of the predecessor's id and time. */
 export function idBehind (id: string, created: number): string {
   return id.slice(0, 3) + createHash('sha1').update(`${id} ${created}`).digest().toString('base64url', 0, 16)
 }
 
-/** What ends an attempt: its status, what field x has more, until when its key stays, what is told with it, and how long the next one waits; null for none. */
+/** How an attempt ends: its status, additions to field x, until when its key stays, its text, and the successor's delay; null for no successor. */
 export interface End { status: string, words: string, expires: number, e?: string, pause: number | null }
 
-/** An attempt as it lies when it has ended, and its successor with it where there is one. */
+/** An ended attempt as Redis stores it, with its successor if there is one. */
 export function endedBy (state: State, { status, words, expires, e, pause }: End, id = first): State {
   const { hash, now } = state
   const { s, p, t, r, x = '', ...kept } = hash!
@@ -43,7 +43,7 @@ export function endedBy (state: State, { status, words, expires, e, pause }: End
   }
 }
 
-/** How long the attempt behind it waits where it is tried again by itself; null where it isn't. */
+/** The successor's delay if one is made automatically; null if none is. */
 export function pauseBehind ({ hash }: State): number | null {
   const word = (letter: string) => new RegExp(` ${letter}(\\d+)`).exec(hash!.x ?? '')?.[1]
   const attempt = Number(word('n') ?? 1)

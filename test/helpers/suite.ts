@@ -7,7 +7,7 @@ import type { FilesToRun } from '../files.ts'
 import { withoutTap } from './environment.ts'
 import { projectRoot } from './service.ts'
 
-/** Runs some of the suite's own files once more, in another environment. @param names `http/pass` is test/http/pass.test.ts */
+/** Runs some of the suite's own files again in another environment. @param names `http/pass` is test/http/pass.test.ts */
 export async function passes (t: Test, more: Record<string, string>, names: readonly string[]): Promise<void> {
   const files = names.map(name => `${name}.test.ts`)
   const child = spawn('npx', ['tap', 'run', '--reporter=tap', '--timeout=0', compiledTest('files.ts')], {

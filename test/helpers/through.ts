@@ -7,17 +7,17 @@ import type { Test } from 'tap'
 import { startHaproxy } from '../faults/fleet/haproxy.ts'
 import { startNginx } from '../faults/fleet/nginx.ts'
 
-/** tap's option for what looks at one replica alone: why it is left out where there are three, or false. */
+/** tap's `skip` option for tests that need a single replica: the reason if there are three, or false. */
 export const ofOneReplica = process.env.TEST_THROUGH === undefined ? false : 'looks at one replica'
 
-/** What stands between `call` and the service in this run: `haproxy`, `nginx`, or nothing. */
+/** The balancer between `call` and the service in this run: `haproxy`, `nginx`, or none. */
 export const through = process.env.TEST_THROUGH
 
 type Inject = (options: InjectOptions | string) => Promise<LightMyRequestResponse>
 
 /**
- * Lets three replicas listen, and starts the balancer before them.
- * @returns what takes inject's place: it sends the request there over HTTP and gives what came in inject's form
+ * Lets three replicas listen, and starts the balancer in front of them.
+ * @returns a replacement for inject, which sends the request over HTTP and returns the response in inject's form
  */
 export async function behindBalancer (t: Test, replicas: readonly FastifyInstance[]): Promise<Inject> {
   const at = await Promise.all(replicas.map(async app => new URL(await app.listen({ host: '127.0.0.1', port: 0 })).host))
@@ -29,7 +29,7 @@ export async function behindBalancer (t: Test, replicas: readonly FastifyInstanc
 
 async function send ({ hostname, port }: URL, agent: Agent, options: InjectOptions): Promise<LightMyRequestResponse> {
   const { method = 'GET', url, path = url, headers, payload } = options
-  // The path as it is: a URL would make another of it where it is odd.
+  // The raw path: URL would normalise an unusual one.
   const asking = request({ hostname, port, agent, method, path: String(path), headers: headers as Record<string, string> })
   const isObject = typeof payload === 'object' && !Buffer.isBuffer(payload)
   if (isObject && !asking.hasHeader('content-type')) asking.setHeader('content-type', 'application/json')
@@ -40,7 +40,7 @@ async function send ({ hostname, port }: URL, agent: Agent, options: InjectOptio
   return shaped(answer, await buffer(answer))
 }
 
-/** As inject gives it, in what tests look at. */
+/** The response in inject's form, as far as tests read it. */
 function shaped (answer: IncomingMessage, rawPayload: Buffer): LightMyRequestResponse {
   const body = rawPayload.toString('utf8')
   const { statusCode, statusMessage, headers } = answer

@@ -4,31 +4,31 @@ import type { TestApp } from './app.ts'
 import { through } from './through.ts'
 import { until } from './until.ts'
 
-/** Passes something; by default it waits for a person. */
+/** Passes a handoff, by default with require_human. */
 export async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
 }
 
-/** How many connections listen for changes of a handoff of the tenant `default`. */
+/** How many connections are subscribed to a handoff of the tenant `default`. */
 export async function subscribers ({ redis, prefix }: TestApp, id: string): Promise<number> {
   const [, count] = await redis.call('PUBSUB', 'SHARDNUMSUB', `${prefix}:{${tagOf(id)}}:h:default:${id}`) as [string, number]
   return count
 }
 
-/** Resolves when requests wait for a handoff, on so many replicas; behind a balancer it says on which. */
+/** Resolves when requests wait for a handoff on so many replicas; behind a balancer, with these replicas. */
 export async function asleep (service: TestApp, id: string, replicas = 1): Promise<void> {
   const isWaited = (count: number) => through === undefined ? count === replicas : count > 0
   await until(async () => isWaited(await subscribers(service, id)))
-  // They look once more after they have subscribed, which nobody outside can see.
+  // After subscribing they look once more, which can't be observed from outside.
   await sleep(50)
 }
 
-/** Resolves when nobody listens any more. */
+/** Resolves when nobody is subscribed any more. */
 export async function nobody (service: TestApp, id: string): Promise<boolean> {
   return await until(async () => await subscribers(service, id) === 0)
 }
 
-/** What it gives, and after how many milliseconds. */
+/** The promise's result, and how many milliseconds it took. */
 export async function timed<T> (ask: () => Promise<T>): Promise<[answer: T, after: number]> {
   const began = performance.now()
   const answer = await ask()

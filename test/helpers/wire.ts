@@ -4,26 +4,26 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 
-/** An answer as it came over the wire, with the names that inject's have. */
+/** A response as it came over the wire, with the same member names as inject's. */
 export interface Answer { statusCode: number, headers: Record<string, string>, body: string }
 
 export interface Wire {
   socket: Socket
-  /** Sends bytes; text goes as latin1. */
+  /** Sends bytes; text is sent as latin1. */
   send (bytes: string | Buffer): void
-  /** The next answer. One to HEAD has no body, whatever its Content-Length says. Rejects when the connection ends before it. */
+  /** The next response. One to HEAD has no body, whatever its Content-Length says. Rejects if the connection ends before it. */
   answer (to?: 'HEAD'): Promise<Answer>
   /** Resolves when the other side has ended the connection. */
   ended: Promise<unknown>
 }
 
-/** The port that the app listens on, from now at the latest. */
+/** Makes the app listen if it doesn't yet. @returns its port */
 export async function listen (app: FastifyInstance): Promise<number> {
   if (!app.server.listening) await app.listen({ host: '127.0.0.1', port: 0 })
   return (app.server.address() as AddressInfo).port
 }
 
-/** A plain connection, for what no HTTP client sends. It keeps its own side open when the other one ends. */
+/** A raw connection, for bytes that no HTTP client sends. Its own side stays open when the other side ends. */
 export async function wire (t: Test, port: number): Promise<Wire> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   let heard = Buffer.alloc(0)

@@ -14,10 +14,10 @@ const iso = (later: number) => new Date(start + later).toISOString()
 const verdicts = [['approve', 'approved', 'pending'], ['reject', 'rejected', 'rejected']] as const
 
 for (const [path, state, status] of verdicts) {
-  t.test(`${path}: who, when and the note, as it was written, in every answer from then on`, async t => {
+  t.test(`${path}: every answer from then on has who decided, when, and the note as written`, async t => {
     const service = await testApp(t)
     const { call } = service
-    // What stands in a note, as JSON text.
+    // Notes as JSON text.
     for (const note of ['"plain"', '"a\\u0041\\/ \\ud800 ä 𝄞 \\"q\\" \\n\\t"', '"</script><b>"', '"  two  spaces  "', `"${'ä'.repeat(4000)}"`]) {
       await service.setClock(start)
       const id = await passed(service)
@@ -35,7 +35,7 @@ for (const [path, state, status] of verdicts) {
     }
   })
 
-  t.test(`${path}: what is no note`, async t => {
+  t.test(`${path}: an invalid note is refused`, async t => {
     const service = await testApp(t)
     const id = await passed(service)
     const before = await service.dump()
@@ -55,7 +55,7 @@ for (const [path, state, status] of verdicts) {
     isProblem(t, await service.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required')
   })
 
-  t.test(`${path}: not on what one passed oneself`, async t => {
+  t.test(`${path}: the passer may not decide`, async t => {
     const service = await testApp(t)
     const id = await passed(service)
     const before = await service.dump()
@@ -68,7 +68,7 @@ for (const [path, state, status] of verdicts) {
     t.equal((await service.call('approverAlice', 'POST', `/api/${path}/${bobs}`, { note: 'n' })).statusCode, 200)
   })
 
-  t.test(`${path}: final, and a second decision is told which one stands`, async t => {
+  t.test(`${path}: a decision is final, and a second one is told which stands`, async t => {
     const service = await testApp(t)
     await service.setClock(start)
     const id = await passed(service)
@@ -86,7 +86,7 @@ for (const [path, state, status] of verdicts) {
     t.strictSame(await service.dump(), before)
   })
 
-  t.test(`${path}: until the last millisecond, and then it is expired`, async t => {
+  t.test(`${path}: a decision is possible until the last millisecond; then the handoff is expired`, async t => {
     const service = await testApp(t)
     await service.setClock(start)
     const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]
@@ -105,7 +105,7 @@ for (const [path, state, status] of verdicts) {
     t.equal(second.handoff_status, path === 'approve' ? 'expired' : 'rejected', 'a decision stands even when its handoff is over')
   })
 
-  t.test(`${path}: of 100 at once through two services one wins, and the others are told who`, async t => {
+  t.test(`${path}: of 100 decisions at once through two services one wins, and the others are told who`, async t => {
     const first = await testApp(t)
     const second = await testApp(t, {}, { prefix: first.prefix })
     for (let round = 0; round < 5; round++) {
@@ -124,7 +124,7 @@ for (const [path, state, status] of verdicts) {
     }
   })
 
-  t.test(`${path}: what isn’t there, and another tenant’s`, async t => {
+  t.test(`${path}: an unknown handoff, and another tenant’s, is 404`, async t => {
     const service = await testApp(t)
     const id = await passed(service)
     const before = await service.dump()
@@ -147,7 +147,7 @@ t.test('an approval needs no note: null, absent, no body with or without a type'
   }
 })
 
-t.test('until it is approved nobody gets it, then one does, and one that asked for nobody has no approval', async t => {
+t.test('nobody catches a handoff before approval, then one agent does; without require_human there is no approval', async t => {
   const service = await testApp(t)
   const id = await passed(service)
   const before = await service.dump()

@@ -5,7 +5,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Passes what waits for a person. A body that is text is sent as it is. */
+/** Passes a handoff that waits for a person. A body that is a string is sent unchanged. */
 async function passed ({ call }: TestApp, more: object | string = {}, who: Who = 'alice'): Promise<string> {
   const answer = await call(who, 'POST', '/api/pass', typeof more === 'string' ? more : { task: 't', require_human: true, ...more })
   return answer.json().handoff_id
@@ -14,7 +14,7 @@ async function passed ({ call }: TestApp, more: object | string = {}, who: Who =
 const list = (query = '', who: Who = 'approver') => (service: TestApp) => service.call(who, 'GET', `/api/approvals${query}`)
 const tasksOf = (answer: { json (): any }): string[] => answer.json().items.map(({ task }: { task: string }) => task)
 
-t.test('it needs a key with the scope approve, and changes nothing without', async t => {
+t.test('approvals need a key with the scope approve, and change nothing without it', async t => {
   const service = await testApp(t)
   const { call } = service
   const id = await passed(service)
@@ -42,7 +42,7 @@ t.test('it needs a key with the scope approve, and changes nothing without', asy
   t.strictSame(await service.dump(), before, 'a GET never decides')
 })
 
-t.test('the list: what waits, oldest first, with the task as it was passed', async t => {
+t.test('the list shows waiting handoffs, oldest first, with the task as passed', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
   const empty = await list()(service)
@@ -72,10 +72,10 @@ t.test('the list: what waits, oldest first, with the task as it was passed', asy
   t.strictSame(tasksOf(await list()(service)), ['second'], 'what has expired waits no more, swept or not')
 })
 
-t.test('a task over 1,000 characters is cut there, as the JSON text that it is', async t => {
+t.test('a task over 1,000 characters is truncated, as the JSON text that it is', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
-  // What stands in a task, and what is shown of it.
+  // Tasks, and what the list shows of them.
   const cut: Array<[task: string, shown: string]> = [
     ['x'.repeat(1001), 'x'.repeat(1000)],
     ['x'.repeat(999) + '\\"\\\\', 'x'.repeat(999) + '\\"'],
@@ -103,7 +103,7 @@ t.test('a task over 1,000 characters is cut there, as the JSON text that it is',
   for (const { content } of Object.values(all)) if (content.t !== undefined) t.ok(content.t.length <= 12_014, 'no more is kept twice')
 })
 
-t.test('a list that an older replica’s handoffs are on: their tasks were kept whole', async t => {
+t.test('the list also shows an older replica’s handoffs, whose tasks were kept whole', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
   const ids: string[] = []
@@ -127,13 +127,13 @@ t.test('a list that an older replica’s handoffs are on: their tasks were kept 
   t.strictSame(seen, ids)
 })
 
-t.test('behind very many that are over the list goes on, and says so', async t => {
+t.test('after very many expired handoffs the list goes on, with a cursor', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
   await service.setClock(start)
   const first = await passed(service)
   const [key] = Object.keys(await service.dump()).filter(name => name.includes('}:w:')) as [string]
-  // Those are gone; nobody has swept them.
+  // Redis has deleted these hashes, and no sweep has come yet.
   const gone = Array.from({ length: 12_000 }, () => randomHomeId('default'))
   await service.redis.zadd(`${service.prefix}:${key}`, ...gone.flatMap(id => [start + 1, `default:${id}`]))
   await service.setClock(start + 2)
@@ -151,7 +151,7 @@ t.test('behind very many that are over the list goes on, and says so', async t =
   t.strictSame(sizes, [1, 0, 1], 'and one that has nothing goes on as well')
 })
 
-t.test('what is decided leaves the list', async t => {
+t.test('a decided handoff leaves the list', async t => {
   const service = await testApp(t)
   const ids = []
   for (const task of ['a', 'b', 'c']) ids.push(await passed(service, { task }))
@@ -161,12 +161,12 @@ t.test('what is decided leaves the list', async t => {
   t.strictSame(tasksOf(await list()(service)), ['b'])
 })
 
-t.test('pages: whole, in order, and in place while handoffs come and go', async t => {
+t.test('pages are complete, in order, and stable while handoffs come and go', async t => {
   const service = await testApp(t)
   const ids: string[] = []
   const start = Date.now() - 3600_000
   for (let i = 0; i < 25; i++) {
-    // Several of one millisecond: a page may end between them.
+    // Several with the same millisecond: a page may end between them.
     await service.setClock(start + Math.floor(i / 4))
     ids.push(await passed(service, { task: String(i) }))
   }
@@ -197,7 +197,7 @@ t.test('pages: whole, in order, and in place while handoffs come and go', async 
   t.equal(rest.next_cursor, null)
 })
 
-t.test('a bad query is refused, and one that was made up shows nothing that the list doesn’t', async t => {
+t.test('a bad query is refused, and a made-up cursor shows nothing that the list doesn’t', async t => {
   const service = await testApp(t)
   const id = await passed(service, { task: 'ours' })
   const foreign = await passed(service, { task: 'theirs' }, 'foreignAlice')
@@ -217,7 +217,7 @@ t.test('a bad query is refused, and one that was made up shows nothing that the 
   t.strictSame(tasksOf(await list(forge(`1 ${randomHomeId('default')}`))(service)), ['ours'])
 })
 
-t.test('one to look at: the whole of it, as passed, and looking changes nothing', async t => {
+t.test('an approver reads the whole handoff as passed, and reading changes nothing', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
   await service.setClock(start)
@@ -252,7 +252,7 @@ t.test('one to look at: the whole of it, as passed, and looking changes nothing'
   isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}?x=1`), 400, 'invalid_request')
 })
 
-t.test('one that expired while it waited says so before the sweep and after it', async t => {
+t.test('a handoff that expired while it waited is expired before the sweep and after it', async t => {
   const service = await testApp(t)
   const start = Date.now() - 3600_000
   await service.setClock(start)
@@ -266,7 +266,7 @@ t.test('one that expired while it waited says so before the sweep and after it',
   t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'expired', approval: waiting }, 'expiry is no rejection')
 })
 
-t.test('one that asked for nobody is not to be looked at', async t => {
+t.test('a handoff without require_human can’t be read as an approval', async t => {
   const service = await testApp(t)
   const id = await passed(service, { require_human: false })
   const before = await service.dump()

@@ -17,7 +17,7 @@ t.test('healthz and readyz need no key', async t => {
   for (const url of ['/healthz', '/readyz']) t.equal((await app.inject({ method: 'HEAD', url })).statusCode, 200)
 })
 
-t.test('draining refuses nothing, says so on readyz, and lets go of connections', async t => {
+t.test('draining refuses nothing, makes readyz 503 and closes connections', async t => {
   const { app, call } = await testApp(t)
   const port = await listen(app)
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
@@ -38,7 +38,7 @@ t.test('draining refuses nothing, says so on readyz, and lets go of connections'
   }
 })
 
-t.test('/docs serves a page whose every file is its own', async t => {
+t.test('/docs is a page whose files are all its own', async t => {
   const { app } = await testApp(t)
   const page = await app.inject('/docs')
   t.equal(page.statusCode, 200)
@@ -59,7 +59,7 @@ t.test('/docs serves a page whose every file is its own', async t => {
   t.match(initializer, /validatorUrl: null/, 'the document is shown to nobody else')
 })
 
-t.test('/docs gives nothing but its files', async t => {
+t.test('/docs serves only its own files', async t => {
   const { app } = await testApp(t)
   const port = await listen(app)
   for (const path of ['nope.js', '../../package.json', '..%2f..%2fpackage.json', '..%5c..%5cpackage.json', '%2e%2e/%2e%2e/package.json', '.git']) {

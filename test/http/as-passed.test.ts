@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 
-/** JSON texts that JSON.parse and JSON.stringify don't give back as they were. */
+/** JSON texts that JSON.parse and JSON.stringify would change. */
 const texts = [
   '{}',
   '{"n":[9007199254740993,1.0,1e400,-0,0.10,1E+2,123456789012345678901234567890]}',
@@ -31,7 +31,7 @@ for (const [index, text] of texts.entries()) {
   })
 }
 
-t.test('task and constraints too, whatever they are written with', async t => {
+t.test('task and constraints are returned as passed, whatever their characters', async t => {
   const { call } = await testApp(t)
   const task = '"\\ud800 \\u0041 😀 \\"quoted\\" \\\\"'
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', `{"task":${task},"constraints":${task}}`)).json()
@@ -41,7 +41,7 @@ t.test('task and constraints too, whatever they are written with', async t => {
   t.ok(caught.rawPayload.includes(`"constraints":${task},`))
 })
 
-t.test('of white space only what means nothing may change', async t => {
+t.test('only insignificant white space may change', async t => {
   const { call } = await testApp(t)
   const spaced = '{ "a b" :\t[ 1 ,\r\n "  two  " ] }'
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', ` {\n"task" : "t" ,\t"output" :${spaced} } \r\n`)).json()

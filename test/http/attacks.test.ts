@@ -10,7 +10,7 @@ const body = '{"task":"t"}'
 const chunks = `c\r\n${body}\r\n0\r\n\r\n`
 const hidden = `POST /api/pass HTTP/1.1\r\nHost: x\r\n${key}Content-Type: application/json\r\nContent-Length: 12\r\n\r\n${body}`
 
-/** Requests that a proxy in front may take to end elsewhere than we do. */
+/** Requests whose end a proxy in front may see elsewhere than the service does. */
 const ambiguous: Record<string, string> = {
   'a length and chunks': `${head}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
   'chunks and a length': `${head}Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n${chunks}`,
@@ -38,7 +38,7 @@ const ambiguous: Record<string, string> = {
   'a zero byte': `${head}X: a\0b\r\nContent-Length: 12\r\n\r\n${body}`,
 }
 
-t.test('what can be read in two ways is refused, and nothing behind it is taken for a request', async t => {
+t.test('an ambiguous request is refused, and nothing after it is read as a request', async t => {
   const { app, dump } = await testApp(t)
   const port = await listen(app)
   for (const [name, request] of Object.entries(ambiguous)) {
@@ -51,7 +51,7 @@ t.test('what can be read in two ways is refused, and nothing behind it is taken 
   t.strictSame(await dump(), {}, 'nothing was passed')
 })
 
-/** Requests that say plainly where they end, and something else in two ways or in a way that isn't ours. */
+/** Requests with a clear end but another ambiguity, or with a construct that the service doesn't support. */
 const faulty: Record<string, string> = {
   'two Host fields': `${head}Host: y\r\nContent-Length: 12\r\n\r\n${body}`,
   'the same Host twice': `${head}Host: x\r\nContent-Length: 12\r\n\r\n${body}`,
@@ -62,7 +62,7 @@ const faulty: Record<string, string> = {
   'another coding in a field of its own': `${head}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
 }
 
-t.test('what RFC 9112 has refused is refused, and the next request on that connection is answered', async t => {
+t.test('what RFC 9112 says to refuse is refused, and the next request on that connection is answered', async t => {
   const { app, dump } = await testApp(t)
   const port = await listen(app)
   for (const [name, request] of Object.entries(faulty)) {
@@ -80,7 +80,7 @@ t.test('what RFC 9112 has refused is refused, and the next request on that conne
   }
 })
 
-t.test('the body of a request that is refused for another reason is not a request', async t => {
+t.test('the body of a refused request is not read as a request', async t => {
   const { app, dump } = await testApp(t)
   const port = await listen(app)
   const within = `Content-Length: ${hidden.length}\r\n\r\n${hidden}`
@@ -100,7 +100,7 @@ t.test('the body of a request that is refused for another reason is not a reques
   t.strictSame(await dump(), {})
 })
 
-t.test('nothing that a request says comes back as a header or as markup', async t => {
+t.test('nothing in a request comes back as a header or as markup', async t => {
   const { app } = await testApp(t)
   const port = await listen(app)
   const script = '<script>alert(1)</script>'
@@ -121,7 +121,7 @@ t.test('nothing that a request says comes back as a header or as markup', async 
   }
 })
 
-t.test('who it is and where it leads is not for Host, X-Forwarded-* or a second header to say', async t => {
+t.test('Host, X-Forwarded-* and duplicate headers decide neither identity nor links', async t => {
   const { app } = await testApp(t)
   const port = await listen(app)
   const forged = 'X-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: host=evil.example\r\nX-Original-URL: /docs\r\nX-HTTP-Method-Override: DELETE\r\n'
@@ -137,7 +137,7 @@ t.test('who it is and where it leads is not for Host, X-Forwarded-* or a second 
   isProblem(t, twice, 401, 'unauthorized', 'a right key behind a wrong one')
 })
 
-t.test('ids can’t be counted through', async t => {
+t.test('ids can’t be enumerated', async t => {
   const { call } = await testApp(t)
   const ids = await Promise.all(Array.from({ length: 200 }, async () => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id as string))
   // Three characters are the partition; 22 hold 128 random bits.

@@ -9,7 +9,7 @@ import { bearer, callsOf, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
 const url = '/api/status/x'
-/** A request with a key, from an address, perhaps with what a proxy says. */
+/** A request with a key, from an address, perhaps with X-Forwarded-For. */
 function from ({ app }: TestApp, remoteAddress: string, key: string, forwarded?: string) {
   return app.inject({ url, remoteAddress, headers: { ...bearer(key), ...forwarded !== undefined && { 'x-forwarded-for': forwarded } } })
 }
@@ -21,7 +21,7 @@ async function failOften (service: TestApp, address: string, forwarded?: string,
   }
 }
 
-t.test('an address that sent many wrong keys waits, and its good ones go on', async t => {
+t.test('an address that sent many wrong keys has to wait, and its good keys still work', async t => {
   const service = await testApp(t)
   await service.app.ready()
   const { keyRecords } = service.store
@@ -47,14 +47,14 @@ t.test('an address that sent many wrong keys waits, and its good ones go on', as
   t.ok(Number(signIn.headers['retry-after']) > 0)
 })
 
-t.test('a network of IPv6 counts as one address', async t => {
+t.test('an IPv6 network counts as one address', async t => {
   const service = await testApp(t)
   for (let n = 0; n < 60; n++) t.equal((await from(service, `2001:db8::${n}`, 'wrong-key-of-no-kind')).statusCode, 401)
   t.equal((await from(service, '2001:db8::ffff', 'wrong-key-of-no-kind')).statusCode, 429)
   t.equal((await from(service, '2001:db8:0:1::1', 'wrong-key-of-no-kind')).statusCode, 401)
 })
 
-t.test('who is no trusted proxy says nothing about where it comes from', async t => {
+t.test('only a trusted proxy’s X-Forwarded-For is believed', async t => {
   const service = await testApp(t, { TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.9,fd00::/8' })
   await failOften(service, '10.1.2.3', '198.51.100.1')
   const wrong = 'wrong-key-of-no-kind'
@@ -69,7 +69,7 @@ t.test('who is no trusted proxy says nothing about where it comes from', async t
   t.equal((await from(service, '203.0.113.5', wrong, '198.51.100.78')).statusCode, 429, 'forged')
 })
 
-t.test('without the setting nobody is believed, and links never depend on what a proxy says', async t => {
+t.test('without the setting no header is believed, and links never depend on a proxy’s headers', async t => {
   const forwarded = { 'x-forwarded-for': '198.51.100.1', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', host: 'evil.example' }
   for (const env of [{}, { TRUSTED_PROXIES: '127.0.0.1' }]) {
     const service = await testApp(t, { ...env, BASE_URL: 'https://handoff.example' })
@@ -82,7 +82,7 @@ t.test('without the setting nobody is believed, and links never depend on what a
   t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', '198.51.100.99')).statusCode, 429)
 })
 
-t.test('10,000 unknown keys over HTTP', async t => {
+t.test('10,000 unknown keys over HTTP cause at most 500 look-ups a second', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, { TRUSTED_PROXIES: '127.0.0.1' }, { url: redis.url })
   const port = await listen(service.app)
@@ -94,7 +94,7 @@ t.test('10,000 unknown keys over HTTP', async t => {
   const clients = Array.from({ length: 50 }, async (_, client) => {
     const { send, answer } = await wire(t, port)
     for (let n = 0; n < 200; n++) {
-      // Each from an address of its own: what is limited by address alone would let all through.
+      // Each from an address of its own: a limit by address alone would let all through.
       const address = `10.${client}.${n >> 8}.${n & 255}`
       send(`GET ${url} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\nAuthorization: Bearer ${newSecret(newKeyId())}\r\n\r\n`)
       const { statusCode } = await answer()

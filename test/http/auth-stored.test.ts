@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const pass = ({ app }: Pick<TestApp, 'app'>, key: string) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: { task: 't' } })
 
-/** Two replicas on one Redis, which both know a key. */
+/** Two replicas on one Redis, which both have cached a key. */
 async function twoReplicas (t: Test): Promise<{ redis: OwnRedis, both: [TestApp, TestApp], key: string, record: KeyRecord }> {
   const redis = await ownRedis(t)
   const options = { url: redis.url, prefix: 'fleet' }
@@ -24,7 +24,7 @@ async function twoReplicas (t: Test): Promise<{ redis: OwnRedis, both: [TestApp,
   return { redis, both, key, record }
 }
 
-/** How long it took until this is the answer of both, which it must be within 2 s. */
+/** How long until both answer this status, which must be within 2 s. */
 async function untilBoth (t: Test, both: [TestApp, TestApp], key: string, code: string, status: number): Promise<number> {
   const began = performance.now()
   await Promise.all(both.map(one => until(async () => (await pass(one, key)).statusCode === status, 4500)))
@@ -33,7 +33,7 @@ async function untilBoth (t: Test, both: [TestApp, TestApp], key: string, code: 
   return after
 }
 
-t.test('a key opens what its scopes say, for its tenant', async t => {
+t.test('a key allows what its scopes say, for its tenant', async t => {
   const service = await testApp(t)
   const { store: { keyRecords }, app } = service
   const agent = await newKey(keyRecords, { tenant: 'other' })
@@ -50,13 +50,13 @@ t.test('a key opens what its scopes say, for its tenant', async t => {
   t.equal(wrong.headers['www-authenticate'], 'Bearer error="invalid_token"')
 })
 
-t.test('revoked stops everywhere within 2 s', async t => {
+t.test('a revoked key stops working everywhere within 2 s', async t => {
   const { both, key, record } = await twoReplicas(t)
   await both[0].store.keyRecords.revoke(record.id, 'me')
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('also when no message comes', async t => {
+t.test('a revoked key stops working without a message too', async t => {
   const { redis, both, key, record } = await twoReplicas(t)
   await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -65,11 +65,11 @@ t.test('also when no message comes', async t => {
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('with Redis stopped nobody is let in by it after 2 s, nor told that the key is wrong', async t => {
+t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told that it is wrong', async t => {
   const { redis, both, key } = await twoReplicas(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const stopped = performance.now()
-  // What needs no Redis but for the key: what is wrong with the body is told before anything else is asked.
+  // An invalid body, which is refused before Redis is needed for anything but the key.
   const bad = ({ app }: TestApp) => app.inject({ method: 'POST', url: '/api/pass', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: {} })
   await until(async () => (await bad(both[0])).statusCode === 503, 4500)
   while (performance.now() - stopped < 2000) await new Promise(resolve => setImmediate(resolve))
@@ -83,7 +83,7 @@ t.test('with Redis stopped nobody is let in by it after 2 s, nor told that the k
   for (const one of both) await until(async () => (await pass(one, key)).statusCode === 201)
 })
 
-t.test('an ended key stops at its end', async t => {
+t.test('an expiring key stops working at its end', async t => {
   const service = await testApp(t)
   const { key, record } = await newKey(service.store.keyRecords, { expiresIn: 700 })
   await until(async () => (await pass(service, key)).statusCode === 401)
@@ -117,18 +117,18 @@ t.test('a session ends when its key does, and lasts through its grace', async t 
   t.equal((await signIn(agent.key)).status, 401, 'no approver')
 })
 
-t.test('what becomes of keys is in the log, once, and no secret', async t => {
+t.test('changes of keys are logged once, without the secret', async t => {
   const { app, lines, store: { keyRecords } } = await testApp(t)
   await app.ready()
   const told = (by = /./) => lines.map(line => JSON.parse(line)).filter(one => /^key /.test(one.msg) && by.test(one.by))
-  // It is told from the first look on.
+  // The log is reported from the first read on.
   const first = await newKey(keyRecords, { by: 'someone@here' })
   const { id, key } = first
   await until(() => told().length > 0 || keyRecords.rotate(id, 0, 'first@look').then(() => false))
   const { key: next } = await keyRecords.rotate(id, 60_000, 'me@here') as { key: string }
   await pass({ app }, next)
   await keyRecords.revoke(id, 'you@there')
-  // Others of the first look may come late.
+  // Other entries of the first read may come late.
   const since = () => told(/^(me@here|you@there)$/)
   await until(() => since().length >= 2)
   const seen = since()
@@ -140,7 +140,7 @@ t.test('what becomes of keys is in the log, once, and no secret', async t => {
   for (const secret of [key, next]) t.notMatch(lines.join(), secret.slice(21))
 })
 
-t.test('with nothing but Redis’s keys a service that starts without Redis lets them in when it comes', async t => {
+t.test('with keys only in Redis, a service that starts without Redis accepts them once it is there', async t => {
   const redis = await ownRedis(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const service = await testApp(t, { API_KEYS: '', APPROVER_KEYS: '' }, { url: redis.url, prefix: 'late' })

@@ -9,7 +9,7 @@ import { isProblem } from '../helpers/problems.ts'
 
 const operations = [['POST', '/api/pass'], ['GET', '/api/catch/x'], ['POST', '/api/done/x'], ['GET', '/api/status/x']] as const
 
-t.test('every operation asks for a key, before it looks at anything else', async t => {
+t.test('every operation checks the key before anything else', async t => {
   const { app, dump } = await testApp(t, { BODY_LIMIT: '1024' })
   const refused = async (headers: Record<string, string>, challenge: string | RegExp) => {
     for (const [method, url] of operations) {
@@ -32,7 +32,7 @@ t.test('every operation asks for a key, before it looks at anything else', async
   t.strictSame(await dump(), {})
 })
 
-t.test('what a key is not for is told with the scope that is', async t => {
+t.test('a key without the scope is refused with the scope that is needed', async t => {
   const { call, dump } = await testApp(t)
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   const before = await dump()
@@ -64,7 +64,7 @@ t.test('the body is checked before the state', async t => {
   isProblem(t, await call('bob', 'POST', `/api/done/${randomId()}`, '{bad'), 400, 'invalid_request')
 })
 
-t.test('what is remembered of a secret opens nothing else', t => {
+t.test('a remembered secret opens no other key', t => {
   const caller = (agent: string) => callerOf('default', agent, ['pass'])
   const keys = new ApiKeys([{ secret: 'one', caller: caller('a') }, { secret: 'another', caller: caller('b') }])
   for (let time = 0; time < 3; time++) {
@@ -91,13 +91,13 @@ t.test('a look-up costs the same however many keys there are', t => {
   const [known, unknown] = [cost(one, 'secret-of-agent-number-0'), cost(one, 'unknown')]
   for (const [secret, base] of [['secret-of-agent-number-0', known], ['secret-of-agent-number-49999', known], ['unknown', unknown]] as const) {
     const spent = cost(many, secret)
-    // Looking at each would cost thousands of times as much.
+    // A linear search would cost thousands of times as much.
     t.ok(spent < 10 * base + 20_000, `${spent} µs, with one key ${base} µs`)
   }
   t.end()
 })
 
-/** What a start with these settings is stopped with. */
+/** The error of a start with these settings. */
 function complaint (env: Record<string, string>): string {
   try {
     loadConfig(env)
@@ -108,7 +108,7 @@ function complaint (env: Record<string, string>): string {
   throw new Error(`taken: ${JSON.stringify(env)}`)
 }
 
-t.test('a wrong key setting names its variable and never says a secret', t => {
+t.test('a wrong key setting names its variable and never shows a secret', t => {
   const secret = 'canary-0123456789'
   const wrong = [
     secret, `:${secret}`, `alice ${secret}`, `al ice:${secret}`, `a/b/c:${secret}`, `/alice:${secret}`, `tenant/:${secret}`, `${'a'.repeat(65)}:${secret}`,
@@ -133,7 +133,7 @@ t.test('a wrong key setting names its variable and never says a secret', t => {
   t.end()
 })
 
-t.test('keys as the contract writes them', t => {
+t.test('keys are parsed as the contract writes them', t => {
   const { apiKeys } = loadConfig({ API_KEYS: `a:${'!'.repeat(16)}, t.1/B_-.9:${'~'.repeat(200)} ,`, APPROVER_KEYS: `${'n'.repeat(64)}:abc/def=#"\\{}0123` })
   t.strictSame(apiKeys.map(({ caller }) => [caller.tenant, caller.agent, [...caller.scopes]]), [
     ['default', 'a', ['pass', 'catch', 'status']], ['t.1', 'B_-.9', ['pass', 'catch', 'status']], ['default', 'n'.repeat(64), ['approve', 'status']],

@@ -4,7 +4,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** A handoff that bob has caught, to be done or not. */
+/** A handoff that bob has caught. */
 async function caught ({ call }: TestApp): Promise<string> {
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   await call('bob', 'GET', `/api/catch/${id}`)
@@ -13,7 +13,7 @@ async function caught ({ call }: TestApp): Promise<string> {
 
 const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
 
-t.test('what is no JSON object is refused and changes nothing', async t => {
+t.test('a body that is no JSON object is refused and changes nothing', async t => {
   const service = await testApp(t)
   const { call, dump } = service
   const id = await caught(service)
@@ -39,7 +39,7 @@ t.test('what is no JSON object is refused and changes nothing', async t => {
   t.equal((await call('alice', 'POST', '/api/pass', `{"task":"t","output":${nested(99)}}`)).statusCode, 201, 'a depth of 100 is taken')
 })
 
-t.test('what is in the body is taken as it is or refused by name', async t => {
+t.test('each member of a body is accepted as it is or refused by name', async t => {
   const service = await testApp(t)
   const { call, dump } = service
   const id = await caught(service)
@@ -84,7 +84,7 @@ t.test('half a million brackets cost next to nothing', async t => {
   t.ok(user + system < 500_000, `${(user + system) / 1000} ms`)
 })
 
-t.test('a body over the limit, declared or chunked, is a 413; one at the limit is taken', async t => {
+t.test('a body over the limit, declared or chunked, is 413; one at the limit is accepted', async t => {
   const service = await testApp(t, { BODY_LIMIT: '1024' })
   const { app, call, dump } = service
   const port = await listen(app)
@@ -103,7 +103,7 @@ t.test('a body over the limit, declared or chunked, is a 413; one at the limit i
   t.strictSame(await dump(), before)
 })
 
-t.test('only JSON in UTF-8, not encoded, and called so', async t => {
+t.test('only unencoded JSON in UTF-8 with the right media type is accepted', async t => {
   const service = await testApp(t)
   const { app, call, dump } = service
   const before = await dump()

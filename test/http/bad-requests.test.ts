@@ -7,7 +7,7 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 const head = `Host: x\r\nAuthorization: Bearer ${secrets.bob}\r\n`
 const passed = async ({ call }: TestApp): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id
 
-t.test('what can’t be an id is a 404, and a 414 where it is endless', async t => {
+t.test('an impossible id is 404, and an endless one 414', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   const id = await passed(service)
@@ -38,7 +38,7 @@ t.test('HEAD on catch is refused and catches nothing', async t => {
   t.equal((await service.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
 })
 
-t.test('a known path with another method is a 405, an unknown path a 404; neither asks for a key or looks at the body', async t => {
+t.test('a known path with another method is 405, an unknown path 404; neither needs a key or reads the body', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   const id = await passed(service)
@@ -84,7 +84,7 @@ t.test('an unknown query parameter is refused by name', async t => {
   t.strictSame(await service.dump(), before)
 })
 
-t.test('HTTP/1.1 has a Host field, whatever it says; HTTP/1.0 may do without', async t => {
+t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   const id = await passed(service)
@@ -97,7 +97,7 @@ t.test('HTTP/1.1 has a Host field, whatever it says; HTTP/1.0 may do without', a
   t.equal((await ask(t, port, `GET http://evil.example/api/status/${id} HTTP/1.1\r\nHost: evil.example\r\n${authorization}\r\n`)).statusCode, 200, 'absolute form')
 })
 
-t.test('an expectation or an upgrade that means nothing here is passed over', async t => {
+t.test('an expectation or upgrade that the service doesn’t support is ignored', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   for (const field of ['Expect: tea', 'Connection: Upgrade\r\nUpgrade: websocket', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk']) {
@@ -113,7 +113,7 @@ t.test('an expectation or an upgrade that means nothing here is passed over', as
   t.equal((await answer()).statusCode, 201)
 })
 
-t.test('three catches in one go on one connection: one has it, in order', async t => {
+t.test('of three pipelined catches one succeeds, and the answers come in order', async t => {
   const service = await testApp(t)
   const { send, answer } = await wire(t, await listen(service.app))
   const id = await passed(service)
@@ -122,7 +122,7 @@ t.test('three catches in one go on one connection: one has it, in order', async 
   for (const place of ['second', 'third']) isProblem(t, await answer(), 409, 'already_caught', place)
 })
 
-t.test('a refused body doesn’t cost the connection', async t => {
+t.test('a refused body doesn’t close the connection', async t => {
   const service = await testApp(t)
   const { send, answer } = await wire(t, await listen(service.app))
   const post = (body: string) => send(`POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)

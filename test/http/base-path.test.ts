@@ -8,7 +8,7 @@ import { ask, listen } from '../helpers/wire.ts'
 
 const settings = { BASE_URL: 'https://handoff.example/handoff/' }
 
-t.test('with BASE_URL’s path, as one proxy forwards it, or without, as another does, it is the same request', async t => {
+t.test('a request with BASE_URL’s path, or with the path stripped by the proxy, is the same request', async t => {
   const { call } = await testApp(t, settings)
   for (const base of ['', '/handoff']) {
     const passed = await call('alice', 'POST', `${base}/api/pass`, { task: 't' })
@@ -27,7 +27,7 @@ t.test('with BASE_URL’s path, as one proxy forwards it, or without, as another
   }
 })
 
-t.test('what only looks like the path is none of it', async t => {
+t.test('a path that only begins like BASE_URL’s is not found', async t => {
   const { call, app } = await testApp(t, settings)
   for (const path of ['/handoffx/healthz', '/handoff%2Fhealthz', '/Handoff/healthz', '/handoff/handoff/healthz', '//handoff/healthz', '/handoff//healthz', '/x/handoff/healthz', '/handoff.healthz', '/handoff%']) {
     isProblem(t, await call(null, 'GET', path), 404, 'not_found', path)
@@ -38,7 +38,7 @@ t.test('what only looks like the path is none of it', async t => {
   }
 })
 
-t.test('a problem’s type leads to the page that explains it', async t => {
+t.test('a problem’s type links to the page that explains it', async t => {
   const { call, app } = await testApp(t, settings)
   const port = await listen(app)
   const answers = [
@@ -52,7 +52,7 @@ t.test('a problem’s type leads to the page that explains it', async t => {
   }
 })
 
-t.test('the documentation and its page lead to the path', async t => {
+t.test('the documentation and its page link below the path', async t => {
   const { call } = await testApp(t, settings)
   for (const path of ['/openapi.json', '/docs/json']) {
     const { body } = await call(null, 'GET', path)
@@ -65,7 +65,7 @@ t.test('the documentation and its page lead to the path', async t => {
   t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/handoff/docs/')
 })
 
-t.test('without a path nothing of this is there', async t => {
+t.test('without a path nothing is added', async t => {
   const { call } = await testApp(t, { BASE_URL: 'https://handoff.example/' })
   const passed = await call('alice', 'POST', '/api/pass', { task: 't' })
   t.equal(passed.headers.location, `/api/status/${passed.json().handoff_id}`)
@@ -77,7 +77,7 @@ t.test('without a path nothing of this is there', async t => {
   isProblem(t, await call(null, 'GET', '/handoff/healthz'), 404, 'not_found')
 })
 
-t.test('a path that can’t be one stops the start', { skip: ofOneReplica }, async t => {
+t.test('an invalid path stops the start', { skip: ofOneReplica }, async t => {
   for (const path of ['//x', '/a//b', '/..', '/a/../b', '/.', '/a;b', '/a b', '/é', '/a%2Fb', '/a"b', '?x', '#x']) {
     t.throws(() => loadConfig({ BASE_URL: `https://handoff.example${path}` }), { message: /^BASE_URL: [^\n]+$/ }, path)
   }
@@ -85,7 +85,7 @@ t.test('a path that can’t be one stops the start', { skip: ofOneReplica }, asy
   for (const [path, base] of [['', ''], ['/', ''], ['//', ''], ['/a', '/a'], ['/a/', '/a'], ['/a/b-c_d.e~f', '/a/b-c_d.e~f'], ['/...', '/...']] as const) {
     t.equal(loadConfig({ BASE_URL: `https://handoff.example${path}` }).basePath, base, path)
   }
-  // Of such an address nobody could tell whether a proxy has taken the path off.
+  // With such a path nobody could tell whether a proxy has stripped it.
   for (const path of ['/api', '/api/catch', '/approvals', '/llms.txt', '/docs', '/problems', '/metrics', '/approvals/assets']) {
     const { app } = await testApp(t, { BASE_URL: `https://handoff.example${path}` })
     await t.rejects(async () => await app.ready(), new SettingError(`BASE_URL: ${path} is the service’s own; take another path`), path)
@@ -96,7 +96,7 @@ t.test('a path that can’t be one stops the start', { skip: ofOneReplica }, asy
   }
 })
 
-t.test('the operators’ port has the path or not, too', { skip: ofOneReplica }, async t => {
+t.test('the operators’ port accepts requests with and without the path', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, { ...settings, METRICS_PORT: '0' })
   await until(async () => (await app.operations!.inject('/readyz')).statusCode === 200)
   for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operations!.inject(path)).statusCode, 200, path)

@@ -3,12 +3,12 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** What a person saw: a decision says it, and another content isn't decided on. */
+/** The digest of what a person saw: a decision sends it, and is refused if the content differs. */
 
 const body = '{"require_human": true, "task": "h\\u00e4lf", "output": { "n": 1.0 }}'
 const other = `sha-256=:${createHash('sha256').update('other').digest('base64')}:`
 
-t.test('the digest is that of the catch answer’s bytes from its task to its constraints', async t => {
+t.test('the digest covers the catch answer’s bytes from task to constraints', async t => {
   const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', body)).json()
   const { digest } = (await service.call('approver', 'GET', `/api/approvals/${id}`)).json()
@@ -22,7 +22,7 @@ t.test('the digest is that of the catch answer’s bytes from its task to its co
   t.match((await service.call('approver', 'GET', `/api/approvals/${id}`)).json(), { task: null, digest }, 'known also when the payload is gone')
 })
 
-t.test('another digest than the handoff’s decides nothing', async t => {
+t.test('a decision with another digest is refused', async t => {
   const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', body)).json()
   const before = await service.dump()
@@ -37,7 +37,7 @@ t.test('another digest than the handoff’s decides nothing', async t => {
   t.notOk('digest' in (await service.call('approver', 'POST', `/api/approve/${id}`, { digest: null })).json().approval, 'left out: whatever is there')
 })
 
-t.test('all that was passed for a person to know is there when it was passed', async t => {
+t.test('the approver’s answer has everything that was passed', async t => {
   const service = await testApp(t)
   const plain = (await service.call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
   t.strictSame(Object.keys((await service.call('approver', 'GET', `/api/approvals/${plain}`)).json()),

@@ -16,7 +16,7 @@ async function caught (service: TestApp, by: Who = 'bob'): Promise<string> {
   return id
 }
 
-/** The refusal of a done by somebody, which leaves Redis as it was. */
+/** Checks that an agent's done is refused and changes nothing in Redis. */
 async function refused (t: Test, { call, dump }: TestApp, who: Who, id: string, status: number, code: string): Promise<Record<string, any>> {
   const before = await dump()
   const document = isProblem(t, await call(who, 'POST', `/api/done/${id}`, { output: { a: 1 } }), status, code)
@@ -24,7 +24,7 @@ async function refused (t: Test, { call, dump }: TestApp, who: Who, id: string, 
   return document
 }
 
-t.test('what is wrong with a done is told in the contract’s order', async t => {
+t.test('done’s refusals come in the contract’s order', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   const { setClock, call, redis, prefix } = service
   const start = Date.now() - 3600_000
@@ -41,7 +41,7 @@ t.test('what is wrong with a done is told in the contract’s order', async t =>
   t.match(await refused(t, service, 'bob', finished, 409, 'already_done'), { handoff_status: 'done', completed_at: completedAt })
   await refused(t, service, 'alice', finished, 403, 'not_the_catcher')
 
-  // No operation of this version rejects, so the record is written as a rejection will leave it.
+  // The record as a rejection leaves it.
   const rejected = await passed(service, { require_human: true })
   const key = `${prefix}:{${rejected.slice(0, 3)}}:h:default:${rejected}`
   await redis.hset(key, 's', (await redis.hget(key, 's'))!.replace('pending waiting', 'rejected rejected'))
@@ -54,14 +54,14 @@ t.test('what is wrong with a done is told in the contract’s order', async t =>
   await refused(t, service, 'bob', finished, 409, 'already_done') // a done one doesn't expire
 })
 
-t.test('several keys of one agent are that agent', async t => {
+t.test('all keys of an agent count as that agent', async t => {
   const service = await testApp(t)
   const id = await caught(service, 'alice')
   t.equal((await service.call('alice2', 'POST', `/api/done/${id}`)).statusCode, 200)
   t.equal((await service.call('bob', 'GET', `/api/status/${id}`)).json().caught_by, 'alice')
 })
 
-t.test('a body of done may be empty, {} or not there, with and without a content type', async t => {
+t.test('the body of done may be empty, {} or missing, with and without a content type', async t => {
   const service = await testApp(t)
   const port = await listen(service.app)
   const bodies = [

@@ -16,11 +16,11 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 
 const as = (who: keyof typeof secrets) => `Host: x\r\nAuthorization: Bearer ${secrets[who]}\r\n`
 const get = (path: string, who: keyof typeof secrets = 'bob') => `GET ${path} HTTP/1.1\r\n${as(who)}\r\n`
-/** More than all the buffers between the two ends of a connection take. */
+/** More than all buffers between the two ends of a connection hold. */
 const large = JSON.stringify({ task: 't', output: { text: 'x'.repeat(20_000_000) } })
 const settings = { BODY_LIMIT: '30000000' }
 
-/** A client that doesn't read: what the system takes for it is all that gets through. */
+/** A client that doesn't read: only what the system buffers gets through. */
 async function deaf (t: Test, port: number, bytes: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' })
   socket.on('error', () => {})
@@ -30,7 +30,7 @@ async function deaf (t: Test, port: number, bytes: string): Promise<Socket> {
   return socket
 }
 
-t.test('who waited since before the drain is told that the connection ends, and it does', async t => {
+t.test('a waiter from before the drain is told that the connection closes, and it does', async t => {
   const service = await testApp(t)
   const id = await passed(service)
   const { send, answer, ended } = await wire(t, await listen(service.app))
@@ -43,7 +43,7 @@ t.test('who waited since before the drain is told that the connection ends, and 
   await ended
 })
 
-t.test('closing ends by itself what nobody will end, and nothing that is under way', async t => {
+t.test('closing ends idle and stuck connections by itself, and nothing under way', async t => {
   const { app, call } = await testApp(t, settings)
   const port = await listen(app)
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', large)).json()
@@ -59,7 +59,7 @@ t.test('closing ends by itself what nobody will end, and nothing that is under w
 
   app.draining.start()
   const closed = app.close()
-  // Longer than a look at the connections, and than closing would take for them to be cut.
+  // Longer than the interval between checks of the connections, and longer than closing would take to cut them.
   await sleep(600)
   let read = 0
   slow.on('data', some => { read += some.length })
@@ -74,7 +74,7 @@ t.test('closing ends by itself what nobody will end, and nothing that is under w
   t.equal(app.draining.cut, 0)
 })
 
-t.test('the process: not ready at once, still serving, and gone in time though clients are stuck and Redis with them', async t => {
+t.test('a draining process is not ready at once, goes on serving, and ends in time even if clients and Redis hang', async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
   const env = { ...settings, ...testKeys, PATH: process.env.PATH, PORT: String(port), REDIS_URL: '', DRAIN_DELAY: '700', DRAIN_TIMEOUT: '4000' }

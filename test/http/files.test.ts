@@ -6,7 +6,7 @@ import t from 'tap'
 import { keepFilesInMemory } from '../../src/http/files.ts'
 import { scratchDir } from '../helpers/processes.ts'
 
-t.test('files are answered from memory', async t => {
+t.test('files are served from memory', async t => {
   const root = await scratchDir(t)
   await writeFile(join(root, 'file.txt'), '0123456789')
   const app = Fastify()
@@ -18,7 +18,7 @@ t.test('files are answered from memory', async t => {
   t.equal(whole.body, '0123456789')
   t.equal(whole.headers['content-length'], '10')
 
-  // As long as before, so that nothing but its text tells.
+  // The same length, so that only the content differs.
   await writeFile(join(root, 'file.txt'), 'abcdefghij')
   t.equal((await app.inject('/file.txt')).body, '0123456789', 'not read again')
 

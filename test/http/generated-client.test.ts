@@ -10,7 +10,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { listen } from '../helpers/wire.ts'
 
-/** What somebody would write against the types that openapi-typescript makes of /openapi.json, with openapi-fetch as the client. */
+/** A user's program with the types that openapi-typescript generates from /openapi.json, and openapi-fetch as the client. */
 const program = `
 import createClient from 'openapi-fetch'
 import type { paths } from './types.js'
@@ -38,7 +38,7 @@ export async function run (baseUrl: string, key: string, approverKey: string) {
 }
 `
 
-/** Each is wrong in one way, and the compiler has to say so: the types would be worth nothing if they let everything pass. */
+/** Each has one fault that the compiler must find: types that accept everything would be worthless. */
 const wrong: Record<string, string> = {
   'a task that is no text': "await agent.POST('/api/pass', { body: { task: 5 } })",
   'no task': "await agent.POST('/api/pass', { body: {} })",
@@ -47,7 +47,7 @@ const wrong: Record<string, string> = {
   'a path that isn’t there': "await agent.GET('/api/nowhere')",
 }
 
-/** A folder in which packages are found as a user's program finds them. */
+/** A folder in which packages resolve as in a user's project. */
 async function projectFolder (t: Test, app: FastifyInstance): Promise<string> {
   const cache = join(projectRoot, '.cache')
   await mkdir(cache, { recursive: true })
@@ -59,7 +59,7 @@ async function projectFolder (t: Test, app: FastifyInstance): Promise<string> {
   return folder
 }
 
-/** Compiles under `strict`. @returns for each file what the compiler has against it */
+/** Compiles under `strict`. @returns the compiler's errors for each file */
 function compile (files: string[]): string[][] {
   const compiled = ts.createProgram(files, {
     strict: true,
@@ -77,7 +77,7 @@ function compile (files: string[]): string[][] {
   return files.map(name => faults.filter(({ file }) => file?.fileName === name).map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')))
 }
 
-t.test('a client made by generators carries a handoff with its output, and refuses what the contract does', async t => {
+t.test('a generated client carries a handoff with its output, and refuses what the contract forbids', async t => {
   const { app } = await testApp(t)
   const folder = await projectFolder(t, app)
   const right = join(folder, 'program.ts')

@@ -11,7 +11,7 @@ const body = '{"task": "t", "output": {"a": 1.0}}'
 const passIn = ({ call }: TestApp) => (who: Who = 'alice', text = body, headers: Record<string, string> = key) =>
   call(who, 'POST', '/api/pass', text, headers)
 
-t.test('pass: the same key and bytes get the original answer for as long as the handoff is there', async t => {
+t.test('pass: the same key and bytes get the original answer as long as the handoff exists', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   const { call, dump, setClock } = service
   const start = Date.now() - 3600_000
@@ -74,13 +74,13 @@ t.test('pass: the key’s scope is tenant, agent and require_human', async t => 
   isProblem(t, await pass('alice', '{"task": "u", "require_human": true}'), 422, 'idempotency_key_reused')
 })
 
-t.test('pass without a key makes a handoff each time', async t => {
+t.test('pass without a key makes a new handoff each time', async t => {
   const pass = passIn(await testApp(t))
   const ids = [await pass('alice', body, {}), await pass('alice', body, {})].map(answer => answer.json().handoff_id)
   t.not(ids[0], ids[1])
 })
 
-t.test('catch: the same agent with the same key gets it again while it is caught; nobody else, and no longer', async t => {
+t.test('catch: the same agent with the same key gets the handoff again while it is caught; nobody else does', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   const { call, dump, setClock } = service
   const start = Date.now() - 3600_000
@@ -124,7 +124,7 @@ t.test('done: the same key and bytes get the original answer, anything else is a
   const service = await testApp(t)
   const { call, dump } = service
   const id = (await passIn(service)('alice', body, {})).json().handoff_id
-  // The same key as the catch: operations don't mix.
+  // The same key as the catch's: keys of different operations are independent.
   await call('bob', 'GET', `/api/catch/${id}`, undefined, key)
   const done = (who: Who, text: string | undefined, headers = {}) => call(who, 'POST', `/api/done/${id}`, text, headers)
   const first = await done('bob', '{"output":{"b":1}}', key)
@@ -146,7 +146,7 @@ t.test('done: the same key and bytes get the original answer, anything else is a
   t.strictSame(await dump(), before)
 })
 
-t.test('a key is 1 to 128 visible ASCII characters, once', async t => {
+t.test('an Idempotency-Key is 1 to 128 visible ASCII characters, and may be sent once', async t => {
   const service = await testApp(t)
   const { app, call, dump } = service
   const port = await listen(app)

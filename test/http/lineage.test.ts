@@ -4,11 +4,11 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Work that is passed on: parent, root, hops, and where that ends. */
+/** Work that is passed on: parent, root, hops, and the limits. */
 
 const pass = ({ call }: TestApp, who: Who, body: object, headers?: Record<string, string>) => call(who, 'POST', '/api/pass', { task: 't', ...body }, headers)
 
-/** Passed by one, caught by the other: its id. */
+/** A handoff that one agent has passed and another caught. @returns its id */
 async function handed (service: TestApp, from: Who, to: Who, body: object): Promise<string> {
   const answer = await pass(service, from, body)
   if (answer.statusCode !== 201) throw new Error(answer.body)
@@ -17,7 +17,7 @@ async function handed (service: TestApp, from: Who, to: Who, body: object): Prom
   return id
 }
 
-t.test('parent, root and hops are shown where there is a parent', async t => {
+t.test('parent, root and hops are shown if there is a parent', async t => {
   const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', {})
   const child = (await pass(service, 'bob', { parent: root, task: 'next' })).json().handoff_id
@@ -31,7 +31,7 @@ t.test('parent, root and hops are shown where there is a parent', async t => {
   t.equal((await pass(service, 'bob', { parent: root, task: 'afterwards' })).statusCode, 201, 'what it has caught and done is its parent still')
 })
 
-t.test('a parent that isn’t this agent’s work is unknown', async t => {
+t.test('a parent that this agent hasn’t caught is unknown', async t => {
   const service = await testApp(t)
   const own = await handed(service, 'alice', 'bob', {})
   const pending = (await pass(service, 'alice', {})).json().handoff_id
@@ -44,7 +44,7 @@ t.test('a parent that isn’t this agent’s work is unknown', async t => {
   }
 })
 
-t.test('25 hops, and one more', async t => {
+t.test('25 hops are allowed, and one more is refused', async t => {
   const service = await testApp(t)
   let [from, to]: [Who, Who] = ['alice', 'bob']
   let parent = await handed(service, from, to, {})
@@ -72,7 +72,7 @@ t.test('the same work a third time along one line is a loop', async t => {
   t.equal((await pass(service, 'alice', { context: { n: 1 } })).statusCode, 201, 'a guard rail: leaving parent out evades it')
 })
 
-t.test('a reissue is no step', async t => {
+t.test('a reissue is no hop', async t => {
   const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', {})
   let attempt = await handed(service, 'bob', 'alice', { parent: root, task: 'child', max_attempts: 10, retry_delay: 0 })
@@ -85,7 +85,7 @@ t.test('a reissue is no step', async t => {
   t.match((await service.call('alice', 'GET', `/api/status/${below}`)).json(), { parent: attempt, root, hops: 2 })
 })
 
-t.test('a pass that was made is answered as it was, though its parent is gone by now', async t => {
+t.test('a replayed pass gets its answer even if its parent is gone by now', async t => {
   const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', {})
   const key = { 'idempotency-key': 'k' }

@@ -11,17 +11,17 @@ import { listen } from '../helpers/wire.ts'
 
 type Json = Record<string, any>
 
-/** Both, as anybody gets them. */
+/** The two pages that need no key. */
 const pages = ['/', '/llms.txt']
 
-/** Method, path as a route has it, and what the document says, of every operation below /api. */
+/** Every operation below /api in the document: method, path as in a route, and its object. */
 async function documented (app: FastifyInstance): Promise<Array<[method: string, path: string, operation: Json]>> {
   const { paths } = (await app.inject('/openapi.json')).json() as { paths: Json }
   return Object.entries(paths).filter(([path]) => path.startsWith('/api/')).flatMap(([path, methods]) => Object.entries(methods as Json)
     .map(([method, operation]): [string, string, Json] => [method.toUpperCase(), path.replace(/\{(\w+)\}/g, ':$1'), operation]))
 }
 
-t.test('neither needs a key, and each is what it says it is', async t => {
+t.test('neither page needs a key, and each has its media type', async t => {
   const { app } = await testApp(t)
   for (const [url, type] of [['/', 'text/html; charset=utf-8'], ['/llms.txt', 'text/markdown; charset=utf-8']] as const) {
     const answer = await app.inject(url)
@@ -56,13 +56,13 @@ t.test('every operation of the document is on both pages', async t => {
   }
 })
 
-t.test('what a request takes is told with its type and bounds', async t => {
+t.test('request members are listed with type and bounds', async t => {
   const { body } = await (await testApp(t, { MAX_EXPIRES_IN: '90000' })).app.inject('/llms.txt')
   for (const line of ['body `task` (string; required): ', 'body `output` (object): ', 'body `expires_in` (integer, 1 to 90000): ', 'query `wait` (integer, 0 to 60): ',
     'query `until` (caught or done): ', 'header `idempotency-key` (string): ']) t.match(body, `\n- ${line}`)
 })
 
-t.test('llms.txt says what it is, how to behave, and where to go on', async t => {
+t.test('llms.txt says what the service is, how to behave, and where to read more', async t => {
   const { body } = await (await testApp(t, { WORK_TTL: '7200' })).app.inject('/llms.txt')
   t.match(body, /^# Agent Handoff Service\n\n> \S/)
   const conduct = body.split('## Rules of good conduct\n')[1]!.split('\n## ')[0]!
@@ -70,10 +70,10 @@ t.test('llms.txt says what it is, how to behave, and where to go on', async t =>
   for (const path of ['openapi.json', 'docs', 'problems', 'approvals', 'healthz']) t.match(body, `](http://127.0.0.1:8080/${path})`)
 })
 
-/** The scope that says whose key an example needs. */
+/** Whose key an example needs, by its scope. */
 const whose = (block: string): Who => /scope `approve`/.test(block) ? 'approver' : 'alice'
 
-/** A page's examples: the text of each operation, and its command. */
+/** The page's examples: the section of each operation, and its command. */
 async function examples ({ app }: TestApp): Promise<Array<[about: string, command: string]>> {
   const { body } = await app.inject('/llms.txt')
   return body.split(/^(?=### )/m).slice(1).map(section => [section, /```sh\n([^]*?)\n```/.exec(section)![1]!])
@@ -101,7 +101,7 @@ t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async
   t.match(await run('GET /api/status/:id', id), { status: 'done', result: {} })
 })
 
-t.test('below a path every address has it', async t => {
+t.test('with a base path, every link has it', async t => {
   const { app } = await testApp(t, { BASE_URL: 'https://handoff.example/agents/' })
   for (const url of [...pages, '/agents', '/agents/', '/agents/llms.txt']) {
     const { statusCode, body } = await app.inject(url)
@@ -118,7 +118,7 @@ t.test('below a path every address has it', async t => {
   }
 })
 
-t.test('where health has a port of its own, neither page leads to it', { skip: ofOneReplica }, async t => {
+t.test('when health has a port of its own, neither page links to it', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, { METRICS_PORT: '0' })
   for (const url of pages) {
     const { statusCode, body } = await app.inject(url)
@@ -128,7 +128,7 @@ t.test('where health has a port of its own, neither page leads to it', { skip: o
   }
 })
 
-t.test('with Redis away, and while it drains, both are there', async t => {
+t.test('both pages are served while Redis is away and while draining', async t => {
   const redis = await ownRedis(t)
   const { app } = await testApp(t, {}, { url: redis.url })
   process.kill(redis.pid(), 'SIGSTOP')
@@ -141,7 +141,7 @@ t.test('with Redis away, and while it drains, both are there', async t => {
   }
 })
 
-t.test('the page has the headers of the other pages', async t => {
+t.test('the front page has the headers of the other pages', async t => {
   const { app } = await testApp(t)
   const [front, approvals] = await Promise.all(['/', '/approvals/sign-in'].map(async url => (await app.inject(url)).headers))
   for (const name of ['content-security-policy', 'x-frame-options', 'referrer-policy', 'x-content-type-options', 'cross-origin-opener-policy']) {

@@ -17,7 +17,7 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 const canaryKey = 'canary-key-0123456789'
 const canary = (where: string) => `canary-${where}`
 
-t.test('no log line at any level holds a key, a payload, a query or an idempotency key', async t => {
+t.test('no log line at any level contains a key, a payload, a query or an Idempotency-Key', async t => {
   const { app, lines, redis, prefix } = await testApp(t, {}, {}, [{ secret: canaryKey, caller: callerOf('default', 'mallory', ['pass', 'catch', 'status']) }])
   const port = await listen(app)
   const headers = { authorization: `Bearer ${canaryKey}`, 'idempotency-key': canary('idempotency'), 'x-request-id': 'request-1' }
@@ -69,7 +69,7 @@ t.test('no log line at any level holds a key, a payload, a query or an idempoten
   for (const fault of faults) t.equal(fault.request_id, 'request-1', 'a fault is found by its request id')
 })
 
-t.test('at the usual level the four operations log nothing, and there is no hook for it', async t => {
+t.test('at the usual level the four operations log nothing, and no hook does it', async t => {
   const lines: string[] = []
   const log = openLog('info', { write: line => { lines.push(line) } })
   const { call } = await testApp(t, {}, {}, [], log)
@@ -93,12 +93,12 @@ t.test('at the usual level the four operations log nothing, and there is no hook
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const traceparent = `00-${trace}-00f067aa0ba902b7-01`
 
-/** The lines with this message, without what pino puts into every line. */
+/** The lines with this message, without the fields that pino adds to every line. */
 function told (lines: string[], message: string): object[] {
   return lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === message).map(({ time, pid, hostname, msg, ...rest }) => rest)
 }
 
-t.test('at debug each transition is a line, and only a transition', async t => {
+t.test('at debug each transition is a line, and nothing else is', async t => {
   const { call, lines } = await testApp(t)
   const id = (number: number) => ({ 'x-request-id': `r${number}` })
   const key = { 'idempotency-key': 'k' }
@@ -120,7 +120,7 @@ t.test('at debug each transition is a line, and only a transition', async t => {
   ])
 })
 
-t.test('at debug each end is a line, and one of the successor with its id', async t => {
+t.test('at debug each end is a line, and each successor has one with its own id', async t => {
   const { call, lines } = await testApp(t)
   const caught = async (options: object = {}) => {
     const id = (await call('alice', 'POST', '/api/pass', { task: 't', ...options })).json().handoff_id as string
@@ -154,7 +154,7 @@ t.test('at debug each end is a line, and one of the successor with its id', asyn
   for (const line of lines) t.notMatch(line, /canary/)
 })
 
-t.test('what a client gave up waiting for is no transition', async t => {
+t.test('a request that the client gave up logs no transition', async t => {
   const { app, call, lines } = await testApp(t)
   const port = await listen(app)
   const { handoff_id: handoff } = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json()
@@ -170,7 +170,7 @@ t.test('what a client gave up waiting for is no transition', async t => {
   t.equal(told(lines, 'moved').length, 1)
 })
 
-t.test('what people decide is told at info, with who and what, and never the note', async t => {
+t.test('decisions are logged at info, with who and what, but never the note', async t => {
   const service = await testApp(t)
   const { app, call, lines } = service
   const cookie = await signedIn(service)
@@ -198,7 +198,7 @@ t.test('what people decide is told at info, with who and what, and never the not
     [[rejected, 'rejected', 'b'], [rejectedThere, 'rejected', 'page-reject']], 'to reject is a transition as well; to approve is none')
 })
 
-t.test('what expires is told by whose sweep finds it', async t => {
+t.test('an expiry is logged by the replica whose sweep finds it', async t => {
   const { call, lines, store, setClock } = await testApp(t)
   const { handoff_id: handoff, expires_at: expires } = (await call('alice', 'POST', '/api/pass', { task: 't', expires_in: 1 })).json()
   await setClock(Date.parse(expires))
@@ -207,7 +207,7 @@ t.test('what expires is told by whose sweep finds it', async t => {
   t.strictSame(told(lines, 'moved')[1], { level: 20, handoff_id: handoff, to: 'expired', tenant: 'default' })
 })
 
-t.test('of an error its message is told, and not what it carries', async t => {
+t.test('an error is logged with its message but without attached data', async t => {
   const lines: string[] = []
   const log = openLog('trace', { write: line => { lines.push(line) } })
   const { admin } = await ownRedis(t)
@@ -223,7 +223,7 @@ t.test('of an error its message is told, and not what it carries', async t => {
   t.match(JSON.parse(lines[1]!).err, { message: 'outer', cause: { type: 'ReplyError' } })
 })
 
-t.test('the password of a REDIS_URL is in no line, whatever is wrong with Redis', async t => {
+t.test('the password of REDIS_URL is in no line, whatever is wrong with Redis', async t => {
   const port = await freePort(loopback)
   const { admin } = await ownRedis(t)
   await admin.config('SET', 'port', String(port))

@@ -10,7 +10,7 @@ import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
-/** Every family, and what it is. */
+/** Every family and its type. */
 const families: Record<string, string> = {
   http_request_duration_seconds: 'histogram',
   handoff_transitions_total: 'counter',
@@ -41,7 +41,7 @@ const families: Record<string, string> = {
   handoff_event_loop_delay_seconds: 'gauge',
 }
 
-t.test('every family says what it is, and nobody needs a key for it', async t => {
+t.test('every family has a help text and a type, and needs no key', async t => {
   const { app } = await testApp(t)
   const { statusCode, headers, body } = await app.inject('/metrics')
   t.equal(statusCode, 200)
@@ -50,7 +50,7 @@ t.test('every family says what it is, and nobody needs a key for it', async t =>
   for (const name of Object.keys(families)) t.match(body, new RegExp(`^# HELP ${name} \\S.+\\.$`, 'm'), `${name}: help`)
 })
 
-t.test('each operation is counted once, as what it was', async t => {
+t.test('each operation is counted once, under its route, status and transition', async t => {
   const service = await testApp(t)
   const { app, call } = service
   const one = async () => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id as string
@@ -90,7 +90,7 @@ t.test('each operation is counted once, as what it was', async t => {
   t.ok(sum(after, /^handoff_redis_call_duration_seconds_sum\{script="pass"\}/) > 0)
 })
 
-t.test('ends, cancels and successors are counted once, and why there is one', async t => {
+t.test('ends, cancels and successors are counted once, with the reason', async t => {
   const service = await testApp(t)
   const { app, call, store, setClock } = service
   const start = Date.now()
@@ -149,7 +149,7 @@ t.test('ends, cancels and successors are counted once, and why there is one', as
   })
 })
 
-t.test('what a person does on the page counts like what programs do', async t => {
+t.test('a decision on the page counts like one by program', async t => {
   const service = await testApp(t)
   const session = await signedIn(service)
   const cookie = { ...own, cookie: session }
@@ -175,7 +175,7 @@ t.test('what a person does on the page counts like what programs do', async t =>
   t.equal(after.get('http_request_duration_seconds_count{method="POST",route="/approvals/:id/reject",status_code="303"}'), 1)
 })
 
-t.test('a bucket holds what took no longer, the last one all', async t => {
+t.test('a bucket counts all durations up to its bound, the last one all', async t => {
   const { app, call } = await testApp(t)
   for (let i = 0; i < 5; i++) await call('alice', 'POST', '/api/pass', { task: 't' })
   const told = await scrape(app)
@@ -188,7 +188,7 @@ t.test('a bucket holds what took no longer, the last one all', async t => {
   t.ok(told.get(`http_request_duration_seconds_sum{${of}}`)! < 5)
 })
 
-t.test('labels are as many after a thousand ids and paths as after one of each', async t => {
+t.test('a thousand requests with new ids and paths make no new labels', async t => {
   const { app, call } = await testApp(t)
   const port = await listen(app)
   const raw = (line: string) => ask(t, port, `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
@@ -225,7 +225,7 @@ t.test('HEAD is a method of its own', async t => {
   for (const method of ['HEAD', 'GET']) t.equal(told.get(`http_request_duration_seconds_count{method="${method}",route="/healthz",status_code="200"}`), 1, method)
 })
 
-t.test('who waits, and what is ready', async t => {
+t.test('waiters and readiness are shown', async t => {
   const service = await testApp(t)
   const { app, call } = service
   t.notOk((await scrape(app)).has('handoff_ready'), 'nobody has looked')
@@ -246,7 +246,7 @@ t.test('who waits, and what is ready', async t => {
   t.equal((await scrape(app)).get('handoff_ready'), 0, 'stopping')
 })
 
-t.test('who sweeps tells of all partitions, the others that they don’t', async t => {
+t.test('the sweeping replica reports on all partitions, the others only that they don’t sweep', async t => {
   const one = await testApp(t)
   const other = await testApp(t, {}, { prefix: one.prefix })
   t.equal((await scrape(one.app)).get('handoff_sweeping'), 0)
@@ -267,11 +267,11 @@ t.test('who sweeps tells of all partitions, the others that they don’t', async
   for (const name of ['handoff_live_handoffs', 'handoff_oldest_due_age_seconds', 'handoff_sweep_lag_seconds']) t.notOk(theirs.has(name), name)
 })
 
-t.test('how late the event loop ran is told once', async t => {
+t.test('an event loop delay is reported once', async t => {
   const { app } = await testApp(t)
   const max = async () => (await scrape(app)).get('handoff_event_loop_delay_seconds{stat="max"}')!
   await max()
-  // It is watched by a timer of 10 ms, which has to have run once since the scrape; nobody outside sees that.
+  // The monitor's timer of 10 ms must have run once since the scrape, which can't be observed from outside.
   await sleep(200)
   const end = performance.now() + 400
   while (performance.now() < end);
@@ -280,7 +280,7 @@ t.test('how late the event loop ran is told once', async t => {
   t.ok(await until(async () => await max() < 0.3), 'since the last scrape alone')
 })
 
-t.test('many in one process tell each of itself', async t => {
+t.test('several services in one process count separately', async t => {
   const [one, other] = [await testApp(t), await testApp(t)]
   await one.call('alice', 'POST', '/api/pass', { task: 't' })
   const pending = 'handoff_transitions_total{to="pending"}'
@@ -288,7 +288,7 @@ t.test('many in one process tell each of itself', async t => {
   t.equal((await scrape(other.app)).get(pending), 0)
 })
 
-t.test('a port of its own: there, and not on the other', async t => {
+t.test('with a port of its own, /metrics is only there', async t => {
   const { app, call } = await testApp(t, { METRICS_PORT: '0' })
   const operations = app.operations!
   await call('alice', 'POST', '/api/pass', { task: 't' })

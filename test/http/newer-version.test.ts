@@ -3,7 +3,7 @@ import { tagOf } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-t.test('a handoff that a newer version wrote is 503 on this one, and stays as it is', async t => {
+t.test('a handoff written by a newer version is 503 on this one, and stays unchanged', async t => {
   const { call, redis, prefix, dump } = await testApp(t)
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
   const key = `${prefix}:{${tagOf(id)}}:h:default:${id}`

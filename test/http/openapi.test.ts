@@ -9,7 +9,7 @@ import { ofOneReplica } from '../helpers/through.ts'
 
 type Json = Record<string, any>
 
-/** The document, and the routes that the app has in truth. */
+/** The document, and the app's actual routes. */
 async function documented (t: Test): Promise<{ document: Json, routes: RouteOptions[] }> {
   const routes: RouteOptions[] = []
   const listener = (message: unknown) => {
@@ -37,7 +37,7 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
     'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
 })
 
-/** What the operations take in their query: each one's name, is it required, from what number to what. */
+/** The operations' query parameters: name, whether required, minimum and maximum. */
 const fields: Json = {
   pass: ['idempotency-key', 'traceparent'],
   ...Object.fromEntries(['catch', 'catchNext', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),
@@ -49,7 +49,7 @@ const queries: Json = {
   listApprovals: [['cursor', false, null, null], ['limit', false, 1, 100]],
 }
 
-t.test('it is OpenAPI 3.1 from top to bottom', async t => {
+t.test('the document is valid OpenAPI 3.1', async t => {
   const { document } = await documented(t)
   t.match(document, { openapi: /^3\.1\.\d+$/, info: { title: /./, version: /^\d+\.\d+\.\d+/, license: { name: 'MIT' } } })
   t.match(document.components.securitySchemes, { key: { type: 'http', scheme: 'bearer' } })
@@ -120,7 +120,7 @@ t.test('each operation lists every error that it can answer', async t => {
   t.ok(paths['/readyz'].get.responses['503'])
 })
 
-t.test('every example is what its schema says, and every schema is one', async t => {
+t.test('every example satisfies its schema, and every schema is valid', async t => {
   const { document } = await documented(t)
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, validateFormats: false, keywords: ['components', 'paths', 'info', 'openapi', 'tags', 'security', 'servers'] })
   ajv.addSchema(document, 'doc')

@@ -10,7 +10,7 @@ const unready = async ({ app }: TestApp) => {
   return answer.statusCode === 503 ? answer : undefined
 }
 
-t.test('while Redis says nothing every operation is a 503 in time, and nothing happens afterwards', async t => {
+t.test('while Redis is silent every operation is 503 in time, and nothing happens afterwards', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const { app, call, dump } = service
@@ -49,7 +49,7 @@ t.test('while Redis says nothing every operation is a 503 in time, and nothing h
   t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
 })
 
-t.test('a Redis that may drop what it took makes us not ready, with the reason', async t => {
+t.test('an eviction policy in Redis makes the service not ready, with the reason', async t => {
   const redis = await ownRedis(t, ['--maxmemory-policy', 'allkeys-lru'])
   const service = await testApp(t, {}, { url: redis.url })
   const answer = await until(async () => {

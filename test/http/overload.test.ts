@@ -11,13 +11,13 @@ import { until } from '../helpers/until.ts'
 import { wire } from '../helpers/wire.ts'
 import type { Answer } from '../helpers/wire.ts'
 
-/** More than it can serve: so many connections, each of which always asks for something. */
+/** More connections than the service can serve, each with a request under way at all times. */
 const agents = 800
 const task = 'x'.repeat(1024)
 
 type Ask = (method: 'GET' | 'POST', path: string, body?: object) => Promise<Answer>
 
-/** Asks on a connection that is kept. */
+/** Sends requests on a keep-alive connection. */
 async function connected (t: Test, port: number): Promise<Ask> {
   const { send, answer } = await wire(t, port)
   return (method, path, body) => {
@@ -28,9 +28,9 @@ async function connected (t: Test, port: number): Promise<Ask> {
   }
 }
 
-t.test('a service that is asked for more than it can do says so, answers /healthz, loses nothing and recovers', async t => {
+t.test('an overloaded service sheds, answers /healthz, loses nothing and recovers', async t => {
   const redis = await startRedisServer(t)
-  // V8 that compiles nothing is some ten times slower, so that this process alone is more than the service can serve.
+  // Without V8's compilers the service is some ten times slower, so this process alone can overload it.
   const { url } = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: redis.url }, nodeOptions: ['--jitless'] })
   const port = Number(new URL(url).port)
   const asks: Ask[] = []
@@ -44,7 +44,7 @@ t.test('a service that is asked for more than it can do says so, answers /health
   let end = new AbortController()
   const isServed = (answer: Answer, status: number) => {
     if (answer.statusCode === status) return true
-    // Redis's answer that was read too late is a 503 as well, and of that one nobody knows what became.
+    // A Redis reply that was read too late is a 503 as well, with an unknown outcome.
     if (answer.statusCode !== 503) t.fail(`${answer.statusCode} ${answer.body}`)
     if (answer.body.includes(overloaded.detail)) told.push(answer)
     else unknown++
@@ -64,7 +64,7 @@ t.test('a service that is asked for more than it can do says so, answers /health
     const ask = await connected(t, port)
     for (; !end.signal.aborted; healthy++, await sleep(50)) t.equal((await ask('GET', '/healthz')).statusCode, 200)
   }
-  // As much as it can do, and no more at once than is nobody's trouble.
+  // As much as the service can do, with few enough requests at once that it doesn't shed.
   const saturated = Promise.all(asks.slice(0, 32).map(agent))
   await until(() => done.size > 200, 60_000)
   end.abort()

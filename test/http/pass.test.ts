@@ -7,7 +7,7 @@ import { listen, ask } from '../helpers/wire.ts'
 const lifetime = (answer: { created_at: string, expires_at: string }) => Date.parse(answer.expires_at) - Date.parse(answer.created_at)
 const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-t.test('pass answers what the contract lists and no more', async t => {
+t.test('pass answers the contract’s members and no others', async t => {
   const { call, setClock } = await testApp(t)
   const now = Date.now() - 3600_000
   await setClock(now)
@@ -23,7 +23,7 @@ t.test('pass answers what the contract lists and no more', async t => {
   t.equal(answer.headers.location, `/api/status/${body.handoff_id}`)
 })
 
-t.test('expires_in: its default, its limits, and what it doesn’t take', async t => {
+t.test('expires_in has its default and limits, and refuses other values', async t => {
   const { call, dump } = await testApp(t, { DEFAULT_EXPIRES_IN: '7', MAX_EXPIRES_IN: '100' })
   const pass = (expiresIn: unknown) => call('alice', 'POST', '/api/pass', { task: 't', expires_in: expiresIn })
   t.equal(lifetime((await call('alice', 'POST', '/api/pass', { task: 't' })).json()), 7000)
@@ -38,7 +38,7 @@ t.test('expires_in: its default, its limits, and what it doesn’t take', async 
   t.strictSame(await dump(), before, 'what was refused left nothing')
 })
 
-t.test('the standard lifetimes are a day and thirty', async t => {
+t.test('the default lifetime is a day, the longest thirty', async t => {
   const { call } = await testApp(t)
   const pass = (more: object) => call('alice', 'POST', '/api/pass', { task: 't', ...more })
   t.equal(lifetime((await pass({})).json()), 86400_000)
@@ -56,7 +56,7 @@ t.test('null for an optional member means absent', async t => {
   t.match(caught.json(), { output: {}, context: {}, constraints: null })
 })
 
-t.test('links are built on BASE_URL, else on where it listens, never on what the request says', { skip: ofOneReplica }, async t => {
+t.test('links are built on BASE_URL, else on the listening address, never on the request', { skip: ofOneReplica }, async t => {
   const behind = await testApp(t, { BASE_URL: 'https://handoff.example/base/' })
   const spoofed = { host: 'evil.example', 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' }
   const { handoff_id: id, ...links } = (await behind.call('alice', 'POST', '/api/pass', { task: 't', require_human: true }, spoofed)).json()
@@ -70,7 +70,7 @@ t.test('links are built on BASE_URL, else on where it listens, never on what the
   t.equal(body.pickup_url, `http://127.0.0.1:${port}/api/catch/${body.handoff_id}`)
 })
 
-t.test('require_human: an approval_url, and nobody catches before a person has decided', async t => {
+t.test('require_human adds an approval_url, and nobody catches before a person has decided', async t => {
   const { call, dump } = await testApp(t)
   const passed = await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })
   t.equal(passed.statusCode, 201)

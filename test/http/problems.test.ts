@@ -21,7 +21,7 @@ t.test('the page that type points to explains every code', async t => {
   t.equal(page.body.split('<section').length - 1, codes.length, 'and no other')
 })
 
-t.test('X-Request-Id: the client’s own where it is one, else a new one', async t => {
+t.test('X-Request-Id is the client’s own if valid, else a new one', async t => {
   const { app } = await testApp(t)
   const port = await listen(app)
   const idOf = async (path: string, field: string) =>
@@ -37,7 +37,7 @@ t.test('X-Request-Id: the client’s own where it is one, else a new one', async
   }
 })
 
-t.test('what is no HTTP is answered on the bare socket, which then closes', async t => {
+t.test('a request that is not HTTP is answered on the bare socket, which then closes', async t => {
   const { app } = await testApp(t)
   const port = await listen(app)
   const wrong: Array<[string, number, string]> = [
@@ -65,7 +65,7 @@ t.test('what is no HTTP is answered on the bare socket, which then closes', asyn
   t.ok(await until(async () => await connections() === 0, 3000), 'none stays half open, though the clients never close theirs')
 })
 
-t.test('who still sends when the refusal comes has time to read it before the connection is cut', async t => {
+t.test('a client that is still sending when it is refused has time to read the answer before the cut', async t => {
   const { app } = await testApp(t)
   const { send, answer } = await wire(t, await listen(app))
   send(`GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}`)
@@ -76,11 +76,11 @@ t.test('who still sends when the refusal comes has time to read it before the co
   t.notOk(socket.destroyed)
 })
 
-t.test('a fault of ours is a 500 that tells nothing, and is logged with the request’s id', async t => {
+t.test('an internal error is a 500 without details, and is logged with the request’s id', async t => {
   const { app, lines, redis, prefix } = await testApp(t)
   const { handoff_id: id } = (await app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't' }, headers: { authorization } })).json()
   const key = `${prefix}:{${id.slice(0, 3)}}:h:default:${id}`
-  await redis.set(key, 'not a hash') // the scripts then fail as no refusal does
+  await redis.set(key, 'not a hash') // makes the scripts fail with an error instead of a refusal
   lines.length = 0
   for (const [method, path] of [['GET', 'catch'], ['POST', 'done'], ['GET', 'status']] as const) {
     const answer = await app.inject({ method, url: `/api/${path}/${id}`, headers: { authorization, 'x-request-id': `fault-${path}` } })
@@ -91,7 +91,7 @@ t.test('a fault of ours is a 500 that tells nothing, and is logged with the requ
   }
 })
 
-t.test('an upload that breaks off leaves nothing, and is no fault of ours', async t => {
+t.test('an aborted upload leaves nothing behind and is not logged as an error', async t => {
   const { app, lines, dump } = await testApp(t)
   const port = await listen(app)
   const gone = new Promise<void>(resolve => app.server.once('connection', socket => socket.once('close', () => resolve())))

@@ -12,7 +12,7 @@ import { until } from '../helpers/until.ts'
 
 const ask = (service: TestApp, who: Who = 'alice') => service.call(who, 'GET', '/api/status/nowhere')
 
-/** The two fields as the draft has them: lists of one item, a string with parameters that are integers. */
+/** The two fields as in the IETF draft: lists with one item, a string with integer parameters. */
 function limitOf (t: Test, { headers }: LightMyRequestResponse): { q: number, w: number, r: number, t: number } {
   const [, q, w] = /^"default";q=(\d{1,15});w=(\d{1,15})$/.exec(String(headers['ratelimit-policy'])) ?? []
   const [, r, resets] = /^"default";r=(\d{1,15});t=(\d{1,15})$/.exec(String(headers.ratelimit)) ?? []
@@ -20,19 +20,19 @@ function limitOf (t: Test, { headers }: LightMyRequestResponse): { q: number, w:
   return { q: Number(q), w: Number(w), r: Number(r), t: Number(resets) }
 }
 
-/** Sends requests until one is refused. @returns how many were not */
+/** Sends requests until one is refused. @returns how many were accepted */
 async function exhaust (service: TestApp, who: Who = 'alice'): Promise<number> {
   for (let count = 0; ; count++) if ((await ask(service, who)).statusCode === 429) return count
 }
 
-t.test('off as it comes: no field, no key in Redis', async t => {
+t.test('without a limit there is no header field and no key in Redis', async t => {
   const service = await testApp(t)
   const { headers } = await ask(service)
   t.notOk('ratelimit' in headers || 'ratelimit-policy' in headers)
   t.strictSame(await service.dump(), {})
 })
 
-t.test('every answer says what is left; beyond it is a 429, and then a new minute', async t => {
+t.test('every answer says how many requests are left; beyond the limit it is 429 until the next minute', async t => {
   const service = await testApp(t, { RATE_LIMIT_PER_MINUTE: '5' })
   const began = Date.now()
   await service.setClock(began)
@@ -68,7 +68,7 @@ t.test('every answer says what is left; beyond it is a 429, and then a new minut
   t.match(limitOf(t, anew), { r: 4 })
 })
 
-t.test('all replicas together, and 200 requests at once', async t => {
+t.test('the limit holds over all replicas together, and for 200 requests at once', async t => {
   const prefix = `t-${randomBytes(6).toString('hex')}`
   const services = await Promise.all([1, 2, 3].map(() => testApp(t, { RATE_LIMIT_PER_MINUTE: '100' }, { prefix })))
   await services[0]!.setClock(Date.now())
@@ -84,7 +84,7 @@ t.test('all replicas together, and 200 requests at once', async t => {
   await services[0]!.redis.del(...await services[0]!.redis.keys(`${prefix}:*`), `clock-${prefix}`)
 })
 
-t.test('a key may have a limit of its own, also where the setting is 0', async t => {
+t.test('a key may have a limit of its own, even if the setting is 0', async t => {
   const key = (agent: string, secret: string, ratePerMinute: number | null): ApiKey =>
     ({ secret, caller: { ...callerOf('default', agent, ['status']), ratePerMinute } })
   const more = [key('erin', 'erin-secret-0123456789', 2), key('erin', 'erin-second-0123456789', 4), key('frank', 'frank-secret-0123456789', null)]
@@ -103,7 +103,7 @@ t.test('a key may have a limit of its own, also where the setting is 0', async t
   }
 })
 
-t.test('while Redis says nothing it is a 503 in time', async t => {
+t.test('while Redis is silent a limited request is 503 in time', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, { RATE_LIMIT_PER_MINUTE: '100' }, { url: redis.url })
   t.equal((await ask(service)).statusCode, 404)

@@ -3,7 +3,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** What done must look like. */
+/** Outputs must satisfy result_schema. */
 
 const schema = '{"type": "object", "required": ["sum"], "properties": {"sum": {"type": "number", "maximum": 1.50}}, "x": 0}'.replace(', "x": 0', '')
 
@@ -13,7 +13,7 @@ async function caught (service: TestApp, options = ''): Promise<string> {
   return id
 }
 
-t.test('the catch answer has it literally, and approvals too', async t => {
+t.test('the catch answer and approvals show the schema literally', async t => {
   const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', `{"task": "t", "require_human": true, "result_schema": ${schema}}`)).json()
   t.ok((await service.call('approver', 'GET', `/api/approvals/${id}`)).body.includes(`"result_schema":${schema}`))
@@ -23,7 +23,7 @@ t.test('the catch answer has it literally, and approvals too', async t => {
   t.match(answer.json(), { task: 't', result_schema: { type: 'object' } })
 })
 
-t.test('a done that doesn’t satisfy it is refused, after all checks of state, and changes nothing', async t => {
+t.test('a done with an invalid output is refused, after all checks of state, and changes nothing', async t => {
   const service = await testApp(t)
   const id = await caught(service)
   const before = await service.dump()
@@ -41,7 +41,7 @@ t.test('a done that doesn’t satisfy it is refused, after all checks of state, 
   t.strictSame((await service.call('alice', 'GET', `/api/status/${id}`)).json().result, { sum: 1.5 })
 })
 
-t.test('a schema that can’t be taken is refused at pass, with a pointer', async t => {
+t.test('an unsupported schema is refused at pass, with a pointer', async t => {
   const service = await testApp(t)
   const before = await service.dump()
   for (const [text, pointer] of [
@@ -57,7 +57,7 @@ t.test('a schema that can’t be taken is refused at pass, with a pointer', asyn
   t.strictSame(await service.dump(), before)
 })
 
-t.test('a successor is held to it as well', async t => {
+t.test('a successor has the schema too', async t => {
   const service = await testApp(t)
   const id = await caught(service, ', "max_attempts": 2, "retry_delay": 0')
   const { reissued_as: next } = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })).json()

@@ -5,9 +5,9 @@ import { newKey } from '../helpers/stored-keys.ts'
 import { passed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** Requests whose body is still on its way when the key that let them in ends. */
+/** Requests whose key ends while their body is still being sent. */
 
-t.test('what comes whole after its key has ended is refused, and nothing is done', async t => {
+t.test('a request that arrives completely only after its key has ended is refused, and nothing is done', async t => {
   const service = await testApp(t)
   const { app, call, store } = service
   const port = await listen(app)

@@ -46,7 +46,7 @@ t.test('what hasn’t happened is null; task, output and context never show; rea
   t.strictSame(await read(), { ...working, status: 'done', completed_at: iso(2000), result: { x: [] } })
 })
 
-t.test('another tenant sees a handoff as little as one that never was', async t => {
+t.test('to another tenant a handoff looks as if it never existed', async t => {
   const service = await testApp(t)
   const { call, dump } = service
   const id = await passed(service)
@@ -78,7 +78,7 @@ t.test('a pending handoff is expired from the millisecond of expires_at, swept o
   t.equal(await status(inTime), 'caught', 'work goes on when the pickup window has closed')
 })
 
-t.test('caught work is expired from the millisecond of its deadline', async t => {
+t.test('a caught handoff is expired from the millisecond of its deadline', async t => {
   const service = await testApp(t, { WORK_TTL: '30' })
   const { call, setClock } = service
   const start = Date.now() - 3600_000
@@ -94,7 +94,7 @@ t.test('caught work is expired from the millisecond of its deadline', async t =>
   t.equal((await call('alice', 'GET', `/api/status/${inTime}`)).json().status, 'done')
 })
 
-t.test('a terminal handoff is readable for RETENTION, then gone by Redis’s own hand', async t => {
+t.test('an ended handoff is readable for RETENTION, then Redis deletes it', async t => {
   const service = await testApp(t, { RETENTION: '2' })
   const { call, dump } = service
   const [expiring, finished] = [await passed(service, { expires_in: 1 }), await passed(service)]

@@ -13,13 +13,13 @@ async function pass ({ call }: TestApp, headers: Record<string, string> = {}, mo
   return answer.json().handoff_id
 }
 
-/** The one handoff as Redis keeps it. */
+/** The one handoff's hash in Redis. */
 async function kept ({ dump }: TestApp): Promise<{ content: { s: string } }> {
   const found = Object.entries(await dump()).find(([key]) => key.includes('}:h:'))
   return found?.[1] as { content: { s: string } }
 }
 
-/** The traceparent that comes back with the catch of what was passed with this one. */
+/** Passes with this traceparent. @returns the traceparent that the catch answers */
 async function through (service: TestApp, given: string): Promise<unknown> {
   const id = await pass(service, { traceparent: given })
   const answer = await service.call('bob', 'GET', `/api/catch/${id}`)
@@ -27,7 +27,7 @@ async function through (service: TestApp, given: string): Promise<unknown> {
   return answer.headers.traceparent
 }
 
-t.test('what came with pass goes with its catch, and with its catch alone', async t => {
+t.test('pass’s traceparent comes back with its catch, and only there', async t => {
   const service = await testApp(t)
   const { call } = service
   const id = await pass(service, { traceparent })
@@ -49,14 +49,14 @@ t.test('what came with pass goes with its catch, and with its catch alone', asyn
   t.strictSame(Object.keys((await kept(service)).content).sort(), ['p', 's'], 'Redis keeps it in no field of its own')
 })
 
-t.test('without one there is none, and what Redis keeps is as long as ever', async t => {
+t.test('without a traceparent there is none, and Redis stores nothing more', async t => {
   const service = await testApp(t)
   const id = await pass(service)
   t.match((await kept(service)).content.s, / alice -$/)
   t.notOk('traceparent' in (await service.call('bob', 'GET', `/api/catch/${id}`)).headers)
 })
 
-t.test('asked again with another trace, pass is the same operation, and the first trace stays', async t => {
+t.test('a replayed pass with another trace is the same operation, and the first trace stays', async t => {
   const service = await testApp(t)
   const { call } = service
   const asked = (headers: Record<string, string>, task = 'count') =>
@@ -77,7 +77,7 @@ t.test('asked again with another trace, pass is the same operation, and the firs
   t.equal((await call('bob', 'GET', `/api/catch/${bare.json().handoff_id}`)).headers.traceparent, undefined, 'one that comes later is no part of it')
 })
 
-t.test('it goes through a person’s hands, and through done', async t => {
+t.test('the trace survives a person’s decision and done', async t => {
   const service = await testApp(t)
   const { call } = service
   const id = await pass(service, { traceparent }, { require_human: true })
@@ -90,7 +90,7 @@ t.test('it goes through a person’s hands, and through done', async t => {
   t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'done', caught_by: 'bob', result: { n: 1 } })
 })
 
-t.test('one that is as the specification has it is taken', async t => {
+t.test('a valid traceparent is accepted', async t => {
   const service = await testApp(t)
   for (const flags of ['00', '01', '02', '03', 'ff']) {
     const given = `00-${trace}-${parent}-${flags}`
@@ -98,7 +98,7 @@ t.test('one that is as the specification has it is taken', async t => {
   }
 })
 
-t.test('of a later version what version 00 knows is taken', async t => {
+t.test('a traceparent of a later version is read as version 00', async t => {
   const service = await testApp(t)
   const later: Array<[given: string, taken: string]> = [
     [`01-${trace}-${parent}-01`, `00-${trace}-${parent}-01`],
@@ -109,7 +109,7 @@ t.test('of a later version what version 00 knows is taken', async t => {
   for (const [given, taken] of later) t.equal(await through(service, given), taken, given)
 })
 
-t.test('what is malformed is passed over, and never an error', async t => {
+t.test('a malformed traceparent is ignored and never an error', async t => {
   const service = await testApp(t)
   const malformed = [
     '', '-', 'x', trace,

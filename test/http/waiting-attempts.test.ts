@@ -5,7 +5,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 
-/** What waits × cancelling, failing, delays and successors, by Redis’s own clock. */
+/** Waiting requests combined with cancelling, failing, delays and successors, by Redis’s own clock. */
 
 const catchIt = ({ call }: TestApp, id: string, wait = 60) => call('bob', 'GET', `/api/catch/${id}?wait=${wait}`)
 const status = ({ call }: TestApp, id: string, query: string) => call('alice', 'GET', `/api/status/${id}?${query}`)
@@ -16,7 +16,7 @@ async function caught (service: TestApp, options: object): Promise<string> {
   return id
 }
 
-t.test('a wait for an approval and one for the end are answered when it is cancelled', async t => {
+t.test('waits for approval and for the end are answered when the handoff is cancelled', async t => {
   const service = await testApp(t)
   const id = await passed(service)
   const waiting = [catchIt(service, id), status(service, id, 'wait=60'), status(service, id, 'wait=60&until=caught')]
@@ -28,7 +28,7 @@ t.test('a wait for an approval and one for the end are answered when it is cance
   t.ok(await nobody(service, id))
 })
 
-t.test('asking to cancel ends no wait; what the catcher says then does', async t => {
+t.test('a cancel request ends no wait; the catcher’s answer to it does', async t => {
   const service = await testApp(t)
   for (const [operation, body, ended] of [['fail', { error: { message: 'm' } }, 'failed'], ['decline', { reason: 'r' }, 'declined'], ['done', {}, 'done']] as const) {
     const id = await caught(service, {})
@@ -43,7 +43,7 @@ t.test('asking to cancel ends no wait; what the catcher says then does', async t
   }
 })
 
-t.test('a catch that waits for a delay gets it when that is over, and not before', async t => {
+t.test('a catch that waits for a delay gets the handoff when the delay is over, not before', async t => {
   const service = await testApp(t)
   const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 1 })).json()
   const answer = await catchIt(service, id)
@@ -54,7 +54,7 @@ t.test('a catch that waits for a delay gets it when that is over, and not before
   isProblem(t, await catchIt(service, other, 1), 409, 'not_yet')
 })
 
-t.test('one that waits for a person and for a delay waits for both', async t => {
+t.test('a catch that waits for a person and a delay waits for both', async t => {
   const service = await testApp(t)
   const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 2, require_human: true })).json()
   const waiting = catchIt(service, id)
@@ -64,7 +64,7 @@ t.test('one that waits for a person and for a delay waits for both', async t => 
   t.ok((await status(service, id, 'wait=0')).json().caught_at >= availableAt)
 })
 
-t.test('a status that waits for the end is told the successor that the sweep makes; on a replica that doesn’t sweep', async t => {
+t.test('a status that waits for the end is told the successor, even on a replica that doesn’t sweep', async t => {
   const service = await testApp(t)
   const other = await testApp(t, {}, { prefix: service.prefix })
   const id = await caught(service, { work_within: 1, max_attempts: 2, retry_delay: 0 })

@@ -6,7 +6,7 @@ import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed, subscribers, timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** How waits end that nobody answers by a change: the client goes, the others go, the service stops. */
+/** Waits that end without a change: the client leaves, the other waiters leave, the service stops. */
 
 async function two (t: Test): Promise<[TestApp, TestApp]> {
   const first = await testApp(t)
@@ -17,7 +17,7 @@ const status = (service: TestApp, id: string, query: string) => service.call('al
 const catchIt = (service: TestApp, id: string, query: string) => service.call('bob', 'GET', `/api/catch/${id}?${query}`)
 const reject = (service: TestApp, id: string) => service.call('approver', 'POST', `/api/reject/${id}`, { note: 'no' })
 
-t.test('one that has gone away catches nothing', async t => {
+t.test('a client that has gone away catches nothing', async t => {
   const service = await testApp(t)
   const id = await passed(service)
   const port = await listen(service.app)
@@ -32,7 +32,7 @@ t.test('one that has gone away catches nothing', async t => {
   t.equal((await catchIt(service, id, '')).statusCode, 200)
 })
 
-t.test('one subscription however many wait, and none afterwards', async t => {
+t.test('one subscription serves all waiters, and none is left afterwards', async t => {
   const [one, other] = await two(t)
   const [id, second] = [await passed(one), await passed(one)]
   const waits = Array.from({ length: 30 }, (_, i) => status(i % 3 ? one : other, id, i % 5 ? 'wait=30' : 'wait=1'))
@@ -51,7 +51,7 @@ t.test('one subscription however many wait, and none afterwards', async t => {
   t.ok(await nobody(one, second))
 })
 
-t.test('a service that stops answers who waits, with what is true', async t => {
+t.test('a stopping service answers waiters with the current state', async t => {
   const [one, other] = await two(t)
   const id = await passed(one)
   const waits = [status(one, id, 'wait=30'), catchIt(one, id, 'wait=30')] as const

@@ -11,9 +11,9 @@ import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
-/** Requests that wait, and the key that let them in ends meanwhile. */
+/** Waiting requests whose key ends meanwhile. */
 
-/** Within which a key that ended stops everywhere, in milliseconds. */
+/** How soon an ended key must stop working everywhere, in milliseconds. */
 const limit = 2000
 
 type Answer = Awaited<ReturnType<TestApp['call']>>
@@ -28,13 +28,13 @@ async function replicas (t: Test, env: Record<string, string> = {}): Promise<{ r
   return { redis, one: await testApp(t, env, options), other: await testApp(t, env, options) }
 }
 
-/** Held to what a request is told whose key was never good. */
+/** Checks that the answer equals that for an unknown key. */
 function isRefused (t: Test, answer: Answer, name: string): void {
   isProblem(t, answer, 401, 'unauthorized', name)
   t.equal(answer.headers['www-authenticate'], 'Bearer error="invalid_token"', name)
 }
 
-t.test('a revoked key’s catch gets nothing, on whichever replica it waits', async t => {
+t.test('a waiting catch with a revoked key gets nothing, on any replica', async t => {
   const { one, other } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -52,7 +52,7 @@ t.test('a revoked key’s catch gets nothing, on whichever replica it waits', as
   t.equal((await one.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200, 'somebody else can have it')
 })
 
-t.test('when no message comes as well', async t => {
+t.test('this holds without a message too', async t => {
   const { redis, one, other } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -68,16 +68,16 @@ t.test('when no message comes as well', async t => {
   t.ok(after < limit, `after ${Math.round(after)} ms`)
 })
 
-t.test('a look is authorised anew, whatever is told of keys', async t => {
+t.test('each look is authorised again, whatever is announced about keys', async t => {
   const { redis, one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   const waits = ask(one, key, `catch/${id}?wait=30`)
   await asleep(one, id)
-  // This replica hears of keys no more, and of handoffs as before.
+  // This replica gets no more messages about keys, but still those about handoffs.
   one.keys.stop()
   await one.store.keyRecords.revoke(keyId, 'me')
-  await sleep(1600) // so long it may believe what it knew
+  await sleep(1600) // longer than it may trust its cache
   const { misses } = one.keys.counts
   await approve(one, id)
   isRefused(t, await waits, 'its catch')
@@ -86,7 +86,7 @@ t.test('a look is authorised anew, whatever is told of keys', async t => {
   t.ok(await callsOf(redis.admin, 'hgetall') > 0)
 })
 
-t.test('the result is not for a key that has ended', async t => {
+t.test('a result is not answered to a key that has ended', async t => {
   const { one } = await replicas(t)
   const id = await passed(one, { require_human: false })
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -96,7 +96,7 @@ t.test('the result is not for a key that has ended', async t => {
   isRefused(t, await waits, 'status')
 })
 
-t.test('a key that ends by itself ends its waits, at its time', async t => {
+t.test('a key that expires ends its waits, on time', async t => {
   const { one } = await replicas(t)
   const id = await passed(one)
   const { key, record } = await newKey(one.store.keyRecords, { expiresIn: 1500 })
@@ -107,7 +107,7 @@ t.test('a key that ends by itself ends its waits, at its time', async t => {
   t.ok(late >= 0 && late < limit, `${late} ms after its end`)
 })
 
-t.test('a rotated key: its former secret’s waits end with its grace, the new one’s go on', async t => {
+t.test('after a rotation, the old secret’s waits end with its grace, the new one’s go on', async t => {
   const { one, other } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -134,7 +134,7 @@ t.test('a rotated key: its former secret’s waits end with its grace, the new o
   t.ok(after < limit)
 })
 
-t.test('while Redis is away nobody who waits is refused, since nobody can say', async t => {
+t.test('while Redis is away no waiter is refused, since nobody knows', async t => {
   const { redis, one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -157,7 +157,7 @@ t.test('while Redis is away nobody who waits is refused, since nobody can say', 
   t.equal(await status(one, id), 'pending')
 })
 
-t.test('a thousand waits by one key end by one look-up, and cost nothing before', async t => {
+t.test('a thousand waits with one key end with one look-up, and cost nothing before', async t => {
   const { redis, one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -181,7 +181,7 @@ t.test('a thousand waits by one key end by one look-up, and cost nothing before'
   t.strictSame([looks - before[0]!, lookups - before[1]!], [1, 1], 'one look-up for all of them, and no look')
 })
 
-t.test('the wait over, the client gone, the service stopping: no more than otherwise', async t => {
+t.test('timeouts, departed clients and shutdown end such waits as usual', async t => {
   const { one } = await replicas(t)
   const [id, other] = [await passed(one), await passed(one)]
   const { id: keyId, key } = await newKey(one.store.keyRecords)
@@ -201,7 +201,7 @@ t.test('the wait over, the client gone, the service stopping: no more than other
   await until(async () => (await ask(one, key, `status/${other}?wait=30`)).statusCode === 401, limit)
 })
 
-t.test('it is counted once, as any request: by its limit and in the metrics', async t => {
+t.test('a waiting request counts once, for its limit and in the metrics', async t => {
   const { one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords, { ratePerMinute: 10 })

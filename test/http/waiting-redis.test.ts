@@ -15,7 +15,7 @@ async function commands ({ admin }: OwnRedis): Promise<Record<string, number>> {
   return Object.fromEntries([...info.matchAll(/cmdstat_([^:]+):calls=(\d+)/g)].map(([, name, calls]) => [name!, Number(calls)]))
 }
 
-t.test('a connection that breaks during a wait is made again, and what came meanwhile is seen', async t => {
+t.test('a connection that breaks during a wait is restored, and changes meanwhile are seen', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const [id, other] = [await passed(service), await passed(service)]
@@ -30,7 +30,7 @@ t.test('a connection that breaks during a wait is made again, and what came mean
     t.equal((await waits).json().status, 'rejected')
   })
   t.ok(after < 2000, `after ${Math.round(after)} ms`)
-  // Whoever waits on is told by the new connection.
+  // The new connection wakes all waiters.
   await asleep(service, other)
   await service.call('approver', 'POST', `/api/approve/${other}`)
   t.equal((await catches).statusCode, 200)
@@ -48,14 +48,14 @@ t.test('a wait costs Redis nothing while it lasts', async t => {
   await sleep(2000)
   const after = await commands(redis)
   const called = Object.keys(after).filter(name => after[name] !== (before[name] ?? 0))
-  // The keep-alive, the reading of Redis's clock, this test's own, and the look at what became of keys, with what it reads (GET is the test’s clock).
+  // Pings, reads of Redis's clock, this test's own calls, and reads of the log of keys (GET is the test’s clock).
   t.strictSame(called.filter(name => !['ping', 'time', 'info', 'evalsha', 'xrange', 'xrevrange', 'get'].includes(name)), [])
   t.ok(after.evalsha! - before.evalsha! <= 6, 'twice a second one, and no script besides')
   t.ok(before.evalsha! >= 80, 'each had looked twice')
   await Promise.all(waits)
 })
 
-t.test('while Redis says nothing a wait ends in time, with what is true or that it can’t be known', async t => {
+t.test('while Redis is silent a wait ends in time, with the known state or 503', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)
@@ -63,7 +63,7 @@ t.test('while Redis says nothing a wait ends in time, with what is true or that 
   await asleep(service, id)
   process.kill(redis.pid(), 'SIGSTOP')
   const [answers, after] = await timed(() => Promise.all(waits))
-  // The wait, and a call's own budget.
+  // The wait, plus a call's own budget.
   t.ok(after < 3500, `after ${Math.round(after)} ms`)
   t.strictSame(answers.map(({ statusCode }) => statusCode), [503, 503])
   process.kill(redis.pid(), 'SIGCONT')
@@ -75,21 +75,21 @@ t.test('while Redis says nothing a wait ends in time, with what is true or that 
   t.equal((await again).json().status, 'rejected', 'and then it waits as ever')
 })
 
-t.test('a wait outlives a Redis that was away for a while', async t => {
+t.test('a wait outlives a short outage of Redis', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)
   const waits = service.call('alice', 'GET', `/api/status/${id}?wait=30`)
   await asleep(service, id)
   process.kill(redis.pid(), 'SIGSTOP')
-  await sleep(1500) // longer than a silence that is borne
+  await sleep(1500) // longer than the service tolerates silence
   process.kill(redis.pid(), 'SIGCONT')
   await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
   await service.call('approver', 'POST', `/api/reject/${id}`, { note: 'n' })
   t.equal((await waits).json().status, 'rejected')
 })
 
-t.test('one that goes away during its first look does not come to wait', async t => {
+t.test('a request whose client leaves during the first look does not start to wait', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const id = await passed(service)
@@ -105,7 +105,7 @@ t.test('one that goes away during its first look does not come to wait', async t
   socket.destroy()
   await closed
   process.kill(redis.pid(), 'SIGCONT')
-  // Its look is before this one on the same connection.
+  // Its look was sent before this call on the same connection.
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().status, 'pending')
   t.equal((await service.call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
   await sleep(100)

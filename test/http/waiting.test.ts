@@ -12,7 +12,7 @@ async function two (t: Test, env: Record<string, string> = {}): Promise<[TestApp
   return [first, await testApp(t, env, { prefix: first.prefix })]
 }
 
-/** Far below the wait, far above what a wake-up takes. */
+/** Far below the wait, far above the time of a wake-up. */
 const soon = 1000
 
 const status = (service: TestApp, id: string, query: string) => service.call('alice', 'GET', `/api/status/${id}?${query}`)
@@ -22,7 +22,7 @@ const approve = (service: TestApp, id: string) => service.call('approver', 'POST
 const reject = (service: TestApp, id: string) => service.call('approver', 'POST', `/api/reject/${id}`, { note: 'no' })
 const done = (service: TestApp, id: string) => service.call('bob', 'POST', `/api/done/${id}`, { output: { x: 1.0 } })
 
-t.test('what is no wait, and what nobody waits for', async t => {
+t.test('an invalid wait is refused, and other operations take none', async t => {
   const service = await testApp(t)
   const id = await passed(service)
   for (const wait of ['-1', '61', 'abc', '1.5', '', '1e1', '0x1', '%201', '1&wait=2', 'NaN', 'null', 'true', '99999999999999999999']) {
@@ -40,7 +40,7 @@ t.test('what is no wait, and what nobody waits for', async t => {
   }
 })
 
-t.test('a wait of 0, or what is so already, is answered at once', async t => {
+t.test('a wait of 0, or for what is true already, is answered at once', async t => {
   const service = await testApp(t)
   const [waiting, free, caught, finished, rejected] = await Promise.all(
     [passed(service), ...[1, 2, 3].map(() => passed(service, { require_human: false })), passed(service)]) as [string, string, string, string, string]
@@ -68,7 +68,7 @@ t.test('a wait of 0, or what is so already, is answered at once', async t => {
   t.ok(after < soon, `all of it in ${Math.round(after)} ms`)
 })
 
-t.test('a status is told what comes, on whichever replica it comes', async t => {
+t.test('a waiting status is told of changes on any replica', async t => {
   const [one, other] = await two(t)
   const woken = async (id: string, query: string, change: () => Promise<unknown>, expected: object) => {
     const waits = status(one, id, `wait=30&${query}`)
@@ -86,7 +86,7 @@ t.test('a status is told what comes, on whichever replica it comes', async t => 
     const no = await passed(one)
     await woken(no, until, () => reject(other, no), { status: 'rejected', approval: { state: 'rejected', note: 'no', decided_by: 'carol' } })
   }
-  // What is not what it waits for it sleeps through.
+  // A change that it doesn't wait for doesn't end the wait.
   const all = await passed(one)
   const waits = status(one, all, 'wait=30')
   await asleep(one, all)
@@ -102,7 +102,7 @@ t.test('a status is told what comes, on whichever replica it comes', async t => 
   t.match((await waits).json(), { status: 'done', approval: { state: 'approved' } })
 })
 
-t.test('expiry ends a wait at its millisecond; no sweep runs here', async t => {
+t.test('expiry ends a wait at its millisecond, without a sweep', async t => {
   const service = await testApp(t, { WORK_TTL: '1' })
   const [free, human, work] = [await passed(service, { require_human: false, expires_in: 1 }), await passed(service, { expires_in: 1 }), await passed(service, { require_human: false })]
   await catchIt(service, work)
@@ -126,7 +126,7 @@ t.test('expiry ends a wait at its millisecond; no sweep runs here', async t => {
   isProblem(t, c, 410, 'expired')
 })
 
-t.test('when the time is over it says what is true then', async t => {
+t.test('a wait that times out answers the current state', async t => {
   const service = await testApp(t)
   const [id, free] = [await passed(service), await passed(service, { require_human: false })]
   const [[a, afterA], [b, afterB], [c, afterC]] = await Promise.all([
@@ -140,7 +140,7 @@ t.test('when the time is over it says what is true then', async t => {
   t.equal((await status(service, id, '')).json().status, 'pending', 'nothing was moved')
 })
 
-t.test('of many that wait to catch one gets it, on whichever replica', async t => {
+t.test('of many waiting catches one gets the handoff, on any replica', async t => {
   const [one, other] = await two(t)
   const id = await passed(one)
   const waits = Array.from({ length: 40 }, (_, i) => catchIt(i % 2 ? one : other, id, 'wait=30', undefined, i % 3 ? 'bob' : 'alice'))
@@ -165,7 +165,7 @@ t.test('a rejection ends the wait of a catch', async t => {
   for (const answer of await Promise.all(waits)) t.equal(isProblem(t, answer, 409, 'rejected').handoff_status, 'rejected')
 })
 
-t.test('an Idempotency-Key names a catch that waits like any other', async t => {
+t.test('a waiting catch honours its Idempotency-Key like any other', async t => {
   const [one, other] = await two(t)
   const id = await passed(one)
   const waits = [catchIt(one, id, 'wait=30', 'k'), catchIt(other, id, 'wait=30', 'k')]

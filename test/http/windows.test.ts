@@ -4,7 +4,7 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-/** Work deadlines, heartbeats, and what is told of them. */
+/** Work deadlines and heartbeats, and their members in answers. */
 
 const start = Date.now() + 3600_000
 const at = (seconds: number) => new Date(start + seconds * 1000).toISOString()
@@ -24,7 +24,7 @@ const special = ['to', 'priority', 'available_at', 'work_expires_at', 'heartbeat
   'reason', 'expired_because', 'attempt', 'reissue_of', 'reissued_as', 'parent', 'root', 'hops', 'result_schema', 'heartbeat_within']
 const specialOf = (answer: object) => Object.keys(answer).filter(name => special.includes(name)).sort()
 
-t.test('a plain handoff’s answers are as they were', async t => {
+t.test('a plain handoff’s answers have no new members', async t => {
   const service = await testApp(t)
   await service.setClock(start)
   const passed = (await service.call('alice', 'POST', '/api/pass', { task: 't' })).json()
@@ -37,7 +37,7 @@ t.test('a plain handoff’s answers are as they were', async t => {
   t.strictSame(specialOf(await status(service, id)), [])
 })
 
-t.test('work_within bounds the work from the catch on, and is told', async t => {
+t.test('work_within bounds the work from the catch on, and the answers show it', async t => {
   const service = await testApp(t)
   const id = await caught(service, { work_within: 60 })
   t.match(await status(service, id), { status: 'caught', work_expires_at: at(60) })
@@ -51,7 +51,7 @@ t.test('work_within bounds the work from the catch on, and is told', async t => 
   t.match(isProblem(t, await beat(service, id), 410, 'expired'), { handoff_status: 'expired' })
 })
 
-t.test('the catch answer has the windows when one was passed; a replayed one those of now', async t => {
+t.test('the catch answer has the windows if one was passed; a replayed one has the current deadlines', async t => {
   const service = await testApp(t, { WORK_TTL: '1000' })
   await service.setClock(start)
   const id = (await service.call('alice', 'POST', '/api/pass', { task: 't', heartbeat_within: 30 })).json().handoff_id
@@ -67,7 +67,7 @@ t.test('the catch answer has the windows when one was passed; a replayed one tho
   t.strictSame(specialOf((await service.call('bob', 'GET', `/api/catch/${other}`)).json()), ['work_expires_at'])
 })
 
-t.test('a heartbeat: its answer, extending, progress', async t => {
+t.test('a heartbeat answers the deadlines, extends the work and stores progress', async t => {
   const service = await testApp(t, { MAX_WORK_TTL: '300', WORK_TTL: '100' })
   const id = await caught(service, { heartbeat_within: 30 })
   await service.setClock(start + 10_000)
@@ -86,7 +86,7 @@ t.test('a heartbeat: its answer, extending, progress', async t => {
   t.strictSame((await status(service, id)).progress, { message: 'more', at: at(12) }, 'replaced by what was said last')
 })
 
-t.test('the heartbeat’s deadline never lies beyond the work’s; what falls together is not_done', async t => {
+t.test('the heartbeat’s deadline is never after the work’s; at the same moment it is not_done', async t => {
   const service = await testApp(t)
   const id = await caught(service, { heartbeat_within: 30, work_within: 20 })
   t.match(await status(service, id), { work_expires_at: at(20), heartbeat_expires_at: at(20) })
@@ -123,7 +123,7 @@ t.test('a plain handoff takes heartbeats too', async t => {
   t.equal((await status(service, id)).work_expires_at, at(150), 'stays when it has ended')
 })
 
-/** The refusal of a request, which leaves Redis as it was. */
+/** Checks that a request is refused and changes nothing in Redis. */
 async function refused (t: Test, service: TestApp, who: Who, path: string, body: unknown, code: number, name: string): Promise<Record<string, any>> {
   const before = await service.dump()
   const problem = isProblem(t, await service.call(who, 'POST', path, body), code, name, `${path} ${JSON.stringify(body)}`)
@@ -203,7 +203,7 @@ t.test('lengths are in characters, and null means absent', async t => {
   isProblem(t, await beat(service, await caught(service), { progress: { message: '😀'.repeat(1001) } }), 400, 'invalid_request')
 })
 
-t.test('only a key that catches may send them, and only a well-formed Idempotency-Key', async t => {
+t.test('heartbeats need the scope catch and a well-formed Idempotency-Key', async t => {
   const service = await testApp(t)
   const id = await caught(service)
   for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {

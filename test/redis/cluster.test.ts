@@ -15,7 +15,7 @@ import { fleetStore, quiet } from '../helpers/redis.ts'
 import { newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
-/** One partition of each of three masters, as the slots are shared out at first. */
+/** One partition of each of three masters, with the initial slots. */
 const apart = [0, 1, 2].map(third => tags[170 + third * 341]!)
 
 t.test('three masters, each with a replica', async t => {
@@ -23,7 +23,7 @@ t.test('three masters, each with a replica', async t => {
   const store = fleetStore(t, cluster.url, { replicas: 1 })
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))
 
-  await t.test('sessions and the list of what waits for a person', async t => {
+  await t.test('sessions and the approvals list work', async t => {
     const secrets = await Promise.all(Array.from({ length: 30 }, (_, n) => store.sessions.open(`digest${n}`)))
     t.strictSame(await Promise.all(secrets.map(secret => store.sessions.find(secret))), secrets.map((_, n) => `digest${n}`))
     await store.sessions.end(secrets[0]!)
@@ -37,7 +37,7 @@ t.test('three masters, each with a replica', async t => {
     }
   })
 
-  await t.test('keys', async t => {
+  await t.test('keys work', async t => {
     const { keyRecords: records } = store
     const keys = new StoredKeys(records, store.subscriptions, quiet)
     keys.start()
@@ -52,7 +52,7 @@ t.test('three masters, each with a replica', async t => {
     keys.stop()
   })
 
-  await t.test('a master and its replica change places under load', async t => {
+  await t.test('a failover by hand under load loses nothing', async t => {
     const master = await cluster.ownerOf(slotOf(apart[0]!))
     const [replica] = await cluster.replicasOf(master)
     const waiter = await listenTo(store, apart[0]!)
@@ -63,15 +63,15 @@ t.test('three masters, each with a replica', async t => {
     await load.stop()
     t.strictSame(load.refused, [], 'nobody was refused')
     t.ok(load.rounds > 50, `${load.rounds} rounds`)
-    // Nobody asks anything by now: the new master tells of what changes all the same.
+    // No calls any more: the new master's messages arrive all the same.
     await waiter.rungBy(replica!)
     t.equal(await store.whyNotReady(), null)
     await cluster.untilWhole()
   })
 
-  await t.test('who waits is told when the slot has moved', async t => {
+  await t.test('a waiter is told after its slot has moved', async t => {
     const tag = apart[1]!
-    // What was learned of the failover is no more in doubt: nobody asks the nodes, and nobody calls.
+    // The failover is known by now: no more queries of the nodes, and no calls.
     await sleep(2500)
     const from = await cluster.ownerOf(slotOf(tag))
     const to = (await cluster.masters()).find(server => server !== from)!
@@ -82,7 +82,7 @@ t.test('three masters, each with a replica', async t => {
     await waiter.rungBy(from)
   })
 
-  await t.test('one that may drop what it took makes us not ready', async t => {
+  await t.test('one master with an eviction policy makes the service not ready', async t => {
     const master = await cluster.ownerOf(slotOf(apart[2]!))
     await master.admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
     t.match(await store.whyNotReady(), /^maxmemory-policy is volatile-ttl/)
@@ -90,7 +90,7 @@ t.test('three masters, each with a replica', async t => {
     t.equal(await store.whyNotReady(), null)
   })
 
-  await t.test('a master dies', async t => {
+  await t.test('a dead master is replaced and nothing acknowledged is lost', async t => {
     const master = await cluster.ownerOf(slotOf(apart[2]!))
     const [replica] = await cluster.replicasOf(master)
     const waiter = await listenTo(store, apart[2]!)
@@ -101,13 +101,13 @@ t.test('three masters, each with a replica', async t => {
     await master.kill()
     const killed = performance.now()
     t.equal(await store.whyNotReady(), null, 'the others serve')
-    // Before anyone has taken its place: the first partition's master has the lease, and the others' due is swept.
+    // Before it is replaced: the first partition's master has the lease, and the other masters' partitions are swept.
     store.sweeper.start()
     await until(async () => (await freed(cluster, due[0]!)) && (await freed(cluster, due[1]!)))
     const sweptAfter = performance.now() - killed
     await cluster.untilMaster(replica!)
     await waiter.rungBy(replica!)
-    // Nothing is acknowledged there without a replica, but it is swept, as are the others.
+    // Without a replica nothing is acknowledged there, but it is swept like the others.
     const late = apart.map(tag => placeIn(tag))
     await Promise.all(late.map(place => pass(store.handoffs, place, 1).catch(() => {})))
     for (const place of [due[2]!, ...late]) await until(() => freed(cluster, place), 9000)
@@ -123,7 +123,7 @@ t.test('three masters, each with a replica', async t => {
   for (const server of cluster.servers) t.notMatch(await info(server, 'errorstats'), { errorstat_CROSSSLOT: String })
 })
 
-t.test('where the first partition’s master is away the others’ are swept all the same', async t => {
+t.test('the sweep goes on with the other partitions when the first one’s master is away', async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
   const store = fleetStore(t, cluster.url)
   for (const tag of apart) await untilServing(store.handoffs, placeIn(tag))
@@ -139,19 +139,19 @@ t.test('where the first partition’s master is away the others’ are swept all
   await until(() => freed(cluster, first!), 9000)
 })
 
-/** Looks at Redis itself: a status would say expired whether it was swept or not. */
+/** Reads Redis itself: a status would say expired whether it was swept or not. */
 async function freed (cluster: ClusterFleet, { tag, id }: { tag: string, id: string }): Promise<boolean> {
   const owner = await cluster.ownerOf(slotOf(tag))
   return await owner.admin.hstrlen(`handoff:{${tag}}:h:default:${id}`, 'p') === 0
 }
 
-/** Someone who waits for what lies in this partition. */
+/** A waiter on this partition. */
 async function listenTo (store: Store, tag: string) {
   const channel = store.handoffs.channelOf(placeIn(tag))
   const bell = { rung: 0 }
   await store.subscriptions.listen(channel, () => { bell.rung++ })
   return {
-    /** Resolves once this server, and it alone, is who tells them. */
+    /** Resolves once messages come from this server, and only from it. */
     async rungBy (server: RedisServer): Promise<void> {
       await until(async () => String(await server.admin.call('PUBSUB', 'SHARDNUMSUB', channel)) === `${channel},1`, 3000)
       const before = bell.rung
@@ -161,7 +161,7 @@ async function listenTo (store: Store, tag: string) {
   }
 }
 
-/** Agents who pass, catch and finish in a partition of each master, until they are stopped. */
+/** Agents that pass, catch and finish in a partition of each master, until they are stopped. */
 function startLoad (t: Test, store: Store) {
   const load = { over: false, rounds: 0, slowest: 0, refused: [] as Array<{ tag: string, error: unknown }>, passed: [] as string[], goesOn, stop, nothingLost }
   const agent = async (tag: string) => {
@@ -178,7 +178,7 @@ function startLoad (t: Test, store: Store) {
       } catch (error) {
         load.refused.push({ tag, error })
       }
-      // Three calls at the most, of which the last one may have been refused.
+      // Three calls at most, of which the last one may have been refused.
       load.slowest = Math.max(load.slowest, performance.now() - began)
       await sleep(5)
     }

@@ -9,13 +9,13 @@ import { done, newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** A master, its replica, and a store that acknowledges what that has. */
+/** A master, its replica, and a store that acknowledges only what the replica has. */
 async function pair (t: Test, replicas = 1) {
   const master = await startRedisServer(t)
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
   await until(() => isReplicated(master, 1), 20_000)
   const test = await testStore(t, { url: master.url, replicas })
-  // Connected, and its script is there: no NOSCRIPT comes between.
+  // Connected, and the script is loaded: no NOSCRIPT interferes.
   if (replicas === 1) await pass(test.store.handoffs)
   return { ...test, master, replica, handoffs: test.store.handoffs }
 }
@@ -25,7 +25,7 @@ async function callsOf (master: Awaited<ReturnType<typeof pair>>['master'], comm
   return Number(/calls=(\d+)/.exec(line ?? 'calls=0')![1])
 }
 
-/** What comes of it, and after how many milliseconds. */
+/** The outcome, and after how many milliseconds. */
 async function timed<T> (asked: Promise<T>): Promise<{ answer: T | Error, after: number }> {
   const began = performance.now()
   const answer = await asked.catch((error: Error) => error)
@@ -37,14 +37,14 @@ function refusedInTime (t: Test, { answer, after }: { answer: unknown, after: nu
   t.ok(after >= callBudget - 100 && after < callBudget + 500, `told after ${Math.round(after)} ms`)
 }
 
-t.test('a tick’s calls are acknowledged by one WAIT', async t => {
+t.test('one WAIT acknowledges all calls of a tick', async t => {
   const { handoffs, master } = await pair(t)
   const before = await callsOf(master, 'wait')
   await Promise.all(Array.from({ length: 200 }, () => pass(handoffs)))
   t.equal(await callsOf(master, 'wait') - before, 1)
 })
 
-t.test('what the replica doesn’t have is not acknowledged', async t => {
+t.test('nothing is acknowledged that the replica does not have', async t => {
   const { handoffs, replica, master } = await pair(t)
   const [waiting, caught] = [newPlace(), newPlace()]
   await Promise.all([pass(handoffs, waiting), pass(handoffs, caught)])
@@ -60,7 +60,7 @@ t.test('what the replica doesn’t have is not acknowledged', async t => {
   await untilServing(handoffs)
 })
 
-t.test('a replica that comes back within the budget is not noticed, and nothing is done twice', async t => {
+t.test('a replica that comes back within the budget goes unnoticed, and nothing happens twice', async t => {
   const { handoffs, replica, dump } = await pair(t)
   const [place, other] = [newPlace(), newPlace()]
   await Promise.all([pass(handoffs, place), pass(handoffs, other)])
@@ -68,7 +68,7 @@ t.test('a replica that comes back within the budget is not noticed, and nothing 
   const before = Object.keys(await dump()).filter(key => key.includes(':h:')).length
   replica.pause()
   const asked = Promise.all([timed(pass(handoffs)), timed(handoffs.catch(place, randomToken(), 'bob'))])
-  // Longer than a WAIT's patience: both were asked again, and found themselves.
+  // Longer than WAIT's time-out: both calls were retried, and recognised their own tokens.
   await sleep(800)
   replica.resume()
   const [passed, caught] = await asked
@@ -78,14 +78,14 @@ t.test('a replica that comes back within the budget is not noticed, and nothing 
   t.equal(Object.keys(await dump()).filter(key => key.includes(':h:')).length, before + 1)
 })
 
-t.test('fewer replicas than asked for', async t => {
+t.test('a call is refused in time when too few replicas acknowledge', async t => {
   const { handoffs } = await pair(t, 2)
   const refused = await timed(pass(handoffs))
   refusedInTime(t, refused)
   t.match((refused.answer as Error).message, '1 of 2 replicas acknowledged in time')
 })
 
-t.test('what is asked again for the script’s sake is in a group again', async t => {
+t.test('calls that are retried after NOSCRIPT are in a group again', async t => {
   const { handoffs, replica, master } = await pair(t)
   for (let flush = 0; flush < 5; flush++) {
     await master.admin.script('FLUSH')
@@ -100,9 +100,9 @@ t.test('what is asked again for the script’s sake is in a group again', async 
   replica.resume()
 })
 
-t.test('what another wrote is told once the replica has it, not before', async t => {
+t.test('another client’s write is told only once the replica has it', async t => {
   const { handoffs, replica, master, prefix } = await pair(t)
-  // It takes the master's word; so there is something to be seen that no replica has.
+  // A store without durability writes something that no replica has.
   const { store: careless } = await testStore(t, { url: master.url, prefix })
   const place = newPlace()
   await Promise.all([untilServing(careless.handoffs), handoffs.status(newPlace())])
@@ -116,10 +116,10 @@ t.test('what another wrote is told once the replica has it, not before', async t
   t.ok(after > 700, `after ${Math.round(after)} ms, when the replica had it`)
 })
 
-t.test('what is read of a master whose replica is silent is not told: it may have been replaced', async t => {
+t.test('reads of a master with a silent replica are not answered: it may have been replaced', async t => {
   const { handoffs, replica, master } = await pair(t)
   await handoffs.status(newPlace())
-  // The replica has all that there is, and has said so, the question whether it has included.
+  // The replica has everything and has acknowledged it, the PING of this check included.
   await until(async () => {
     const { slave0, master_repl_offset: offset } = await info(master, 'replication')
     return slave0?.includes(`offset=${offset},`)
@@ -129,7 +129,7 @@ t.test('what is read of a master whose replica is silent is not told: it may hav
   replica.resume()
 })
 
-t.test('a full Redis goes on with what frees it', async t => {
+t.test('a full Redis still takes what frees memory', async t => {
   const { handoffs, master } = await pair(t)
   const place = newPlace()
   await pass(handoffs, place)
@@ -140,7 +140,7 @@ t.test('a full Redis goes on with what frees it', async t => {
   t.match(await done(handoffs, place), { outcome: 'done' })
 })
 
-t.test('a master that becomes a replica while it waits for one, and a master again', async t => {
+t.test('calls survive a master that becomes a replica during WAIT, and a master again', async t => {
   const { handoffs, master, replica } = await pair(t)
   replica.pause()
   const asked = timed(pass(handoffs))
@@ -154,7 +154,7 @@ t.test('a master that becomes a replica while it waits for one, and a master aga
   t.match((await info(master, 'errorstats')).errorstat_UNBLOCKED, /count=[1-9]/, 'it was told so')
 })
 
-t.test('a stalled replica holds up no more than what is asked while it stalls', async t => {
+t.test('a stalled replica holds up only calls made while it stalls', async t => {
   const { handoffs, master, replica } = await pair(t)
   replica.pause()
   const work = { over: false, answers: [] as Array<Promise<unknown>> }
@@ -162,7 +162,7 @@ t.test('a stalled replica holds up no more than what is asked while it stalls', 
   t.teardown(() => clearInterval(load))
   const before = await callsOf(master, 'wait')
   await sleep(2500)
-  // One that waits and one behind it, each 500 ms: were each tick's own WAIT sent, there would be hundreds by now.
+  // One group waits and one is behind it, 500 ms each: with a WAIT per tick there would be hundreds by now.
   clearInterval(load)
   replica.resume()
   const { after } = await timed(pass(handoffs))

@@ -14,7 +14,7 @@ import { fleetStore } from '../helpers/redis.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
-/** Partitions whose slots move, and the slots from the first to the last of them: where none is named nothing lies. */
+/** Partitions whose slots move, and all slots from the first to the last of them: the slots between are empty. */
 const moving = tags.slice(400, 405)
 const [firstTag, ...used] = moving as [string, ...string[]]
 const lastTag = used.pop()!
@@ -22,7 +22,7 @@ const slots = Array.from({ length: slotOf(lastTag) - slotOf(firstTag) + 1 }, (_,
 
 const stores = [{ replicas: 0, prefix: 'plain' }, { replicas: 1, prefix: 'durable' }]
 
-t.test('a master that had no slots takes some over, and one that leaves gives all of its own away', async t => {
+t.test('a new master takes over slots, and a leaving one gives all of its own away', async t => {
   const cluster = await startCluster(t, { masters: 1, empty: 2, nodeTimeoutMs: 5000 })
   const [first] = cluster.servers as [RedisServer]
   const [leaving, empty] = cluster.empty as [RedisServer, RedisServer]
@@ -37,7 +37,7 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
   const laneNames = () => services.map(service => service.laneSizes().map(({ master }) => master).sort())
   const lanesOf = (...servers: RedisServer[]) => services.map(() => [...servers.map(({ at }) => at), 'unknown'].sort())
 
-  /** Gives a slot away and stops half-way for a look. */
+  /** Moves a slot and stops halfway for a check. */
   async function moveWithALook (t: Test, tag: string, from: RedisServer, to: RedisServer): Promise<void> {
     const [gone, here] = [placeIn(tag), placeIn(tag)]
     for (const { handoffs } of services) await Promise.all([pass(handoffs, gone), pass(handoffs, here)])
@@ -58,7 +58,7 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     for (const { handoffs } of services) t.match(await handoffs.catch(here, randomToken(), 'bob'), { outcome: 'caught' })
   }
 
-  await t.test('to one without any slot', async t => {
+  await t.test('slots move to a master without any slot', async t => {
     await goesOn()
     await moveWithALook(t, firstTag, first, leaving)
     for (const slot of slots.slice(1)) await cluster.moveSlot(slot, leaving, 1)
@@ -66,14 +66,14 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     t.strictSame(laneNames(), lanesOf(first, leaving))
   })
 
-  await t.test('to one that has a slot, and none of ours', async t => {
+  await t.test('slots move to a master that has one slot, and none of ours', async t => {
     await cluster.moveSlot(slotOf(firstTag) - 1, empty)
     await moveWithALook(t, firstTag, leaving, empty)
     await goesOn()
     t.strictSame(laneNames(), lanesOf(first, leaving, empty))
   })
 
-  await t.test('off the one that leaves, down to its last', async t => {
+  await t.test('slots move off the leaving master, to the last one', async t => {
     for (const slot of slots.slice(1, -1)) await cluster.moveSlot(slot, empty, 1)
     await moveWithALook(t, lastTag, leaving, empty)
     await goesOn()
@@ -85,14 +85,14 @@ t.test('a master that had no slots takes some over, and one that leaves gives al
     const caught = await Promise.all(kept.map(place => handoffs.catch(place, randomToken(), 'bob')))
     t.ok(caught.every(answer => 'payload' in answer && answer.payload.equals(payload)), `${prefix}: all is there`)
   }
-  await t.test('nobody holds on to who has left', async t => {
-    // Once the nodes were asked again, and it is certain that nothing is on its way there any more.
+  await t.test('no connection to the removed master stays open', async t => {
+    // Once the nodes were asked again, and certainly nothing is on its way there any more.
     await until(() => laneNames().every(names => names.length === 3), 45_000)
     t.strictSame(laneNames(), lanesOf(first, empty))
   })
 })
 
-t.test('a server all of whose slots are on the move acknowledges what it still has', async t => {
+t.test('a server whose slots are all moving still acknowledges what it has', async t => {
   const cluster = await startCluster(t, { masters: 1, empty: 1, nodeTimeoutMs: 5000 })
   const [source] = cluster.servers as [RedisServer]
   const [target] = cluster.empty as [RedisServer]
@@ -106,11 +106,11 @@ t.test('a server all of whose slots are on the move acknowledges what it still h
   const { last } = await keyRecords.changes('')
   for (const tag of tags) await begin(slotOf(tag), source, target)
   const before = await source.admin.hgetall(handoffKey(here))
-  // A hash, an index and a string: each is written to for the replica's sake, and left as it was.
+  // A hash, an index and a string: the barrier writes to each and leaves it unchanged.
   t.match(await handoffs.status(here), { outcome: 'found' })
   t.match(await approvals.list('default', firstTag, null, 10), { items: [{ id: waiting.id }] })
   t.equal(await sessions.find(session), 'digest')
-  // And the log of keys, without which no replica hears that one has ended.
+  // And the log of keys, without which replicas don't learn that a key has ended.
   for (let look = 0; look < 2; look++) t.match(await keyRecords.changes(''), { last })
   t.equal(await source.admin.xlen(`handoff:{${tags[0]}}:keys:log`), 1)
   t.strictSame(await source.admin.hgetall(handoffKey(here)), before)
@@ -133,13 +133,13 @@ async function migrate (from: RedisServer, to: RedisServer, ...keys: string[]): 
   for (const key of keys) await from.admin.call('MIGRATE', to.host.address, to.port, key, 0, 5000)
 }
 
-/** How often this server has refused with these words. */
+/** How often this server has refused with this error. */
 async function refusals (server: RedisServer, word: string): Promise<number> {
   const line = (await info(server, 'errorstats'))[`errorstat_${word}`]
   return Number(/count=(\d+)/.exec(line ?? 'count=0')![1])
 }
 
-/** Agents who pass, catch and finish in the partitions that move. Who is refused asks once more, as an agent with an Idempotency-Key does. */
+/** Agents that pass, catch and finish in the moving partitions. A refused call is retried once, as with an Idempotency-Key. */
 function startLoad (t: Test, { handoffs }: Store) {
   const load = { over: false, rounds: 0 }
   const asked = async <T>(ask: () => Promise<T>): Promise<T> => ask().catch((error: unknown) => {
@@ -156,12 +156,12 @@ function startLoad (t: Test, { handoffs }: Store) {
       const { outcome } = await asked(() => done(handoffs, place, doneBy))
       if (outcome !== 'done' && outcome !== 'replayed') t.fail(`the only done was told ${outcome}`)
       load.rounds++
-      // Few enough that a slot's move takes no longer than calls are asked again: between its halves nothing is passed.
+      // Few enough that a slot moves within a call's budget: while it is half moved nothing can be passed.
       await sleep(40)
     }
   }
   const agents = Promise.all([...used, ...used].map(agent))
-  agents.catch(() => {}) // told when it is stopped
+  agents.catch(() => {}) // reported when they are stopped
   t.teardown(() => { load.over = true })
   return {
     goesOn: async () => {

@@ -7,7 +7,7 @@ import { until } from '../helpers/until.ts'
 
 const idle = [{ master: 'redis', underWay: 0, parked: 0 }, { master: 'unknown', underWay: 0, parked: 0 }]
 
-t.test('calls are under way while Redis says nothing, parked while it is away, and nowhere once they are over', async t => {
+t.test('calls count as under way while Redis is silent, as parked while it is away, and not at all afterwards', async t => {
   const { url, pid } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -22,7 +22,7 @@ t.test('calls are under way while Redis says nothing, parked while it is away, a
   t.ok(await until(() => store.laneSizes()[0]!.parked === 0), 'given up')
 })
 
-t.test('a call’s time is told by its script, one that was given up among them', async t => {
+t.test('durations are recorded by script, those of given-up calls included', async t => {
   const { url, pid } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)

@@ -11,11 +11,11 @@ async function handoffCount (dump: () => Promise<Record<string, unknown>>): Prom
   return Object.keys(await dump()).filter(key => key.includes(':h:')).length
 }
 
-t.test('a tick’s calls leave in one write', async t => {
+t.test('all calls of a tick leave in one write', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
-  await pass(store.handoffs) // so that the server knows the script: else each call brings its text
+  await pass(store.handoffs) // loads the script: otherwise each call would send its text
   const reads = async () => Number(/total_reads_processed:(\d+)/.exec(await admin.info('stats'))![1])
   const before = await reads()
   await Promise.all(Array.from({ length: 100 }, () => pass(store.handoffs)))
@@ -23,12 +23,12 @@ t.test('a tick’s calls leave in one write', async t => {
   t.ok(used < 20, `100 calls took the server ${used} reads`)
 })
 
-t.test('among other commands on its connection each call gets its own reply', async t => {
+t.test('each call gets its own reply, even among other commands on the connection', async t => {
   const { url } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
-  await pass(store.handoffs) // so that the server knows both scripts, and runs them in the order they are asked
-  // Readiness asks a script and INFO of the same connection; so does the lane itself, for the time.
+  await pass(store.handoffs) // loads both scripts, so that the server runs the calls in order
+  // Readiness uses the same connection for a script and INFO, and the lane for TIME.
   const mixed = await Promise.all(Array.from({ length: 300 }, async (_, n) => {
     if (n % 3 === 0) return await store.whyNotReady() === null
     const place = newPlace()
@@ -38,7 +38,7 @@ t.test('among other commands on its connection each call gets its own reply', as
   t.ok(mixed.every(right => right), `${mixed.filter(right => !right).length} were wrong`)
 })
 
-t.test('replies cut off: nothing lost, nothing twice, no false conflict', async t => {
+t.test('when replies are cut off, nothing is lost, nothing happens twice and there is no false conflict', async t => {
   const { url, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -56,7 +56,7 @@ t.test('replies cut off: nothing lost, nothing twice, no false conflict', async 
   }
   const agents = Array.from({ length: 64 }, agent)
   for (let cut = 0; cut < 20; cut++) {
-    // On to the next only when work was done on the connection since: then there are calls in flight.
+    // The next cut waits for new work on the connection, so that calls are in flight.
     for (const until = work.passed + 100; work.passed < until;) await sleep(1)
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   }
@@ -65,7 +65,7 @@ t.test('replies cut off: nothing lost, nothing twice, no false conflict', async 
   t.equal(await handoffCount(dump), work.passed, `${work.passed} handoffs`)
 })
 
-t.test('a server that forgets its scripts is given them again', async t => {
+t.test('a server that lost its scripts gets them again', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   for (let flush = 0; flush < 10; flush++) {
@@ -75,7 +75,7 @@ t.test('a server that forgets its scripts is given them again', async t => {
   }
 })
 
-t.test('what a paused Redis was asked and we gave up does not happen later', async t => {
+t.test('a call that was given up while Redis paused does not happen later', async t => {
   const { url, pid, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs) // so that the server knows the script
@@ -92,7 +92,7 @@ t.test('what a paused Redis was asked and we gave up does not happen later', asy
   t.equal(await handoffCount(dump), 1, 'nothing came of them')
 })
 
-t.test('a Redis that restarts within the budget is not noticed', async t => {
+t.test('a restart of Redis within the budget goes unnoticed', async t => {
   const { url, pid, admin } = await ownRedis(t, ['--appendfsync', 'always'])
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs)
@@ -103,7 +103,7 @@ t.test('a Redis that restarts within the budget is not noticed', async t => {
   t.equal(await handoffCount(dump), 21)
 })
 
-t.test('a full Redis refuses what fills it and goes on with the rest', async t => {
+t.test('a full Redis refuses writes that need memory and serves the rest', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   const place = newPlace()
@@ -117,7 +117,7 @@ t.test('a full Redis refuses what fills it and goes on with the rest', async t =
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
 })
 
-t.test('a replica is asked again until it is a master', async t => {
+t.test('calls to a replica are retried until it is a master', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -128,19 +128,19 @@ t.test('a replica is asked again until it is a master', async t => {
   t.match(await asked, { outcome: 'passed' })
 })
 
-t.test('a closed store refuses what is open', async t => {
+t.test('closing the store refuses open calls', async t => {
   const { url, pid } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   process.kill(pid(), 'SIGSTOP')
   const asked = pass(store.handoffs)
-  asked.catch(() => {}) // looked at below
+  asked.catch(() => {}) // awaited below
   await store.close()
   await t.rejects(asked, { name: 'Unavailable' })
   process.kill(pid(), 'SIGCONT')
 })
 
-t.test('a server that forgets its scripts all the time', async t => {
+t.test('calls succeed although the server loses its scripts all the time', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
@@ -161,12 +161,12 @@ t.test('a server that forgets its scripts all the time', async t => {
   t.ok(work.rounds > 20, `${work.rounds} rounds`)
 })
 
-t.test('a Redis that is still loading is waited for, and what takes longer than the budget is refused', async t => {
+t.test('calls wait for a Redis that is loading, and are refused when the budget is over', async t => {
   const { url, admin } = await ownRedis(t, ['--enable-debug-command', 'yes', '--loading-process-events-interval-bytes', '1024'])
   const { store, redis } = await testStore(t, { url })
   const place = newPlace()
   await pass(store.handoffs, place)
-  // Data enough that loading it again takes as long as is said here; served meanwhile is LOADING alone.
+  // Enough data that loading takes this long; meanwhile Redis answers only LOADING.
   await admin.call('DEBUG', 'POPULATE', 1000, 'other', 1000)
   for (const [microsecondsPerKey, outcome] of [[1000, 'found'], [3500, 'refused']] as const) {
     await admin.config('SET', 'key-load-delay', microsecondsPerKey)

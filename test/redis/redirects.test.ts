@@ -14,7 +14,7 @@ import { done, newPlace, pass, payload, placeIn, untilServing } from '../helpers
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** How often this server has refused with these words. */
+/** How often this server has refused with this error. */
 async function refusals (server: RedisServer, word: string): Promise<number> {
   const line = (await info(server, 'errorstats'))[`errorstat_${word}`]
   return Number(/count=(\d+)/.exec(line ?? 'count=0')![1])
@@ -29,10 +29,10 @@ t.test('three masters', async t => {
   const { handoffs, whyNotReady } = fleetStore(t, `redis+cluster://${dead},${cluster.servers[1]!.at}`)
   await untilServing(handoffs)
   let last = 0
-  /** A partition that no test has used yet, from all over the slots. */
+  /** An unused partition; they are spread over all slots. */
   const freshPlace = () => placeIn(tags[(last += 97) % tags.length]!)
 
-  await t.test('each gets what is its own', async t => {
+  await t.test('each master gets the calls of its own slots', async t => {
     const places = Array.from({ length: 600 }, () => newPlace())
     await Promise.all(places.map(place => pass(handoffs, place)))
     const caught = await Promise.all(places.map(place => handoffs.catch(place, randomToken(), 'bob')))
@@ -44,7 +44,7 @@ t.test('three masters', async t => {
     }
   })
 
-  await t.test('a slot that moves while it is used', async t => {
+  await t.test('calls follow a slot that moves while it is used', async t => {
     const place = freshPlace()
     const { from, to, slot } = await move(cluster, place)
     const work = { over: false, rounds: 0 }
@@ -74,7 +74,7 @@ t.test('three masters', async t => {
     t.ok(sentOn.some(count => count > 0), `${work.rounds} rounds, sent on ${sentOn.join(', ')} times`)
   })
 
-  await t.test('a handoff that is over already while its slot is not', async t => {
+  await t.test('a handoff is served when it has moved and its slot has not', async t => {
     const place = freshPlace()
     const { from, to, begin, migrate } = await move(cluster, place)
     await pass(handoffs, place)
@@ -86,12 +86,12 @@ t.test('three masters', async t => {
     t.match(await done(handoffs, place), { outcome: 'done' })
     t.ok(await refusals(from, 'ASK') - before >= 3)
     t.ok(await to.admin.dbsize() > 0)
-    // Scripts that the new one doesn't have come between ASKING and the call: it goes round once more.
+    // If the new master lacks the script, NOSCRIPT uses up the ASKING, and the call is redirected once more.
     await to.admin.script('FLUSH')
     t.match(await handoffs.status(place), { record: { status: 'done' } })
   })
 
-  await t.test('a handoff of which half is over waits until the other half is', async t => {
+  await t.test('a handoff with half of its keys moved waits until the other half is there', async t => {
     const [place, other] = [freshPlace(), freshPlace()]
     const { from, slot, to, begin, migrate } = await move(cluster, place)
     const neighbour = placeIn(place.tag)
@@ -109,7 +109,7 @@ t.test('three masters', async t => {
     t.match(await passed, { outcome: 'passed' })
   })
 
-  await t.test('the sweep forgets nothing of a slot that is moving', async t => {
+  await t.test('the sweep misses nothing of a moving slot', async t => {
     const place = freshPlace()
     const { slot, to, begin, migrate } = await move(cluster, place)
     await pass(handoffs, place, 200)
@@ -123,7 +123,7 @@ t.test('three masters', async t => {
     t.match(await handoffs.status(place), { record: { status: 'expired' } })
   })
 
-  await t.test('nor where the index of what is due goes over before the handoffs', async t => {
+  await t.test('the sweep misses nothing when the due index moves before the handoffs', async t => {
     const place = freshPlace()
     const { slot, to, begin, migrate } = await move(cluster, place)
     await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 200, payload })
@@ -145,7 +145,7 @@ t.test('three masters', async t => {
     t.equal(await to.admin.exists(waiting), 0, 'and leaves the list as well')
   })
 
-  await t.test('two that send to each other are not asked without end', async t => {
+  await t.test('two masters that redirect to each other do not cause an endless loop', async t => {
     const place = freshPlace()
     const { from, to, begin } = await move(cluster, place)
     await begin(false)
@@ -158,7 +158,7 @@ t.test('three masters', async t => {
     t.match(await pass(handoffs, place), { outcome: 'passed' })
   })
 
-  await t.test('too few of them', async t => {
+  await t.test('a Cluster with too few masters is unavailable, and readiness says why', async t => {
     const [here, away, gone] = cluster.servers as [RedisServer, RedisServer, RedisServer]
     const place = placeIn(tags[0]!)
     t.equal(await cluster.ownerOf(slotOf(place.tag)), here)
@@ -176,7 +176,7 @@ t.test('three masters', async t => {
   })
 })
 
-/** The partition's slot, who has it, and another who is to get it, step by step. */
+/** Moves the partition's slot from its master to another, step by step. */
 async function move (cluster: ClusterFleet, { tag }: Place) {
   const slot = slotOf(tag)
   const from = await cluster.ownerOf(slot)
@@ -185,7 +185,7 @@ async function move (cluster: ClusterFleet, { tag }: Place) {
     slot,
     from,
     to,
-    /** @param asIsRight without it the new one knows nothing of it */
+    /** @param asIsRight if false, the new master isn't told of the move */
     async begin (asIsRight = true) {
       const [fromId, toId] = await Promise.all([from, to].map(async ({ admin }) => await admin.cluster('MYID')))
       if (asIsRight) await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)

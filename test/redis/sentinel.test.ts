@@ -17,7 +17,7 @@ import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore, quiet } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** Agents who pass and catch on and on; what was acknowledged is kept. */
+/** Agents that pass and catch continuously, and record what was acknowledged. */
 function startLoad (t: Test, store: Store) {
   const load = { over: false, passed: [] as Place[], caught: [] as Place[], slowest: 0, refusals: 0 }
   const timed = async <T>(asked: Promise<T>): Promise<T | undefined> => {
@@ -60,7 +60,7 @@ function startLoad (t: Test, store: Store) {
   }
 }
 
-/** What was acknowledged is there: caught where that was told, and caught by no other then. */
+/** Checks that everything acknowledged is there: caught if that was acknowledged, and by nobody else. */
 async function holds (t: Test, store: Store, { passed, caught }: ReturnType<typeof startLoad>['load']): Promise<void> {
   const records = await Promise.all(passed.map(place => store.handoffs.status(place)))
   t.equal(records.filter(({ outcome }) => outcome !== 'found').length, 0, `${passed.length} passed, none lost`)
@@ -68,9 +68,9 @@ async function holds (t: Test, store: Store, { passed, caught }: ReturnType<type
   t.equal(again.filter(({ outcome }) => outcome !== 'already_caught').length, 0, `${caught.length} caught, none twice`)
 }
 
-t.test('a master that dies, and one that pauses and comes back', { timeout: 60_000 }, async t => {
+t.test('failovers lose nothing that was acknowledged', { timeout: 60_000 }, async t => {
   const fleet = await startSentinelFleet(t, { downAfterMs: 600, failoverTimeoutMs: 2000 })
-  // One that says nothing is passed over, whichever it is.
+  // A silent Sentinel is passed over, whichever it is.
   fleet.sentinels[0]!.pause()
   const store = fleetStore(t, fleet.url, { replicas: 1 })
   const began = performance.now()
@@ -80,7 +80,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
   t.equal(await store.whyNotReady(), null)
   await fleet.untilWhole()
 
-  await t.test('paused for 6 s', async t => {
+  await t.test('the master pauses for 6 s and comes back', async t => {
     const master = await fleet.master()
     const { load, goesOn, stop } = startLoad(t, store)
     await goesOn(5000)
@@ -100,7 +100,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
     await holds(t, store, load)
   })
 
-  await t.test('killed', async t => {
+  await t.test('the master is killed', async t => {
     const master = await fleet.master()
     const { load, goesOn, stop } = startLoad(t, store)
     await goesOn(5000)
@@ -115,7 +115,7 @@ t.test('a master that dies, and one that pauses and comes back', { timeout: 60_0
   })
 })
 
-t.test('passwords: Redis’s, and the Sentinel’s own', async t => {
+t.test('Redis and the Sentinels can have different passwords', async t => {
   const master = await startRedisServer(t)
   const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${master.port} 1`] })
   await master.admin.config('SET', 'requirepass', 'one')
@@ -134,7 +134,7 @@ t.test('passwords: Redis’s, and the Sentinel’s own', async t => {
   await becomes(`redis+sentinel://:one@${sentinel.at}/handoffs`, 'Redis wants a password; set it in REDIS_URL.')
 })
 
-/** Someone who waits. */
+/** A waiter. */
 async function listen (store: Store) {
   const channel = store.handoffs.channelOf(newPlace())
   const bell = { rung: 0 }
@@ -149,13 +149,13 @@ async function listen (store: Store) {
   }
 }
 
-t.test('a switch that is heard of while it connects anew is not the end', async t => {
+t.test('a failover announced during a reconnect does not end the connection for good', async t => {
   const { url } = await startSentinelFleet(t)
   const masters = new OneMaster(parseRedisUrl(url) as Sentinels, tags, quiet)
   t.teardown(() => masters.close())
   const { calls } = masters.of()
   await until(() => calls.status === 'ready')
-  // ioredis's own: what hears of switches for the connection that breaks, while the Sentinels are asked for the next.
+  // ioredis's failover detector of the broken connection, while ioredis asks the Sentinels for the next master.
   const detector = () => (calls as unknown as { connector: { failoverDetector: { disconnect (): void } | null } }).connector.failoverDetector
   await until(detector)
   calls.once('connecting', () => setImmediate(() => detector()!.disconnect()))
@@ -165,7 +165,7 @@ t.test('a switch that is heard of while it connects anew is not the end', async 
   await until(() => ended && calls.status === 'ready')
 })
 
-t.test('hanging up on a server that is silent takes no time', async t => {
+t.test('closing a connection to a silent server takes no time', async t => {
   const server = await startRedisServer(t)
   const redis = connect(parseRedisUrl(server.url) as Standalone, quiet)
   t.teardown(() => redis.disconnect())
@@ -173,7 +173,7 @@ t.test('hanging up on a server that is silent takes no time', async t => {
   server.pause()
   const closed = once(redis, 'close')
   const began = performance.now()
-  redis.disconnect(true) // what a switch that Sentinels tell of comes to
+  redis.disconnect(true) // what ioredis does when a Sentinel announces a failover
   await closed
   const took = performance.now() - began
   server.resume()

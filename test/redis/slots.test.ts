@@ -7,7 +7,7 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 
-t.test('nobody goes on listening to a master that is away, however often it is looked at', async t => {
+t.test('asking an unreachable master again and again leaves no listeners behind', async t => {
   const server = await startRedisServer(t)
   const [silent, away] = [new Redis(server.url), new Redis(await freePort(loopback), { retryStrategy: () => 50 })]
   t.teardown(() => [silent, away].forEach(redis => redis.disconnect()))
@@ -21,12 +21,12 @@ t.test('nobody goes on listening to a master that is away, however often it is l
     const refused = await Promise.allSettled([silent, away].map(redis => askSlots(redis, { host: 'x', port: 1 })))
     t.ok(refused.every(({ status }) => status === 'rejected'))
   }
-  // ioredis itself has one now and then.
+  // ioredis itself sometimes has one.
   for (const redis of [silent, away]) t.ok(listeners(redis).every(count => count <= 2), listeners(redis).join(', '))
   server.resume()
 })
 
-t.test('nodes that go by names', async t => {
+t.test('CLUSTER SLOTS is read when nodes announce host names', async t => {
   const options = ['--cluster-preferred-endpoint-type', 'hostname']
   const { servers: [server] } = await startCluster(t, { masters: 1, replicas: 0, options })
   const { admin, port } = server!

@@ -3,7 +3,7 @@ import t from 'tap'
 import { StaleConnections } from '../../src/redis/stale-connections.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 
-t.test('a failover to another server and back: the first one still hangs up on what it has left of us', async t => {
+t.test('after a failover to another server and back, the first server still closes our stale connections', async t => {
   const [first, second] = await Promise.all([startRedisServer(t), startRedisServer(t)])
   const connections: Redis[] = []
   t.teardown(() => { for (const redis of connections) redis.disconnect() })
@@ -16,7 +16,7 @@ t.test('a failover to another server and back: the first one still hangs up on w
   const idsAt = async (port: number) => [...String(await connect(port).client('LIST')).matchAll(/^id=(\d+) /gm)].map(([, id]) => Number(id))
 
   const stale = new StaleConnections()
-  // It stands for one that broke on its way: its server has it still.
+  // It stands for a connection that broke on the way: the server still has its end.
   const left = connect(first.port)
   await stale.end(left)
   const id = await left.client('ID')

@@ -9,7 +9,7 @@ import { until } from '../helpers/until.ts'
 
 const ignore = () => {}
 
-/** A listener that can be waited for. */
+/** A listener whose next message can be awaited. */
 function bell () {
   let rung = 0
   return { ring: () => { rung++ }, count: () => rung, rings: (times: number) => until(() => rung >= times) }
@@ -20,7 +20,7 @@ async function subscriberCounts ({ redis }: TestStore, ...names: string[]): Prom
   return pairs.filter((_, index) => index % 2 === 1)
 }
 
-/** A store whose connection is up: before, whoever listens is told when it is. */
+/** A store with an established connection: before, listeners would be woken when it is. */
 async function connected (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const test = await testStore(t, options)
   const name = `${test.prefix}:{x}:first`
@@ -30,7 +30,7 @@ async function connected (t: Test, options: TestStoreOptions = {}): Promise<Test
   return test
 }
 
-t.test('each listener is told of its own channel, by one subscription', async t => {
+t.test('each listener hears its own channel, through one subscription per channel', async t => {
   const test = await connected(t)
   const { subscriptions } = test.store
   const [a, b] = [`${test.prefix}:{x}:a`, `${test.prefix}:{y}:b`]
@@ -39,7 +39,7 @@ t.test('each listener is told of its own channel, by one subscription', async t 
   const [leaveTwo, leaveOther] = await Promise.all([subscriptions.listen(a, two.ring), subscriptions.listen(b, other.ring)])
   t.strictSame(await subscriberCounts(test, a, b), [1, 1])
 
-  // What it resolved for: from then on nothing goes by untold.
+  // Once it has resolved, no change is missed.
   t.equal(await test.redis.spublish(a, 'x'), 1)
   await Promise.all([one.rings(1), two.rings(1)])
   t.equal(other.count(), 0)
@@ -56,7 +56,7 @@ t.test('each listener is told of its own channel, by one subscription', async t 
   t.ok(await until(async () => String(await subscriberCounts(test, a, b)) === '0,0'))
 })
 
-t.test('who comes while the last one leaves is told all the same', async t => {
+t.test('a listener that comes while the last one leaves hears messages', async t => {
   const test = await connected(t)
   const { subscriptions } = test.store
   const name = `${test.prefix}:{x}:a`
@@ -73,7 +73,7 @@ t.test('who comes while the last one leaves is told all the same', async t => {
   t.ok(await until(async () => String(await subscriberCounts(test, name)) === '0'))
 })
 
-t.test('after a broken connection all are told, and listen again', async t => {
+t.test('after a broken connection all listeners are told, and are subscribed again', async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const { subscriptions } = test.store
@@ -88,7 +88,7 @@ t.test('after a broken connection all are told, and listen again', async t => {
   t.strictSame(bells.map(({ count }) => count()), names.map((_, i) => i === 7 ? 2 : 1))
 })
 
-t.test('who comes to listen while the connection is away is not held up, and told when it is back', async t => {
+t.test('a listener that comes during an outage is not held up, and is told when the connection is back', async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const { subscriptions } = test.store
@@ -105,21 +105,21 @@ t.test('who comes to listen while the connection is away is not held up, and tol
   await one.rings(2)
 })
 
-t.test('a connection that was cut without a word is noticed by the keep-alive', { timeout: 20_000 }, async t => {
+t.test('keep-alive notices a connection that was cut silently', { timeout: 20_000 }, async t => {
   const redis = await ownRedis(t)
   const test = await connected(t, { url: redis.url })
   const name = `${test.prefix}:{x}:a`
   const one = bell()
   await test.store.subscriptions.listen(name, one.ring)
   process.kill(redis.pid(), 'SIGSTOP')
-  // Nothing is asked meanwhile: five seconds to the next ping, and one in which it stays unanswered.
+  // There are no calls: the next ping comes within five seconds, and its time-out is one second.
   await new Promise(resolve => setTimeout(resolve, 6500))
   process.kill(redis.pid(), 'SIGCONT')
   await one.rings(1)
   t.pass('told, since it may have missed something')
 })
 
-t.test('who waits hears of it when its connection went over to a new master', async t => {
+t.test('a waiter is told when its subscription has moved to a new master', async t => {
   const [old, next] = await Promise.all([startRedisServer(t), startRedisServer(t)])
   const sentinel = await startRedisServer(t, { sentinel: true, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${old.port} 1`] })
   const { subscriptions } = fleetStore(t, `redis+sentinel://${sentinel.at}/handoffs`)

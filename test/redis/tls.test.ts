@@ -10,7 +10,7 @@ import { startServiceReplica } from '../faults/fleet/service.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { until } from '../helpers/until.ts'
 
-/** An authority of the test's own, and what a server on the loopback address shows that is signed by it. */
+/** A certificate authority for the test, and a certificate for the loopback address that it signed. */
 async function makeCertificates (t: Test): Promise<{ ca: string, options: string[] }> {
   const dir = await scratchDir(t)
   const openssl = (command: string) => execFileSync('openssl', command.split(' '), { cwd: dir, stdio: 'ignore' })
@@ -27,7 +27,7 @@ async function makeCertificates (t: Test): Promise<{ ca: string, options: string
 
 const secret = 'the-key-of-an-agent-0123456789'
 
-/** The built service, as an operator runs it, who trusts this authority (and the usual ones). */
+/** The built service, run by an operator who trusts this authority besides the usual ones. */
 async function startService (t: Test, redisUrl: string, ca: string) {
   const { url, lines } = await startServiceReplica(t, {
     env: { REDIS_URL: redisUrl, NODE_EXTRA_CA_CERTS: ca, API_KEYS: `alice:${secret},bob:${secret}-2`, DRAIN_DELAY: '0' },
@@ -56,11 +56,11 @@ t.test('over TLS', async t => {
   const port = await freePort(loopback)
   const redis = await startRedisServer(t, { options: ['--tls-port', String(port), ...options] })
 
-  await t.test('one server', async t => {
+  await t.test('the store works on one server', async t => {
     await handsOver(t, `rediss://127.0.0.1:${port}`, ca)
   })
 
-  await t.test('one whose authority isn’t trusted', async t => {
+  await t.test('a server with an untrusted certificate is refused', async t => {
     const other = await makeCertificates(t)
     const { ask, lines } = await startService(t, `rediss://127.0.0.1:${port}`, other.ca)
     t.match(await until(async () => {
@@ -71,7 +71,7 @@ t.test('over TLS', async t => {
     t.equal((await ask('/api/pass', { task: 't' })).status, 503)
   })
 
-  await t.test('a Sentinel and its master', async t => {
+  await t.test('the store works with a Sentinel and its master', async t => {
     const sentinelPort = await freePort(loopback)
     await startRedisServer(t, {
       sentinel: true,
@@ -80,7 +80,7 @@ t.test('over TLS', async t => {
     await handsOver(t, `rediss+sentinel://127.0.0.1:${sentinelPort}/handoffs`, ca)
   })
 
-  await t.test('a Cluster', async t => {
+  await t.test('the store works on a Cluster', async t => {
     const [tlsPort, bus] = [await freePort(loopback), await freePort(loopback)]
     const node = await startRedisServer(t, {
       options: ['--cluster-enabled', 'yes', '--tls-cluster', 'yes', '--cluster-port', String(bus), '--tls-port', String(tlsPort), ...options],

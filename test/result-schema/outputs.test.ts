@@ -8,7 +8,7 @@ import { judging } from '../helpers/result-schemas.ts'
 
 const { judge } = judging(t)
 
-/** Schemas with values that satisfy them, and values that don't, each as it is or, where it says more than JavaScript's own literals, as JSON text. */
+/** Schemas with valid and invalid values, each as a JavaScript value or, if that can't express it, as JSON text. */
 type Row = [schema: unknown, satisfy: string[], fail: string[]]
 
 const rows: Record<string, Row[]> = {
@@ -118,12 +118,12 @@ for (const [name, group] of Object.entries(rows)) {
   })
 }
 
-t.test('without an output it is {}', async t => {
+t.test('a missing output counts as {}', async t => {
   t.equal(await judge({ type: 'object' }), 'ok')
   t.same(await judge({ required: ['a'] }), [{ pointer: '/output/a', message: 'required' }])
 })
 
-t.test('each fault is told where it is', async t => {
+t.test('each fault has a pointer to its place', async t => {
   const schema = {
     type: 'object',
     required: ['id', 'a/b'],
@@ -146,7 +146,7 @@ t.test('each fault is told where it is', async t => {
   t.same(await judge({ anyOf: [{ type: 'string' }, { properties: { a: { type: 'string' } } }] }, { a: 1 }), [{ pointer: '/output', message: 'must satisfy one of the 2 schemas of anyOf' }])
 })
 
-t.test('at most 100 faults, however many there are, and nothing long is sent back', async t => {
+t.test('at most 100 faults are returned, and no long text is echoed', async t => {
   const faults = await judge({ items: { $ref: '#/$defs/a' }, $defs: { a: { type: 'string' } } }, `[${Array(50_000).fill('1').join()}]`) as Fault[]
   t.equal(faults.length, 100)
   t.equal(faults.at(-1)!.pointer, '/output/99')
@@ -156,7 +156,7 @@ t.test('at most 100 faults, however many there are, and nothing long is sent bac
   for (const { message } of await judge(wide, 1) as Fault[]) t.ok(message.length < 250)
 })
 
-// None that Ajv's comparing would call.
+// No member names that Ajv's comparison would call as methods.
 const names = fc.constantFrom('a', 'b', 'ab', '', 'isPrototypeOf', 'a/b')
 const words = fc.constantFrom('', 'a', 'b', 'ab', 'ba', '12', '😀', 'A')
 const numbers = fc.oneof(fc.integer({ min: -3, max: 12 }), fc.constantFrom(0.5, 1.5, 2.5))
@@ -172,10 +172,10 @@ const { schema } = fc.letrec<{ schema: object | boolean, plain: object }>(tie =>
   const type = fc.constantFrom('array', 'boolean', 'integer', 'null', 'number', 'object', 'string')
   const record = <T>(model: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record(model, { requiredKeys: [] })
   return {
-    // Not contains beside prefixItems, where Ajv takes an empty array, nor the empty name where it is required, which it doesn't miss.
+    // Without two faults of Ajv: contains with prefixItems accepts an empty array, and a missing required member with an empty name goes unnoticed.
     plain: fc.oneof(
       record({ type: fc.oneof(type, fc.uniqueArray(type, { minLength: 1, maxLength: 3 })), minimum: numbers, exclusiveMaximum: numbers, multipleOf: fc.integer({ min: 1, max: 4 }), minLength: small, maxLength: small, pattern: patterns }),
-      // Ajv asks for one value at least, and for no two that are the same.
+      // Ajv demands at least one value, and no duplicates.
       record({ enum: fc.uniqueArray(value, { minLength: 1, maxLength: 4, comparator: (a, b) => JSON.stringify(a) === JSON.stringify(b) }), maximum: numbers, exclusiveMinimum: numbers }),
       record({ const: value }),
       record({ contains: one, minItems: small }),
@@ -190,10 +190,10 @@ const { schema } = fc.letrec<{ schema: object | boolean, plain: object }>(tie =>
 })
 const withoutReference = schema.filter(made => !JSON.stringify(made).includes('$ref'))
 
-t.test('as a plain Ajv, on schemas that it takes', async t => {
+t.test('results equal plain Ajv’s, for schemas that Ajv accepts', async t => {
   let [satisfied, failed] = [0, 0]
   await fc.assert(fc.asyncProperty(schema, withoutReference, withoutReference, fc.array(value, { minLength: 1, maxLength: 8 }), async (top, a, b, outputs) => {
-    // Made of JSON, as the values are: Ajv compares constructors too.
+    // Parsed from JSON, like the values: Ajv compares constructors too.
     const whole = JSON.parse(JSON.stringify({ ...typeof top === 'boolean' ? { not: !top } : top, $defs: { a, b } }))
     const reference = new Ajv2020({ strict: false, ownProperties: true, strictNumbers: false }).compile(whole)
     for (const output of outputs) {

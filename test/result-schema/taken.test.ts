@@ -1,4 +1,4 @@
-/** What may be passed as a result_schema. */
+/** Which schemas are accepted as a result_schema. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Fault } from '../../src/errors.ts'
@@ -10,7 +10,7 @@ const { accept, schemas } = judging(t)
 
 const pointers = (outcome: Outcome) => typeof outcome === 'string' ? outcome : outcome.map(({ pointer }) => pointer)
 
-/** Each keyword with what may stand there, and with what may not. */
+/** Each keyword with valid and invalid values. */
 const keywords: Record<string, [taken: unknown[], refused: unknown[]]> = {
   type: [['string', 'integer', ['null', 'object'], ['number']], ['text', [], ['string', 'string'], ['string', 'x'], 1, null, {}, 'toString', [['string']]]],
   enum: [[[], [1], [null, {}, []], ['a', 'a']], [{}, 'a', null]],
@@ -65,7 +65,7 @@ for (const [keyword, [taken, refused]] of Object.entries(keywords)) {
   })
 }
 
-t.test('no other keyword is taken', async t => {
+t.test('other keywords are refused', async t => {
   const others = ['$id', '$anchor', '$dynamicRef', '$dynamicAnchor', '$comment', '$vocabulary', '$recursiveRef', 'definitions', 'dependencies', 'dependentRequired', 'dependentSchemas', 'minContains',
     'maxContains', 'unevaluatedItems', 'unevaluatedProperties', 'additionalItems', 'contentEncoding', 'contentMediaType', 'contentSchema', 'deprecated', 'readOnly', 'writeOnly', 'nullable', 'id',
     'discriminator', 'x-mine', '', 'constructor', 'toString', 'Type', 'propertys']
@@ -73,12 +73,12 @@ t.test('no other keyword is taken', async t => {
   t.same(pointers(await accept('{"__proto__": {}, "not": {"a/b~c": 1}}')), ['/result_schema/__proto__', '/result_schema/not/a~1b~0c'])
 })
 
-t.test('only an object is a schema, and only an object, true and false are within one', async t => {
+t.test('a schema must be an object; a subschema may be true or false as well', async t => {
   for (const text of ['true', 'false', 'null', '[]', '1', '"x"', '[{}]']) t.same(pointers(await accept(text)), ['/result_schema'], text)
   t.equal(await accept(' {\n} '), 'ok')
 })
 
-t.test('the pointer leads to each place', async t => {
+t.test('the pointer leads to the fault, wherever it is', async t => {
   const schema = {
     properties: { 'a/b': { type: 'x' } },
     patternProperties: { '(': true, '^~': { not: 1 } },
@@ -90,7 +90,7 @@ t.test('the pointer leads to each place', async t => {
     '/result_schema/allOf/1/items', '/result_schema/prefixItems/0/then/minimum', '/result_schema/prefixItems/0/else/a', '/result_schema/$defs/d/contains/pattern', '/result_schema/$defs/e/$defs'])
 })
 
-t.test('a member may not be repeated, wherever it is', async t => {
+t.test('a repeated member is refused, wherever it is', async t => {
   const rows: Array<[text: string, pointer: string]> = [
     ['{"type": "string", "type": "object"}', '/result_schema/type'],
     ['{"allOf": [{}, {"properties": {"a": {}, "\\u0061": {}}}]}', '/result_schema/allOf/1/properties/a'],
@@ -101,7 +101,7 @@ t.test('a member may not be repeated, wherever it is', async t => {
   t.equal(await accept('{"const": [{"a": "a", "b": {"a": "\\",\\"a"}}, {"a": ["a", "a"]}]}'), 'ok')
 })
 
-t.test('16,384 bytes as sent', async t => {
+t.test('a schema has at most 16,384 bytes, as sent', async t => {
   const long = (bytes: number) => `{"title":"${'é'.repeat(5)}${'x'.repeat(bytes - 22)}"}`
   t.equal(Buffer.byteLength(long(16_384)), 16_384)
   t.equal(await accept(long(16_384)), 'ok')
@@ -109,7 +109,7 @@ t.test('16,384 bytes as sent', async t => {
   t.same(pointers(await accept('{}' + ' '.repeat(16_383))), ['/result_schema'], 'white space too')
 })
 
-t.test('20 subschemas deep', async t => {
+t.test('subschemas nest at most 20 deep', async t => {
   const deep = (levels: number, inmost: string): string => levels === 1 ? inmost : `{"not":${deep(levels - 1, inmost)}}`
   for (const inmost of ['{}', 'true', 'false']) {
     t.equal(await accept(deep(20, inmost)), 'ok')
@@ -119,11 +119,11 @@ t.test('20 subschemas deep', async t => {
   t.same(pointers(await accept(`{"$defs": {"a": ${deep(20, '{}')}}}`)), ['/result_schema/$defs/a' + '/not'.repeat(19)])
 })
 
-t.test('1,000 subschemas, references written out', async t => {
+t.test('a schema has at most 1,000 subschemas, with references expanded', async t => {
   const many = (count: number) => Array(count).fill(true)
   t.equal(await accept({ allOf: many(999) }), 'ok')
   t.same(pointers(await accept({ allOf: many(1_000) })), ['/result_schema'])
-  // 1 + 3 * 333 = 1,000: what is named counts wherever it is.
+  // 1 + 3 * 333 = 1,000: a definition counts at each reference.
   const tripled = (more: unknown[]) => ({ $defs: { a: { anyOf: many(332) } }, prefixItems: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }, ...more] })
   t.equal(await accept(tripled([])), 'ok')
   t.same(pointers(await accept(tripled([{}]))), ['/result_schema'])
@@ -141,7 +141,7 @@ function doubling (times: number): object {
   return { $defs, $ref: '#/$defs/d0' }
 }
 
-t.test('references lead to definitions, and not back', async t => {
+t.test('references lead to definitions and have no cycles', async t => {
   const $defs = { a: {}, 'a/b~c%d é': {}, '': {}, __proto: {}, toString: {} }
   for (const name of ['a', '%61', 'a~1b~0c%25d%20%C3%A9', 'a%2fb'.replace('a%2fb', 'a~1b~0c%25d é'), '', 'toString']) t.equal(await accept({ $defs, $ref: `#/$defs/${name}` }), 'ok', name)
   t.equal(await accept('{"$defs": {"__proto__": {}}, "$ref": "#/$defs/__proto__"}'), 'ok')
@@ -157,13 +157,13 @@ t.test('references lead to definitions, and not back', async t => {
   for (const [$defs, ref, pointer] of cycles) t.same(pointers(await accept({ $defs, ...ref === undefined ? {} : { $ref: `#/$defs/${ref}` } })), [pointer], pointer)
 })
 
-t.test('uniqueItems asks for at most 100 items', async t => {
+t.test('uniqueItems needs maxItems of at most 100', async t => {
   t.equal(await accept({ uniqueItems: true, maxItems: 100 }), 'ok')
   t.same(pointers(await accept({ uniqueItems: true, maxItems: 101 })), ['/result_schema/uniqueItems'])
   t.same(pointers(await accept({ maxItems: 1, items: { uniqueItems: true } })), ['/result_schema/items/uniqueItems'])
 })
 
-t.test('errors are bounded: 100 of them, names and patterns cut', async t => {
+t.test('at most 100 errors are returned, with names and patterns cut', async t => {
   const names = Array.from({ length: 200 }, (_, i) => [`n${i}`, 1])
   t.equal(pointers(await accept(Object.fromEntries(names))).length, 100)
   t.same(pointers(await accept({ ['x'.repeat(15_000)]: 1 })), [`/result_schema/${'x'.repeat(63)}…`])
@@ -173,7 +173,7 @@ t.test('errors are bounded: 100 of them, names and patterns cut', async t => {
   }
 })
 
-t.test('the digest is that of the bytes, and is there at once where the schema is known', async t => {
+t.test('the digest is that of the bytes, and a known schema’s is there at once', async t => {
   const schema = Buffer.from('{"title": "known"}')
   const first = schemas.accept(schema, 'someone')
   t.type(first, Promise)

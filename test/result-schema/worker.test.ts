@@ -1,4 +1,4 @@
-/** What hostile schemas and outputs come to, and what becomes of the others meanwhile. */
+/** Hostile schemas and outputs, and their effect on other jobs. */
 import { execFile } from 'node:child_process'
 import { setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -8,13 +8,13 @@ import { judging } from '../helpers/result-schemas.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
-/** Long enough for what is harmless on a busy machine; the hostile ones take many times as long on any. Milliseconds. */
+/** Milliseconds: enough for harmless jobs on a busy machine; hostile ones take many times as long on any. */
 const limit = 1_000
 const patience = 60_000
 
 const harmless = { properties: { a: { type: 'string' } } }
 
-/** An automaton of a million states, which a text without any order leads through all of. */
+/** An automaton of a million states; a random text leads through all of them. */
 const hostileSchema = { allOf: Array(300).fill({ pattern: '(a|b)*a(a|b){20}$' }) }
 const hostileOutput = JSON.stringify(withoutOrder(500_000) + 'c')
 
@@ -23,16 +23,16 @@ function withoutOrder (length: number): string {
   return Array.from({ length }, () => (state = Math.imul(state, 1_103_515_245) + 12_345) & 0x40000000 ? 'a' : 'b').join('')
 }
 
-/** A pattern of over a million instructions: there is no string to be matched yet. */
+/** A pattern that compiles to over a million instructions, before any string is matched. */
 const slowToRead = { pattern: '(a{1000})'.repeat(1_300) }
 
-t.test('a pattern that takes exponential time elsewhere takes none here', async t => {
+t.test('a pattern with catastrophic backtracking elsewhere costs nothing here', async t => {
   const { judge } = judging(t)
-  // 2 to the power of 400,000 steps, where they are tried one after the other.
+  // Backtracking would take 2 to the power of 400,000 steps.
   t.equal((await judge({ pattern: '(a+)+$' }, JSON.stringify('a'.repeat(400_000) + '!'))).length, 1)
 })
 
-t.test('an output that takes too long is refused, other work goes on meanwhile, and those behind it are answered', async t => {
+t.test('a too slow output is refused; other work goes on, and jobs behind it are answered', async t => {
   const { accept, check } = judging(t, { limit, patience })
   t.equal(await accept(hostileSchema), 'ok')
   const order: string[] = []
@@ -59,16 +59,16 @@ t.test('an output that takes too long is refused, other work goes on meanwhile, 
   ])
 })
 
-t.test('a schema that takes too long to read is refused, each time', async t => {
+t.test('a schema that is too slow to read is refused each time', async t => {
   const { accept } = judging(t, { limit, patience })
   const [first, harmlessOne, second] = await Promise.all([accept(slowToRead), accept(harmless), accept(slowToRead)])
   t.strictSame([first, harmlessOne, second], ['result_schema_too_slow', 'ok', 'result_schema_too_slow'])
 })
 
-t.test('many schemas and members in one output are too slow as well', async t => {
+t.test('many schemas and members in one output can be too slow together', async t => {
   const { accept, check } = judging(t, { limit, patience })
   const $defs: Record<string, unknown> = { d8: { minLength: 5, maxLength: 90_000, enum: Array.from({ length: 200 }, (_, i) => ({ a: { b: i } })) } }
-  // All of it is right, so all of it is looked at.
+  // All of it is valid, so all of it is checked.
   for (let i = 0; i < 8; i++) $defs[`d${i}`] = { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] }
   const schema = { $defs, items: { $ref: '#/$defs/d0' } }
   t.equal(await accept(schema), 'ok')
@@ -76,26 +76,26 @@ t.test('many schemas and members in one output are too slow as well', async t =>
   t.equal(await check(harmless, {}), 'ok')
 })
 
-t.test('an output that takes too much memory ends the worker, and no more', async t => {
+t.test('an output that takes too much memory ends the worker and nothing else', async t => {
   const { check } = judging(t, { limit: 60_000, patience, memory: 8 })
   const outcomes = await Promise.all([check(harmless, { a: '' }), check({}, `[${Array(340_000).fill('[]').join()}]`), check(harmless, { a: '' })])
   t.strictSame(outcomes, ['ok', 'result_schema_too_slow', 'ok'])
 })
 
-t.test('what no worker can take is not given to one', async t => {
+t.test('a job that is too big for any worker is not given to one', async t => {
   const { check } = judging(t)
   t.equal(await check({}, `"${'x'.repeat(4 * 2 ** 20 - 2)}"`), 'ok')
   t.equal(await check({}, `"${'x'.repeat(4 * 2 ** 20 - 1)}"`), 'result_schema_too_slow')
 })
 
-t.test('what waits too long behind others is refused as unavailable', async t => {
+t.test('a job that waits too long is refused as unavailable', async t => {
   const { check } = judging(t, { limit, patience: limit / 2 })
   await until(async () => await check(harmless, {}) === 'ok')
   t.strictSame(await Promise.all([check(hostileSchema, hostileOutput), check(harmless, {})]), ['result_schema_too_slow', 'unavailable'])
   await until(async () => await check(harmless, {}) === 'ok')
 })
 
-t.test('whoever sends many slow ones makes the others wait for one of them, not for all', async t => {
+t.test('a client with many slow jobs delays others by one of them, not by all', async t => {
   const { check } = judging(t, { limit, patience })
   await until(async () => await check(harmless, {}) === 'ok')
   const order: string[] = []
@@ -104,7 +104,7 @@ t.test('whoever sends many slow ones makes the others wait for one of them, not 
   t.strictSame(order, ['many', 'other', 'many', 'many'])
 })
 
-t.test('a worker that was done in time is kept, though nobody could look', async t => {
+t.test('a worker that finished in time is kept, even if the main thread was too busy to see it', async t => {
   const { check } = judging(t, { limit: 500, patience })
   let workers = 0
   const count = () => { workers++ }
@@ -112,13 +112,13 @@ t.test('a worker that was done in time is kept, though nobody could look', async
   t.teardown(() => process.off('worker', count))
   await until(async () => await check(harmless, {}) === 'ok')
   const before = workers
-  await turn() // behind it the event loop looks at timers first, then at messages
+  await turn() // after it, the event loop handles timers first, then messages
   const underWay = check(harmless, {})
   for (const end = performance.now() + 700; performance.now() < end;);
   t.strictSame([await underWay, await check(harmless, {}), workers], ['ok', 'ok', before])
 })
 
-t.test('one worker serves all, and there is none before the first job', async t => {
+t.test('one worker serves all jobs, and none runs before the first', async t => {
   let workers = 0
   const count = () => { workers++ }
   process.on('worker', count)
@@ -129,7 +129,7 @@ t.test('one worker serves all, and there is none before the first job', async t 
   t.equal(workers, 1)
 })
 
-t.test('close refuses what is under way and what comes later', async t => {
+t.test('close refuses running and later jobs', async t => {
   const { schemas, accept, check } = judging(t)
   t.equal(await accept(hostileSchema), 'ok')
   const underWay = [check(hostileSchema, hostileOutput), check(harmless, {}), accept(harmless)]
@@ -140,7 +140,7 @@ t.test('close refuses what is under way and what comes later', async t => {
   await schemas.close()
 })
 
-t.test('close comes before the worker is there, and without one', async t => {
+t.test('close works before the worker has started, and without one', async t => {
   const { schemas, accept } = judging(t)
   const early = accept(harmless)
   await schemas.close()
@@ -148,7 +148,7 @@ t.test('close comes before the worker is there, and without one', async t => {
   await new ResultSchemas().close()
 })
 
-t.test('an idle worker keeps no process alive, one at work does', async t => {
+t.test('an idle worker keeps no process alive, a busy one does', async t => {
   const script = `
     import { ResultSchemas } from '${projectRoot}/src/result-schema/result-schemas.ts'
     const schemas = new ResultSchemas({ limit: 60000, patience: 60000 })

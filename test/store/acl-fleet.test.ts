@@ -12,13 +12,13 @@ import { until } from '../helpers/until.ts'
 
 const password = 'secret'
 
-/** Who is connected, by the user that they signed in as. */
+/** The users of the current connections. */
 async function signedIn ({ admin }: RedisServer): Promise<Set<string>> {
   const clients = String(await admin.client('LIST'))
   return new Set([...clients.matchAll(/ user=(\S+)/g)].map(([, user]) => user!))
 }
 
-t.test('Sentinel: service, replication and the Sentinels each as their own user, through a failover', { timeout: 60_000 }, async t => {
+t.test('Sentinel: service, replication and Sentinels each work as their own user, through a failover', { timeout: 60_000 }, async t => {
   const fleet = await startSentinelFleet(t, {
     downAfterMs: 600,
     failoverTimeoutMs: 2000,
@@ -49,7 +49,7 @@ t.test('Sentinel: service, replication and the Sentinels each as their own user,
   for (const { admin } of fleet.sentinels) for (const user of usersOf('sentinel-users.acl').keys()) t.strictSame(await denials(admin, user), [], user)
 })
 
-t.test('Cluster: the service’s user, while a slot moves', { timeout: 60_000 }, async t => {
+t.test('Cluster: the service’s user works while a slot moves', { timeout: 60_000 }, async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
   for (const { admin } of cluster.servers) await setUser(admin, { user: 'handoff', password })
   const store = fleetStore(t, cluster.url.replace('://', `://handoff:${password}@`))
@@ -61,7 +61,7 @@ t.test('Cluster: the service’s user, while a slot moves', { timeout: 60_000 },
   const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
   await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
   await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
-  // One that isn't there is asked for at the new owner, with ASKING.
+  // A missing key is looked for at the new owner, with ASKING.
   t.match(await store.handoffs.status(placeIn(tag)), { outcome: 'not_found' })
   await cluster.moveSlot(slot, to)
   t.match(await pass(store.handoffs, placeIn(tag)), { outcome: 'passed' })

@@ -26,13 +26,13 @@ t.test('the service’s user may do what the service does, and nothing else', as
   t.strictSame(commandsOf('handoff'), everything)
   t.strictSame(usersOf('users.acl').get('handoff')!.filter(rule => !rule.startsWith('+')),
     ['on', '#SHA256_OF_SERVICE_PASSWORD', '~handoff:*', '&handoff:*', '-@all'])
-  // Beyond that: what makes and revokes keys, and what `handoff doctor` and `handoff inspect` look at.
+  // The operator's further rights: to create and revoke keys, and for `handoff doctor` and `handoff inspect`.
   t.strictSame(operatorCommands(loadScripts(), setup), ['XADD'])
   t.strictSame(commandsOf('handoff-operator'), [...everything, 'CONFIG|GET', 'PEXPIRETIME', 'XADD'].sort())
   t.strictSame(usersOf('users.acl').get('default'), ['off'])
 })
 
-t.test('Redis takes the file once each password is in it, and not before', async t => {
+t.test('Redis accepts the file only once each password is in it', async t => {
   await t.rejects(startRedisServer(t, { options: ['--aclfile', file.pathname] }), /password hash must be exactly 64/)
   const dir = await scratchDir(t)
   await symlink(join(projectRoot, 'deploy'), join(dir, 'deploy'))
@@ -40,7 +40,7 @@ t.test('Redis takes the file once each password is in it, and not before', async
   for (const made of ['users.acl', 'sentinel-users.acl'] as const) {
     const lines = await readFile(join(dir, made), 'utf8')
     t.notMatch(lines, 'SHA256_OF')
-    // The test's own connections are the default user's.
+    // The test's own connections use the default user.
     await writeFile(join(dir, made), lines.replace(/^user default off$/m, 'user default on nopass ~* &* +@all'))
   }
   const redis = await startRedisServer(t, { options: ['--aclfile', join(dir, 'users.acl')] })
@@ -60,7 +60,7 @@ async function limitedService (t: Parameters<typeof startRedisServer>[0] & Param
   const grant = (...more: string[]) => setUser(redis.admin, { user: 'handoff', password: 'secret', prefix: 't-', more: ['~clock-t-*', ...more] })
   await grant()
   const told: string[] = []
-  // What is counted from here on the service has asked for.
+  // From here on only the service's commands are counted.
   await redis.admin.config('RESETSTAT')
   const service = await testApp(t, {}, {
     url: redis.url,
@@ -73,14 +73,14 @@ async function limitedService (t: Parameters<typeof startRedisServer>[0] & Param
 
 const isReady = async ({ app }: TestApp) => (await app.inject('/readyz')).statusCode === 200
 
-t.test('all that the service does is allowed, and all that is allowed is done', { timeout: 60_000 }, async t => {
+t.test('all that the service does is allowed, and all that is allowed is used', { timeout: 60_000 }, async t => {
   const { redis, service } = await limitedService(t)
   await until(() => isReady(service))
   service.store.sweeper.start()
   for (const { path, status, answer } of await allOperations(service, await prepared(service))) t.equal(answer.statusCode, status, path)
   await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
   await until(() => isReady(service))
-  // The sweep and the subscriber's sign of life come by themselves; what only a Cluster asks for is in acl-fleet.test.ts.
+  // The sweep and the subscriber's ping come by themselves; acl-fleet.test.ts has the commands that only a Cluster needs.
   let idle = everything
   await until(async () => {
     const called = await commandsCalled(redis)
@@ -95,10 +95,10 @@ async function commandsCalled ({ admin }: RedisServer): Promise<Set<string>> {
   return new Set([...stats.matchAll(/^cmdstat_([^:]+):/gm)].map(([, name]) => name!.toUpperCase()))
 }
 
-/** Without these nothing can be asked at all, not even what lacks: with DURABILITY each group of calls ends in a SET and a WAIT. */
+/** Without these no call works, not even the one that finds missing rights: with DURABILITY each group ends in a SET and a WAIT. */
 const unnamed = ['EVAL', 'EVALSHA', 'SET', 'WAIT', 'keys', 'channels']
 
-t.test('without one of its rights the service says which, and answers 503 or as ever', { timeout: 120_000 }, async t => {
+t.test('without one of its rights the service says which, and answers 503 or as usual', { timeout: 120_000 }, async t => {
   const { redis, grant, told, service } = await limitedService(t)
   await until(() => isReady(service))
   const losses = [...everything.filter(name => !name.startsWith('CLUSTER') && name !== 'ASKING').map(name => [name, `-${name.toLowerCase()}`]),
@@ -107,7 +107,7 @@ t.test('without one of its rights the service says which, and answers 503 or as 
     const handoffs = await prepared(service)
     told.length = 0
     await grant(rule)
-    // Connected anew, with no script at the server: what is asked only then counts too.
+    // A new connection, and no scripts at the server, so that commands for these cases are counted too.
     await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
     await redis.admin.call('SCRIPT', 'FLUSH')
     const began = performance.now()

@@ -6,12 +6,12 @@ import { callsOf, newKey, testKeys } from '../helpers/stored-keys.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 
 const tag = tags[0]!
-/** Ahead of Redis's own clock, by which it expires keys. */
+/** Ahead of Redis's own clock, by which Redis expires keys. */
 const then = 1_900_000_000_000
 
 interface Dumped { type: string, content: unknown, expires: number }
 
-t.test('a key is made, found, listed, rotated and revoked', async t => {
+t.test('a key is created, found, listed, rotated and revoked', async t => {
   const { records, setClock } = await testKeys(t)
   await setClock(then)
   const { id, key, record } = await newKey(records, { tenant: 'acme', agent: 'bob', scopes: ['approve', 'status'], expiresIn: 60_000, ratePerMinute: 7 })
@@ -47,7 +47,7 @@ t.test('a key is made, found, listed, rotated and revoked', async t => {
   t.strictSame(await records.rotate(ended.id, 0, 'me'), { outcome: 'ended' })
 })
 
-t.test('one that is not there is said not to be, and one that can’t be asks nothing', async t => {
+t.test('an unknown key is not found, and a malformed id asks Redis nothing', async t => {
   const redis = await ownRedis(t)
   const { records } = await testKeys(t, { url: redis.url })
   await newKey(records)
@@ -63,7 +63,7 @@ t.test('one that is not there is said not to be, and one that can’t be asks no
   t.strictSame(await records.revoke('000000000000', 'me'), { outcome: 'not_found' })
 })
 
-t.test('Redis holds no secret; what has ended goes after 30 days, and what lives stays', async t => {
+t.test('Redis stores no secret; ended keys are deleted after 30 days, and live ones stay', async t => {
   const { records, dump } = await testKeys(t)
   const [live, ending, revoked] = [await newKey(records), await newKey(records, { expiresIn: 1000 }), await newKey(records)]
   const rotated = await records.rotate(live.id, 1000, 'me')
@@ -79,11 +79,11 @@ t.test('Redis holds no secret; what has ended goes after 30 days, and what lives
   t.strictSame(Object.keys(all).filter(key => !key.startsWith(`{${tag}}:k`)), [], 'all in one partition')
 })
 
-t.test('the list goes on over many, in their order, and lets go of what is gone', async t => {
+t.test('the list goes on over many keys, in order, and drops deleted ones', async t => {
   const { records, redis, prefix, setClock, dump } = await testKeys(t)
   await setClock(then)
   const made = []
-  // Most of them of one millisecond.
+  // Most have the same millisecond.
   for (let n = 0; n < 450; n++) {
     if (n % 200 === 199) await setClock(then + n)
     made.push(await newKey(records, { agent: `a${n}` }))
@@ -96,7 +96,7 @@ t.test('the list goes on over many, in their order, and lets go of what is gone'
   t.equal((await records.list()).length, 449)
 
   const old = await newKey(records, { expiresIn: 1000 })
-  // Redis’s own expiry isn’t moved by a test’s clock.
+  // A test’s clock doesn’t affect Redis’s own expiry.
   await setClock(old.record.endsAt! + keyRetention)
   await redis.del(keys.apiKey(tag, old.id))
   await newKey(records)
@@ -105,7 +105,7 @@ t.test('the list goes on over many, in their order, and lets go of what is gone'
   t.equal(over, undefined)
 })
 
-t.test('the log tells of each change once, and says when it can’t', async t => {
+t.test('the log has each change once, and says when it can’t', async t => {
   const { records, redis, prefix } = await testKeys(t)
   t.match(await records.changes(''), { lost: true, last: '0-0', entries: [] })
   t.match(await records.changes('0-0'), { lost: false, last: '0-0', entries: [] })

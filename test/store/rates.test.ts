@@ -14,7 +14,7 @@ import { quiet, testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-/** One request, as the hook makes it. */
+/** One request, as the hook counts it. */
 async function spend (allowance: RateBudget): Promise<boolean> {
   return allowance.spend(performance.now()) ?? await new Promise((resolve, reject) => {
     allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
@@ -25,7 +25,7 @@ async function allowedOf (requests: Array<Promise<boolean>>): Promise<number> {
   return (await Promise.all(requests)).filter(Boolean).length
 }
 
-t.test('200 agents at once, each by itself', async t => {
+t.test('200 agents at once are limited independently', async t => {
   const { store: { rates } } = await testStore(t)
   const allowed = await Promise.all(Array.from({ length: 200 }, (_, agent) =>
     allowedOf(Array.from({ length: 30 }, () => spend(rates.of('acme', `agent-${agent}`, 20))))))
@@ -39,7 +39,7 @@ t.test('replicas together allow the limit, and no more', async t => {
   await first.setClock(Date.now())
   for (const limit of [1, 2, 3, 7, 10, 33, 100, 999]) {
     const allowances = stores.map(({ store }) => store.rates.of('acme', `of-${limit}`, limit))
-    // As many as there are, one after the other at each replica, until each refuses; unevenly, and some at once.
+    // Requests at each replica until it refuses: unevenly distributed, and some at once.
     const each = await Promise.all(allowances.map(async (allowance, replica) => {
       let allowed = 0
       for (let atOnce = 1; ; atOnce = atOnce % (replica + 2) + 1) {
@@ -52,7 +52,7 @@ t.test('replicas together allow the limit, and no more', async t => {
   }
 })
 
-/** So many replicas' rates, by the true clock. @param window milliseconds */
+/** The rates of so many replicas, by the real clock. @param window milliseconds */
 function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?: number): Rates[] {
   const masters = new OneMaster(parseRedisUrl(url) as ConstructorParameters<typeof OneMaster>[0], tags, quiet)
   const lanes = new Lanes(masters, null)
@@ -63,11 +63,11 @@ function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?
   return Array.from({ length: count }, () => new Rates(lanes, loadScripts(), new KeyNames(prefix), tags, window))
 }
 
-t.test('at least half of the limit is allowed, however many replicas hold some that they don’t need', async t => {
+t.test('at least half of the limit is allowed, however many replicas hold shares that they don’t need', async t => {
   const replicas = replicasOf(t, await testStore(t), 20)
   for (const limit of [1, 2, 10, 33, 100, 999]) {
     for (const requests of [1, 3, 9, 21]) {
-      // Each but the last may have just been given some more when no request comes to it any more.
+      // Every replica but the last may have just fetched a share when it gets no more requests.
       const [last, ...idle] = replicas.map(rates => rates.of('acme', `idle-${limit}-${requests}`, limit))
       let allowed = 0
       for (const allowance of idle) for (let n = 0; n < requests; n++) if (await spend(allowance)) allowed++
@@ -77,7 +77,7 @@ t.test('at least half of the limit is allowed, however many replicas hold some t
   }
 })
 
-t.test('window after window: never more than the limit in any, though some is held when it ends', async t => {
+t.test('over many windows the limit is never exceeded, though replicas hold shares when a window ends', async t => {
   const test = await testStore(t)
   const { redis, prefix, dump } = test
   const [limit, window] = [200, 250]
@@ -89,13 +89,13 @@ t.test('window after window: never more than the limit in any, though some is he
   const watched = (async () => {
     while (performance.now() < over) ends.add(Number((await redis.get(`${prefix}:${key}`) ?? '').split(' ')[0]))
   })()
-  /** Each request that was allowed: when it was asked, and when that was known. Redis is on this machine, and has its clock. */
+  /** The allowed requests: when each was made, and when it was allowed. Redis is on this machine, so the clocks are the same. */
   const allowed: Array<[asked: number, known: number]> = []
   await Promise.all(allowances.map(async allowance => {
     while (performance.now() < over) {
       const asked = Date.now()
       if (await spend(allowance)) allowed.push([asked, Date.now()])
-      // By turns so few that some is held across a window's end, and so many that the next one is used up.
+      // In turn so few requests that a share is held across the window's end, and so many that the next window is used up.
       await sleep(Date.now() % (4 * window) < 2 * window ? 8 : 0)
     }
   }))
@@ -106,7 +106,7 @@ t.test('window after window: never more than the limit in any, though some is he
   t.ok(Math.min(...counts) < limit, 'and some weren’t')
 })
 
-t.test('what Redis doesn’t answer nobody gets, and the next is asked anew', async t => {
+t.test('if Redis doesn’t answer, requests are refused in time, and don’t count', async t => {
   const redis = await ownRedis(t)
   const { store: { rates } } = await testStore(t, { url: redis.url })
   const allowance = rates.of('acme', 'alice', 5)
@@ -134,7 +134,7 @@ t.test('a full Redis still counts', async t => {
   t.ok(await spend(rates.of('acme', 'alice', 5)))
 })
 
-t.test('however many agents: a replica forgets those it has not seen for long, and Redis doesn’t', async t => {
+t.test('a replica forgets agents that it hasn’t seen for long, and Redis doesn’t', async t => {
   const { store: { rates } } = await testStore(t)
   t.ok(await spend(rates.of('acme', 'alice', 1)))
   const known = rates.of('acme', 'alice', 1)

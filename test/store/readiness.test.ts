@@ -15,7 +15,7 @@ import { ownRedis } from '../helpers/own-redis.ts'
 import { fleetStore, testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('it says why Redis can’t serve, in words of our own', async t => {
+t.test('readiness says why Redis can’t serve, in the service’s own words', async t => {
   const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await until(async () => await store.whyNotReady() === null)
@@ -37,7 +37,7 @@ t.test('it says why Redis can’t serve, in words of our own', async t => {
   await admin.replicaof('NO', 'ONE')
 })
 
-/** What it says once it is no more what it said at first. */
+/** Its answer, once that differs from the first one. */
 function reasonOf (t: Test, url: string, replicas = 0, within = 5000): Promise<string> {
   const store = fleetStore(t, url, { replicas })
   return until(async () => {
@@ -46,7 +46,7 @@ function reasonOf (t: Test, url: string, replicas = 0, within = 5000): Promise<s
   }, within)
 }
 
-t.test('who may do what', async t => {
+t.test('readiness names missing rights', async t => {
   const redis = await startRedisServer(t)
   await redis.admin.call('ACL', 'SETUSER', 'narrow', 'on', '>x', '~*', '&*', '+@connection', '+info', '+time', '+evalsha')
   await setUser(redis.admin, { user: 'handoff', password: 's%c' })
@@ -60,7 +60,7 @@ t.test('who may do what', async t => {
   t.match(await reasonOf(t, `redis://narrow:x@${at}`), /^Redis does not let this service run DEL, EVAL, GET, .*, ZREMRANGEBYRANK: its user needs more rights\.$/)
 })
 
-t.test('replicas', async t => {
+t.test('readiness names missing replicas', async t => {
   const master = await startRedisServer(t)
   t.equal(await reasonOf(t, master.url, 1), 'Redis has 0 replicas online; DURABILITY needs 1.')
   const replica = await startRedisServer(t, { options: ['--replicaof', `127.0.0.1 ${master.port}`] })
@@ -70,7 +70,7 @@ t.test('replicas', async t => {
   t.equal(await reasonOf(t, replica.url), 'Redis is a replica and takes no writes.')
 })
 
-t.test('one that says nothing', async t => {
+t.test('readiness reports a silent Redis', async t => {
   const redis = await startRedisServer(t)
   const store = fleetStore(t, redis.url)
   await until(async () => await store.whyNotReady() === null)
@@ -80,7 +80,7 @@ t.test('one that says nothing', async t => {
   await until(async () => await store.whyNotReady() === null)
 })
 
-t.test('one node of a Cluster, which isn’t said', async t => {
+t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster', async t => {
   const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
   const node = await startRedisServer(t, { options })
   await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
@@ -92,7 +92,7 @@ t.test('one node of a Cluster, which isn’t said', async t => {
   t.equal(await reasonOf(t, other.url), 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…')
 })
 
-t.test('a Cluster’s password', async t => {
+t.test('readiness reports a Cluster’s wrong password', async t => {
   const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
   const node = await startRedisServer(t, { options })
   await node.admin.config('SET', 'requirepass', 'secret')
@@ -103,13 +103,13 @@ t.test('a Cluster’s password', async t => {
   t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'Redis wants a password; set it in REDIS_URL.')
 })
 
-t.test('the suite runs on servers that are told of as tested', async t => {
+t.test('the suite runs on the servers that are documented as tested', async t => {
   const { admin } = await startRedisServer(t)
   const version = versionOf(readInfo(await admin.info()))!
   t.match(version, { tooOld: false, tested: true }, `${version.name} is none of ${testedServers.join(', ')}: the docs and CI name them too`)
 })
 
-t.test('what a version is', t => {
+t.test('versions are parsed', t => {
   t.match(versionOf({ redis_version: '6.2.14' }), { name: 'Redis 6.2.14', tooOld: true, tested: false })
   t.match(versionOf({ redis_version: '7.4.1' }), { tooOld: false, tested: false })
   t.match(versionOf({ redis_version: '10.0.0' }), { tooOld: false, tested: false })
@@ -119,10 +119,10 @@ t.test('what a version is', t => {
   t.end()
 })
 
-/** The scripts, which a server like that would meet: all of them begin with this. */
+/** The scripts as such a server would see them: all begin with this. */
 const scriptsThat = (begin: string) => loadScripts(`${begin}\n${readLua('lib/clock.lua')}`)
 
-t.test('a right that can’t be asked about isn’t lacking', async t => {
+t.test('a right that can’t be checked doesn’t count as missing', async t => {
   const { url } = await ownRedis(t)
   const asked = [
     ['local redis = { call = redis.call, acl_check_cmd = function() error({ err = \'ERR Wrong number of args\' }) end }', 'ERR Wrong number of args'],
@@ -145,7 +145,7 @@ function passForPerson ({ handoffs }: Store) {
   return handoffs.pass({ ...newPlace(), token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
 }
 
-t.test('a command that the server doesn’t have', async t => {
+t.test('a command that the server doesn’t have is named', async t => {
   for (const [command, reason] of [['SPUBLISH', /^Redis does not have SPUBLISH, which the service needs: tested are Redis 7\.0, /], ['EVALSHA', /^(Redis|Valkey) \d\S+ does not run our scripts; tested are /]] as const) {
     const { url } = await startRedisServer(t, { options: ['--rename-command', command, '""'] })
     const { log, lines } = logSink(t)
@@ -158,12 +158,12 @@ t.test('a command that the server doesn’t have', async t => {
     const [told] = lines.map(line => JSON.parse(line)).filter(({ msg, reason }) => msg === 'not ready' && reason === seen)
     t.match(told.said, /^ERR (Invalid command|unknown command)/, 'Redis’s own words are in the log')
     t.notMatch(seen, told.said, 'and not where no key is needed')
-    // Answered 503, not as a fault of the service's own.
+    // Answered 503, not 500.
     await t.rejects(passForPerson(store), { name: 'Unavailable', message: /^ERR [Uu]nknown/ })
   }
 })
 
-t.test('the log has the reason, once', async t => {
+t.test('the log has the reason once', async t => {
   const lines: string[] = []
   const answers = ['Redis is not connected.', 'Redis is not connected.', null, null, 'maxmemory-policy is …', null]
   const look = told(async () => ({ reason: answers.shift()! }), {

@@ -4,7 +4,7 @@ import { SweepStatistics } from '../../src/store/sweep-statistics.ts'
 
 const near = (seen: number | undefined, expected: number) => seen !== undefined && seen >= expected - 1 && seen < expected + 1000
 
-t.test('who doesn’t sweep knows nothing, who begins to knows all after a round', async t => {
+t.test('a replica that doesn’t sweep knows nothing, a new sweeper knows all after a round', async t => {
   const census = new SweepStatistics(['a', 'b', 'c'])
   t.equal(census.read(), undefined)
   census.begin()
@@ -22,7 +22,7 @@ t.test('who doesn’t sweep knows nothing, who begins to knows all after a round
   t.equal(census.read()?.whole, null, 'what it knew is out of date')
 })
 
-t.test('overdue is what was, and what has become so since', async t => {
+t.test('overdue counts what was due and what has become due since', async t => {
   const census = new SweepStatistics(['a', 'b'])
   census.begin()
   census.saw('a', 3, -5000)
@@ -31,7 +31,7 @@ t.test('overdue is what was, and what has become so since', async t => {
   census.saw('a', 3, 30)
   t.ok(near(census.read()?.whole?.oldestDueAge, 2000))
   census.saw('b', 0, null)
-  await sleep(130) // past what was still to come
+  await sleep(130) // past the deadlines that were still ahead
   t.ok(near(census.read()?.whole?.oldestDueAge, 100))
 })
 

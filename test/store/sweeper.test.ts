@@ -5,9 +5,9 @@ import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 
-/** docs/reliability.md: what is due is swept within 3 s. */
+/** docs/reliability.md: due handoffs are swept within 3 s. */
 const promised = 3000
-/** What a glance takes of a partition at most. */
+/** The most handoffs of a partition in the first call. */
 const glance = 5
 
 async function passSoonDue (store: TestStore, expiresIn: number, id = randomId()) {
@@ -16,7 +16,7 @@ async function passSoonDue (store: TestStore, expiresIn: number, id = randomId()
   return place
 }
 
-/** So many in each of so many partitions, all due at once. */
+/** So many handoffs in each of so many partitions, all due at once. */
 async function passMany (store: TestStore, perPartition: number, partitions: number): Promise<string[]> {
   const chosen = tags.slice(0, partitions)
   const left = new Map(chosen.map(tag => [tag, perPartition]))
@@ -33,8 +33,8 @@ async function passMany (store: TestStore, perPartition: number, partitions: num
 }
 
 /**
- * Sees the sweep's calls on their way.
- * @param hold keeps an answer back
+ * Observes the sweep's calls.
+ * @param hold delays a reply
  */
 function watchCalls ({ store }: TestStore, hold: (tag: string, limit: number) => Promise<unknown> | void = () => {}) {
   const seen = { calls: 0, handoffs: 0, mostHandoffs: 0 }
@@ -55,7 +55,7 @@ function watchCalls ({ store }: TestStore, hold: (tag: string, limit: number) =>
   return seen
 }
 
-/** Polls until these partitions' indexes are empty. @returns after how many ms, Infinity after so many that it is hopeless */
+/** Polls until these partitions' indexes are empty. @returns after how many ms; Infinity if it takes hopelessly long */
 async function untilEmpty ({ redis, prefix }: TestStore, partitions: readonly string[]): Promise<number> {
   const begin = performance.now()
   const keys = partitions.map(tag => `${prefix}:{${tag}}:due`)
@@ -66,7 +66,7 @@ async function untilEmpty ({ redis, prefix }: TestStore, partitions: readonly st
   return performance.now() - begin
 }
 
-/** Polls the hash, since nobody is told of a sweep. @returns how many ms after `since` it was expired, and freed where nobody had caught it */
+/** Polls the hash, because a sweep publishes nothing. @returns how many ms after `since` it was expired, and freed if nobody had caught it */
 async function untilSwept (store: TestStore, id: string, since: number, t: Test): Promise<number> {
   const key = `${store.prefix}:{${tagOf(id)}}:h:default:${id}`
   for (;;) {
@@ -80,7 +80,7 @@ async function untilSwept (store: TestStore, id: string, since: number, t: Test)
   }
 }
 
-t.test('what is due is expired within 3 s, whether pending or caught, and what nobody caught freed', async t => {
+t.test('an overdue handoff is expired within 3 s, pending or caught, and freed if nobody caught it', async t => {
   const one = await testStore(t, { workTtl: 300 })
   one.store.sweeper.start()
   const places = await Promise.all(Array.from({ length: 30 }, () => passSoonDue(one, 300)))
@@ -93,7 +93,7 @@ t.test('what is due is expired within 3 s, whether pending or caught, and what n
   t.strictSame(Object.keys(await one.dump()).filter(key => key.endsWith(':due')), [`{${late.tag}}:due`], 'the index holds what lives')
 })
 
-t.test('one sweeps, and when it dies another does', async t => {
+t.test('one replica sweeps, and when it dies another does', async t => {
   const first = await testStore(t)
   const second = await testStore(t, { prefix: first.prefix })
   first.store.sweeper.start()
@@ -102,16 +102,16 @@ t.test('one sweeps, and when it dies another does', async t => {
   const holder = async () => first.redis.get(Object.keys(await first.dump()).filter(key => key.endsWith(':sweeper')).map(key => `${first.prefix}:${key}`)[0]!)
   const before = await holder()
   second.store.sweeper.start()
-  await sleep(700) // longer than it takes the second to ask for the lease
+  await sleep(700) // longer than the second one's interval of asking for the lease
   t.equal(await holder(), before, 'the second leaves it to the first')
-  await first.store.close() // without giving the lease back, as a death would leave it
+  await first.store.close() // without releasing the lease, as after a crash
   const place = await passSoonDue(second, 1)
   const wait = await untilSwept(second, place.id, Date.now(), t)
   t.not(await holder(), before)
   t.ok(wait < 2 * promised, `taken over and swept after ${wait} ms`)
 })
 
-t.test('however much is due, few of it are asked of Redis at once, and all of it goes', async t => {
+t.test('however much is due, Redis gets little at a time, and everything is swept', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 100, 21)
   const seen = watchCalls(one)
@@ -121,7 +121,7 @@ t.test('however much is due, few of it are asked of Redis at once, and all of it
   t.ok(seen.mostHandoffs < 200, `of 2,100 at the most ${seen.mostHandoffs} at once, what else is asked waits behind them`)
 })
 
-t.test('calls that are answered late don’t hold the others up, nor are they asked again meanwhile', async t => {
+t.test('late answers don’t hold other calls up, and their partitions aren’t asked again meanwhile', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 50, 40)
   let answer = () => {}
@@ -132,7 +132,7 @@ t.test('calls that are answered late don’t hold the others up, nor are they as
   await new Promise<void>(resolve => {
     let glances = 0
     watchCalls(one, (tag, limit) => {
-      // When the last one's turn comes again all have had theirs.
+      // When the last partition's turn comes again, all have had theirs.
       if (tag === partitions.at(-1) && limit === glance && ++glances === 2) resolve()
       if (!stuck.has(tag) || (limit === glance && !held.includes(tag))) return
       held.push(tag)
@@ -150,14 +150,14 @@ t.test('calls that are answered late don’t hold the others up, nor are they as
   t.ok(await untilEmpty(one, partitions) < 2 * promised, 'and theirs once they are answered')
 })
 
-t.test('no call is under way any more when it has stopped, however much is due', async t => {
+t.test('no call is under way when the sweeper has stopped, however much is due', async t => {
   const one = await testStore(t)
   const partitions = await passMany(one, 200, 21)
   let answer = () => {}
   const answered = new Promise<void>(resolve => { answer = resolve })
   const seen = await new Promise<{ calls: number }>(resolve => {
     const seen = watchCalls(one, (_, limit) => {
-      // Those that follow a glance.
+      // Further calls for the same partition.
       if (limit <= glance) return
       resolve(seen)
       return answered

@@ -49,7 +49,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   })
 }
 
-t.test('axe-core looks at these pages at all', { skip }, async t => {
+t.test('axe-core finds a barrier that is put into these pages', { skip }, async t => {
   const { visitor } = await webApp(t)
   const page = await visitor()
   await page.goto('/approvals/sign-in')

@@ -14,7 +14,7 @@ import { listen } from '../helpers/wire.ts'
 
 const skip = skipBrowser || ofOneReplica || (hasNginx() ? false : 'nginx is not installed')
 
-/** Two services on one host, each below a path: nginx takes the first one's off, and forwards the second one's. */
+/** Two services on one host, each below a path: nginx strips the first one's, and forwards the second one's. */
 async function twoServices (t: Test) {
   const port = await freePort(loopback)
   const at = `http://127.0.0.1:${port}`
@@ -43,7 +43,7 @@ http {
   return { at, first, second, ask }
 }
 
-t.test('behind nginx, with the path taken off or forwarded: from a link over sign-in and decision to sign-out', { skip }, async t => {
+t.test('behind nginx, with the path stripped or forwarded, a person can follow a link, sign in, decide and sign out', { skip }, async t => {
   const { at, first, second, ask } = await twoServices(t)
   for (const [service, base, key] of [[first, '/first', secrets.approver], [second, '/second/of-two', secrets.approver2]] as const) {
     const [linked, other] = [await ask(service, 'the linked one'), await ask(service, 'the other one')]
@@ -75,16 +75,16 @@ t.test('behind nginx, with the path taken off or forwarded: from a link over sig
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
     await page.getByText('You approved').waitFor()
     await page.goto(other.approval_url)
-    await page.getByRole('link', { name: 'To what waits' }).click()
+    await page.getByRole('link', { name: 'To the list' }).click()
     await page.getByText('One handoff waits').waitFor()
     await page.goto(`${at}${base}/approvals/nothing`)
-    await page.getByRole('link', { name: 'To what waits' }).click()
+    await page.getByRole('link', { name: 'To the list' }).click()
     await page.getByText('One handoff waits').waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Approver key').waitFor()
     t.strictSame(faults.filter(fault => !/status of 40[0149]/.test(fault)), [], 'no fault in any page')
     await page.goto(`${at}${base}/docs`)
-    await page.getByText('Pass a task to whoever catches it').waitFor({ timeout: 60_000 })
+    await page.getByText('Pass a task to another agent').waitFor({ timeout: 60_000 })
     t.strictSame(asked.filter(path => !path.startsWith(`${base}/`)), [], 'nothing was asked for outside the path')
   }
 })
@@ -110,7 +110,7 @@ t.test('two services below two paths of one host share no session', { skip }, as
   t.strictSame((await page.context().cookies()).map(({ path }) => path), ['/second/of-two'], 'signing out of one leaves the other')
 })
 
-t.test('the cookie below a path', async t => {
+t.test('the cookie is bound to the path', async t => {
   const over = async (url: string) => {
     const { app } = await testApp(t, { BASE_URL: url })
     const signedIn = await app.inject(form('/handoff/approvals/sign-in', { key: secrets.approver, next: '/approvals/abc' }))
@@ -120,13 +120,13 @@ t.test('the cookie below a path', async t => {
     return [signedIn, signedOut].map(({ headers }) => String(headers['set-cookie']))
   }
   const [set, cleared] = await over('https://handoff.example/handoff')
-  // Not __Host-, which is for Path=/ alone.
+  // Not __Host-, which requires Path=/.
   t.match(set, /^__Secure-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/handoff; HttpOnly; Secure; SameSite=Strict$/)
   t.match(cleared, /^__Secure-handoff_session=; .*Path=\/handoff;/)
   t.match((await over('http://handoff.example/handoff'))[0], /^handoff_session=[\w-]{43}; Max-Age=28800; Path=\/handoff; HttpOnly; SameSite=Strict$/)
 })
 
-t.test('from another site, or when the session has ended, one comes back below the path', async t => {
+t.test('a link from another site, and a session that has ended, lead back to a page below the path', async t => {
   const { app } = await testApp(t, { BASE_URL: 'http://127.0.0.1/handoff' })
   for (const base of ['', '/handoff']) {
     const again = await app.inject({ url: `${base}/approvals/abc?x=1`, headers: { 'sec-fetch-site': 'cross-site' } })

@@ -7,14 +7,14 @@ const zoomed = {
   'phone at 200 %': { viewport: { width: 195, height: 422 }, deviceScaleFactor: 4, hasTouch: true, isMobile: true },
 }
 
-/** Folded parts and links to go through by the keyboard, and more text than any screen has. */
+/** Folded parts and links to tab through, and more text than fits any screen. */
 const long = {
   task: 'Look at every line.\n'.repeat(500),
   output: Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`part${n}`, 'word '.repeat(1000)])),
   context: { lines: Array.from({ length: 150 }, (_, n) => `line ${n}`) },
 }
 
-/** As long as a schema may be, and all that is agreed on beside. */
+/** A schema of the maximum length, with all terms. */
 const terms = {
   task: 'short',
   work_within: 60,
@@ -24,14 +24,14 @@ const terms = {
   result_schema: { properties: Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`member${n}`, {}])) },
 }
 
-/** What of the form can't be seen and pressed where the page stands now: a point in the middle of each must be its own. */
+/** The form's elements that are covered or out of view: for the others, the element at their centre is themselves. */
 const hidden = async (page: Page) => await page.evaluate(`[...document.querySelectorAll('#note, .decision button')].filter(one => {
   const { left, top, right, bottom } = one.getBoundingClientRect()
   const here = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
   return top < 0 || bottom > innerHeight || left < 0 || right > innerWidth || here !== one
 }).map(one => one.id || one.innerText)`) as string[]
 
-/** What has the keyboard, when the form lies over it. */
+/** The focused element, if the form covers it. */
 const covered = `(() => {
   const one = document.activeElement, form = document.querySelector('.decision')
   if (form.contains(one) || one === document.body) return null
@@ -39,7 +39,7 @@ const covered = `(() => {
   return bottom > form.getBoundingClientRect().top + 1 ? one.outerHTML.slice(0, 80) : null
 })()`
 
-t.test('note and buttons are there without scrolling', { skip }, async t => {
+t.test('note and buttons are visible without scrolling', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const ids = { short: await ask({ task: 'short' }), long: await ask(long), terms: await ask(terms) }
   for (const [device, options] of Object.entries({ ...devices, ...zoomed })) {
@@ -75,7 +75,7 @@ t.test('note and buttons are there without scrolling', { skip }, async t => {
   }
 })
 
-t.test('from the keyboard the decision is one step away, however much there is to read', { skip }, async t => {
+t.test('from the keyboard, the decision is one step away however long the content is', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const page = await approver()
   await page.goto(`/approvals/${await ask(long)}`)

@@ -16,11 +16,11 @@ import { timed } from '../helpers/waits.ts'
 import { listen, wire } from '../helpers/wire.ts'
 import { fingerprint } from '../../src/web/views/list.ts'
 
-/** The page's list asks for what is new and waits, and the session that let it in ends meanwhile. */
+/** The list's poll waits for changes, and its session ends meanwhile. */
 
-/** Within which it is to be over, in milliseconds. */
+/** How soon the poll must end, in milliseconds. */
 const limit = 2000
-/** As the list knows itself while nothing waits. */
+/** The fingerprint of the empty list. */
 const seen = fingerprint({ items: [], next: null })
 const people = { APPROVER_KEYS: `carol:${secrets.approver}` }
 
@@ -33,7 +33,7 @@ const poll = ({ app }: TestApp, cookie: string) => app.inject({ url: `/approvals
 
 const channels = async ({ redis, prefix }: TestApp) => await redis.call('PUBSUB', 'SHARDCHANNELS', `${prefix}:*`) as string[]
 
-/** Until so many of one session's and of the list's channels are listened to. */
+/** Waits until there are so many subscriptions to the session's and the list's channels. */
 async function asleep (service: TestApp, sessions: number): Promise<void> {
   await until(async () => {
     const open = await channels(service)
@@ -45,7 +45,7 @@ function isSentToSignIn (t: Test, answer: Awaited<ReturnType<typeof poll>>, name
   t.strictSame([answer.statusCode, answer.headers['hx-redirect'], answer.body], [401, '/approvals/sign-in?next=%2Fapprovals&ended=1', ''], name)
 }
 
-t.test('signing out ends what it left open, wherever that is', { skip: ofOneReplica }, async t => {
+t.test('signing out ends the session’s open requests on every replica', { skip: ofOneReplica }, async t => {
   const [one, other] = await two(t)
   const [cookie, another] = [await signedIn(one), await signedIn(one)]
   const polls = [poll(one, cookie), poll(other, cookie), poll(other, cookie)]
@@ -64,7 +64,7 @@ t.test('signing out ends what it left open, wherever that is', { skip: ofOneRepl
   await asleep(one, 0)
 })
 
-t.test('signing in anew ends the session that there was', async t => {
+t.test('signing in again ends the previous session', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const open = poll(service, cookie)
@@ -73,7 +73,7 @@ t.test('signing in anew ends the session that there was', async t => {
   isSentToSignIn(t, await open, 'the list of before')
 })
 
-t.test('a key that ends ends the lists of its sessions', async t => {
+t.test('when a key ends, its sessions’ open lists end', async t => {
   const [one, other] = await two(t)
   const { id, key } = await newKey(one.store.keyRecords, { agent: 'carla', scopes: ['approve', 'status'] })
   const { cookies: [session] } = await one.app.inject(form('/approvals/sign-in', { key }))
@@ -88,12 +88,12 @@ t.test('a key that ends ends the lists of its sessions', async t => {
   t.ok(after < limit, `after ${Math.round(after)} ms`)
 })
 
-t.test('each look is authorised anew, also when nobody tells', async t => {
+t.test('each look is authorised again, even if no message comes', async t => {
   const service = await testApp(t, people)
   const cookie = await signedIn(service)
   const open = poll(service, cookie)
   await asleep(service, 1)
-  // As when it is over by itself, or an older replica signed it out.
+  // As if it had expired, or an older replica had signed it out.
   const [session] = Object.keys(await service.dump()).filter(key => /:s:/.test(key))
   await service.redis.del(`${service.prefix}:${session}`)
   const id = await asked(service)
@@ -102,7 +102,7 @@ t.test('each look is authorised anew, also when nobody tells', async t => {
   t.notMatch(JSON.stringify(answer.headers), id)
 })
 
-t.test('one whose browser goes away during its first look does not come to wait', async t => {
+t.test('a poll whose browser leaves during the first look does not start to wait', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const cookie = await signedIn(service)
@@ -126,7 +126,7 @@ t.test('one whose browser goes away during its first look does not come to wait'
 t.test('a person who signed out in another window is led to sign in', { skip: skip || ofOneReplica }, async t => {
   const { approver } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   const second = await page.context().newPage()
   await second.goto('/approvals')
   await second.getByRole('button', { name: 'Sign out' }).click()
@@ -134,14 +134,14 @@ t.test('a person who signed out in another window is led to sign in', { skip: sk
   t.match(page.url(), /\/approvals\/sign-in/)
 })
 
-t.test('a form that comes whole after its session has ended decides nothing', async t => {
+t.test('a form that arrives completely only after its session has ended decides nothing', async t => {
   const service = await testApp(t, people)
   const [cookie, id] = [await signedIn(service), await asked(service)]
   const { send, answer } = await wire(t, await listen(service.app))
   const body = new URLSearchParams(await shown(service, id, cookie)).toString()
   send(`POST /approvals/${id}/approve HTTP/1.1\r\nHost: h\r\nSec-Fetch-Site: same-origin\r\nCookie: ${cookie}\r\n` +
     `Content-Type: application/x-www-form-urlencoded\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 4)}`)
-  await sleep(500) // longer than a body may take without being asked again
+  await sleep(500) // longer than a body may take before the session is checked again
   await service.app.inject({ ...form('/approvals/sign-out', {}), headers: { ...form('', {}).headers, cookie } })
   send(body.slice(4))
   const { statusCode, body: page } = await answer()

@@ -3,7 +3,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('a form from elsewhere decides nothing', async t => {
+t.test('a form from another site decides nothing', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
@@ -24,7 +24,7 @@ t.test('a form from elsewhere decides nothing', async t => {
   t.equal(ours.statusCode, 303)
 })
 
-t.test('only forms are read', async t => {
+t.test('only forms are accepted', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
@@ -38,14 +38,14 @@ t.test('only forms are read', async t => {
   t.strictSame(await service.dump(), before)
 })
 
-t.test('a note that can’t be taken is given back', async t => {
+t.test('a refused note is shown again', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const id = await asked(service)
   const before = await service.dump()
   const seen = await shown(service, id, cookie)
   const reject = (note: string) => service.app.inject(form(`/approvals/${id}/reject`, { note, ...seen }, { ...own, cookie }))
-  for (const [note, why] of [['', /say why/], [' \r\n ', /say why/], ['y'.repeat(102_400), /102400 characters; 4000 is the most/], ['a\0b', /control characters/], ['bell\x07', /control characters/]] as const) {
+  for (const [note, why] of [['', /say why/], [' \r\n ', /say why/], ['y'.repeat(102_400), /102400 characters; at most 4000/], ['a\0b', /control characters/], ['bell\x07', /control characters/]] as const) {
     const { statusCode, body } = await reject(note)
     t.equal(statusCode, 400)
     t.match(body, why)
@@ -56,7 +56,7 @@ t.test('a note that can’t be taken is given back', async t => {
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().approval.note, 'two\nlines')
 })
 
-t.test('what a page showed and is gone is not decided when its id comes back', async t => {
+t.test('a decision on a page whose handoff is gone is refused when its id is reused', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const start = Date.now() - 3600_000
@@ -68,7 +68,7 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
   }
   const id = await passed('Delete the old ones.', start)
   const before = await shown(service, id, cookie)
-  // As its TTL and the sweep leave it.
+  // The state that its TTL and the sweep leave.
   await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
   t.equal(await passed('Delete ALL of them.', start + 60_000), id, 'the same key, and the former is gone: the same id')
   const dumped = await service.dump()
@@ -78,9 +78,9 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
     for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
       const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, ...fields }, { ...own, cookie }))
       t.equal(statusCode, 409, `${name}: ${verb} ${note.slice(0, 10)}`)
-      t.match(body, /This is another handoff than the one that was shown to you/)
+      t.match(body, /The handoff that you read is gone, and this is another one/)
       t.match(body, /Delete ALL of them\./)
-      t.notMatch(body, /Delete the old ones|autofocus|say why|4000 is the most/, 'nothing leads past what is to be read')
+      t.notMatch(body, /Delete the old ones|autofocus|say why|at most 4000/, 'nothing leads past what is to be read')
       t.ok(body.includes(`dir="auto">\n${note.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('/', '&#x2F;').slice(0, 5)}`), 'what was typed is there still')
       t.ok(body.includes(`name="created_at" value="${new Date(start + 60_000).toISOString()}"`))
     }
@@ -88,17 +88,17 @@ t.test('what a page showed and is gone is not decided when its id comes back', a
   t.strictSame(await service.dump(), dumped, 'none of these decided')
   const answer = await service.app.inject(form(`/approvals/${id}/approve`, await shown(service, id, cookie), { ...own, cookie }))
   t.equal(answer.statusCode, 303)
-  // A program says nothing of what it saw.
+  // A program sends nothing about what it saw.
   t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { approval: { state: 'approved' } })
   const again = await service.app.inject(form(`/approvals/${id}/reject`, { note: 'n', ...before }, { ...own, cookie }))
   t.match(again.body, /approved this/, 'what was decided comes before')
 })
 
-t.test('nor when it comes back within the same millisecond: the content is another', async t => {
+t.test('a decision is refused when the id is reused within the same millisecond: the content differs', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   await service.setClock(Date.now() - 3600_000)
-  // The home partition's id, derived from the key; the content is no part of it.
+  // The id is in the home partition and derived from the key, not from the content.
   const passed = async (more: object) => (await service.call('alice', 'POST', '/api/pass', { task: 'Delete the old ones.', require_human: true, ...more }, { 'idempotency-key': 'daily' })).json().handoff_id as string
   const id = await passed({ output: { before: 2019 } })
   const before = await shown(service, id, cookie)
@@ -112,7 +112,7 @@ t.test('nor when it comes back within the same millisecond: the content is anoth
     for (const digest of [before.digest, 'x']) {
       const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, created_at: now.created_at, digest }, { ...own, cookie }))
       t.equal(statusCode, 409, `${verb} ${note.slice(0, 10)}`)
-      t.match(body, /This is another handoff than the one that was shown to you[^]*2029/)
+      t.match(body, /The handoff that you read is gone, and this is another one[^]*2029/)
       t.ok(body.includes('name="digest"'), 'to be decided on as it is now')
     }
   }
@@ -136,7 +136,7 @@ t.test('reading changes nothing, whoever reads', async t => {
   t.strictSame(await service.dump(), before)
 })
 
-t.test('headers: nothing from elsewhere, nothing inline, nothing kept', async t => {
+t.test('headers allow nothing from other sites, nothing inline and no caching', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   for (const url of ['/approvals', '/approvals/sign-in', `/approvals/${await asked(service)}`, '/approvals/nothing']) {
@@ -155,13 +155,13 @@ t.test('headers: nothing from elsewhere, nothing inline, nothing kept', async t 
   t.equal((await service.app.inject('/openapi.json')).body.includes('/approvals/sign'), false)
 })
 
-t.test('assets are our own, and no other file is', async t => {
+t.test('only the pages’ own assets are served', async t => {
   const { app } = await testApp(t)
   for (const name of ['page.css', 'page.js', 'htmx.min.js']) t.equal((await app.inject(`/approvals/assets/${name}`)).statusCode, 200, name)
   for (const name of ['', 'htmx.js', 'ext/debug.js', '../pages.ts', '..%2fpages.ts', '%2e%2e/pages.ts']) t.ok([303, 404].includes((await app.inject(`/approvals/assets/${name}`)).statusCode), name)
 })
 
-t.test('while Redis is away, a page says so', { skip: ofOneReplica }, async t => {
+t.test('a page says that Redis is away', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, {}, { url: 'redis://127.0.0.1:1', prefix: 'away' })
   const answers = [
     await app.inject(form('/approvals/sign-in', { key: secrets.approver })),
@@ -173,7 +173,7 @@ t.test('while Redis is away, a page says so', { skip: ofOneReplica }, async t =>
   }
 })
 
-t.test('what isn’t there is a page too', async t => {
+t.test('an unknown path is answered with a page', async t => {
   const { app } = await testApp(t)
   for (const url of ['/approvals/a/b', '/approvals/assets/nothing.css']) {
     const { statusCode, headers, body } = await app.inject({ url })
@@ -182,7 +182,7 @@ t.test('what isn’t there is a page too', async t => {
   }
 })
 
-t.test('a known address asked in another way says which are right', async t => {
+t.test('a known path with another method says which methods are allowed', async t => {
   const { app } = await testApp(t)
   for (const [method, url, allow] of [['HEAD', '/approvals', 'GET'], ['PUT', '/approvals/sign-in', 'GET, POST'], ['POST', '/approvals', 'GET'], ['DELETE', '/approvals/x', 'GET']] as const) {
     const { statusCode, headers } = await app.inject({ method, url, headers: own })

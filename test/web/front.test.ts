@@ -8,7 +8,7 @@ import { devices, faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('a newcomer pastes the first call from the page, and it works', { skip: skip || ofOneReplica }, async t => {
+t.test('the first call on the page works when pasted', { skip: skip || ofOneReplica }, async t => {
   const { visitor, call, address } = await webApp(t)
   const folder = await scratchDir(t)
   await mkdir(join(folder, '.data'))
@@ -22,7 +22,7 @@ t.test('a newcomer pastes the first call from the page, and it works', { skip: s
   t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
 })
 
-t.test('every link of the page leads somewhere, and the page fits its window', { skip }, async t => {
+t.test('every link of the page works, and the page fits its window', { skip }, async t => {
   const { visitor } = await webApp(t)
   for (const [name, device] of Object.entries(devices)) {
     const page = await visitor(device)
@@ -32,7 +32,7 @@ t.test('every link of the page leads somewhere, and the page fits its window', {
     t.equal(await page.evaluate('document.documentElement.scrollWidth'), await page.evaluate('innerWidth'), `${name}: nothing is cut off`)
     const links = await page.locator('main a').evaluateAll(all => all.map(one => (one as any).href as string))
     t.ok(links.length >= 6)
-    // Not by page.goto: a browser keeps what it doesn't show, llms.txt, as a file.
+    // Not by page.goto: the browser would download llms.txt, which it can't display.
     for (const link of links) t.equal((await page.request.get(link)).status(), 200, link)
     t.strictSame(faults, [])
   }

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 
-/** Each does something where a page takes it for more than text. */
+/** Each does something if a page treats it as more than text. */
 const attacks = [
   '<script>__xss=1</script>', '<img src=x onerror=__xss=1>', '"><script>__xss=1</script>', "'><img src=x onerror=__xss=1>",
   '<svg onload=__xss=1>', '<svg><script>__xss=1</script></svg>', '</title><script>__xss=1</script>', '</textarea><script>__xss=1</script>',
@@ -15,7 +15,7 @@ const attacks = [
   '<noscript><p title="</noscript><img src=x onerror=__xss=1>">', '<object data="data:text/html,<script>parent.__xss=1</script>">', '+ADw-script+AD4-__xss=1+ADw-/script+AD4-',
 ]
 
-t.test('40 attacks as task, output, names and note are text', { skip }, async t => {
+t.test('40 attacks in task, output, names and note are shown as text', { skip }, async t => {
   t.ok(attacks.length >= 40)
   const { ask, approver, call } = await webApp(t)
   const ids: string[] = []
@@ -49,10 +49,10 @@ t.test('40 attacks as task, output, names and note are text', { skip }, async t 
   t.equal((await call('alice', 'GET', `/api/status/${ids[0]}`)).json().approval.note, attacks[0])
 })
 
-/** Of what stands in a page nothing is hidden. */
+/** Everything in the page is visible. */
 const unseen = /[\u202a-\u202e\u2066-\u2069\u200b\u{e0041}]/u
 
-t.test('the same as what agents say of its end, and within a schema', { skip }, async t => {
+t.test('the same attacks in texts about the end and in a schema are shown as text', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const page = await approver()
   const faults = faultsOf(page)
@@ -77,7 +77,7 @@ t.test('the same as what agents say of its end, and within a schema', { skip }, 
     }
   }
   const texts = [...attacks, hidden]
-  // What is a control JSON itself writes out.
+  // JSON itself escapes control characters.
   const inJson = [...attacks.map(attack => JSON.stringify(attack)), JSON.stringify(shown.replace('⟦U+0007⟧', '\u0007'))]
   const schema = { properties: Object.fromEntries(texts.map(text => [text, { enum: [text] }])) }
   await page.goto(`/approvals/${await ask({ task: 't', result_schema: schema })}`)
@@ -91,7 +91,7 @@ t.test('the same as what agents say of its end, and within a schema', { skip }, 
   t.strictSame(faults, [])
 })
 
-t.test('what can’t be seen is shown', { skip }, async t => {
+t.test('invisible characters are shown', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const id = await ask({ task: 'Pay \u202e000,1\u202c to Bob\u200b\u{e0041}', output: { 'na\u2066me': 'va\ufefflue', escaped: 'x' }, constraints: 'זהירות' })
   const page = await approver()
@@ -103,7 +103,7 @@ t.test('what can’t be seen is shown', { skip }, async t => {
   await picture(page, 'desk-light-invisible')
 })
 
-t.test('a payload of 1 MB stays a page', { skip }, async t => {
+t.test('a payload of 1 MB leaves the page usable', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const big = {
     numbers: await ask({ task: 'numbers', output: { all: Array.from({ length: 300_000 }, (_, n) => n % 10) } }),
@@ -121,7 +121,7 @@ t.test('a payload of 1 MB stays a page', { skip }, async t => {
     t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/)
     t.ok((await page.content()).length < 3_000_000)
   }
-  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Get the whole' }).click()])
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download the whole' }).click()])
   let text = ''
   for await (const some of await file.createReadStream()) text += some
   t.equal(JSON.parse(text).task, 'word '.repeat(200_000))

@@ -5,7 +5,7 @@ import { devices, picture, skip, webApp } from '../helpers/browser.ts'
 import type { WebApp } from '../helpers/browser.ts'
 import type { Who } from '../helpers/app.ts'
 
-/** What the page shows of a handoff's longer life: its terms, its attempts, and how it ended. */
+/** What the page shows of a handoff that isn't plain: its terms, its attempts, and how it ended. */
 
 const schema = { type: 'object', required: ['sum'], properties: { sum: { type: 'number', minimum: 0 } } }
 
@@ -15,7 +15,7 @@ async function post ({ call }: WebApp, who: Who, operation: string, id: string, 
   return answer.json()
 }
 
-/** Passes one that a person approves and bob catches. @returns its id */
+/** Passes a handoff that a person approves and bob catches. @returns its id */
 async function caught (service: WebApp, options: object = {}): Promise<string> {
   const id = await service.ask({ task: 'Count', ...options })
   await post(service, 'approver', 'approve', id)
@@ -24,11 +24,11 @@ async function caught (service: WebApp, options: object = {}): Promise<string> {
   return id
 }
 
-/** The terms as they stand there, a line each. */
+/** The shown terms, a line each. */
 const terms = async (page: Page) => (await page.locator('.terms > div').allInnerTexts()).map(text => text.replace(/\s+/g, ' '))
 const said = async (page: Page) => (await page.locator('.notice').innerText()).replace(/\s+/g, ' ')
 
-t.test('what was agreed on is there to decide on', { skip }, async t => {
+t.test('the page shows the terms that a person decides on', { skip }, async t => {
   const service = await webApp(t)
   const { ask, approver, call } = service
   const start = Date.now()
@@ -45,14 +45,14 @@ t.test('what was agreed on is there to decide on', { skip }, async t => {
     t.match(await page.getByRole('listitem').allInnerTexts(), [/^Sum up[^]*can be caught in 2 h/, /^plain((?!caught)[^])*$/])
     await page.goto(`/approvals/${id}`)
     const [before, ...rest] = await terms(page)
-    t.match(before, /^Not to be caught before \d{4}-\d\d-\d\d at [\d:]{8} UTC$/)
+    t.match(before, /^Can’t be caught before \d{4}-\d\d-\d\d at [\d:]{8} UTC$/)
     const at = Date.parse(await page.locator('.terms time').getAttribute('datetime') ?? '')
     t.ok(at >= start + 7200_000 && at <= Date.now() + 7200_000, new Date(at).toISOString())
     t.match(rest, [
-      'To be done within 1 h 30 min of its catch',
-      'To be heard of within 30 s, again and again, while somebody works on it',
+      'Must be done within 1 h 30 min of the catch',
+      'Heartbeat at least every 30 s, while an agent works on it',
       'Attempts up to 3',
-      `Passed on from ${root}`,
+      `Part of ${root}`,
       `Digest ${digest.slice(0, 21)}… of task, output, context and constraints`,
     ])
     t.equal(rest.length, 5)
@@ -69,7 +69,7 @@ t.test('what was agreed on is there to decide on', { skip }, async t => {
   }
 })
 
-t.test('a parent that this page can’t show is an id, and no link', { skip }, async t => {
+t.test('a parent that the page can’t show is an id without a link', { skip }, async t => {
   const { ask, approver, call, redis, prefix } = await webApp(t)
   const unasked = (await call('alice', 'POST', '/api/pass', { task: 'nobody was asked' })).json().handoff_id as string
   const gone = await ask({ task: 'goes' })
@@ -80,20 +80,20 @@ t.test('a parent that this page can’t show is an id, and no link', { skip }, a
     const id = await ask({ task: 'child', parent })
     if (parent === gone) await redis.del(`${prefix}:{${tagOf(gone)}}:h:default:${gone}`)
     await page.goto(`/approvals/${id}`)
-    t.equal((await terms(page))[0], `Passed on from ${parent}`)
+    t.equal((await terms(page))[0], `Part of ${parent}`)
     t.equal(await page.locator('.terms a').count(), 0)
   }
 })
 
-t.test('attempts lead to one another', { skip }, async t => {
+t.test('attempts link to one another', { skip }, async t => {
   const service = await webApp(t)
   const first = await caught(service, { max_attempts: 2, retry_delay: 0 })
   const { reissued_as: second } = await post(service, 'bob', 'fail', first, { error: { message: 'no disk', code: 'E.1', data: { left: 0 } } }) as { reissued_as: string }
   const page = await service.approver()
   await page.goto(`/approvals/${first}`)
   t.match(await said(page), /^You approved this .* A decision is final\. bob could not do this \S+ at \S+ UTC\. Error E\.1: no disk$/)
-  t.match(await terms(page), ['Attempts up to 2', `Tried again as ${second}`, /^Digest/])
-  t.ok(await page.getByText('What was passed is with the next attempt.').isVisible())
+  t.match(await terms(page), ['Attempts up to 2', `Next attempt ${second}`, /^Digest/])
+  t.ok(await page.getByText('What was passed is on the next attempt’s page.').isVisible())
   await picture(page, 'desk-light-failed')
   await page.getByRole('link', { name: second }).click()
   await page.waitForURL(new RegExp(second))
@@ -104,7 +104,7 @@ t.test('attempts lead to one another', { skip }, async t => {
   await page.getByText('bob could not do this').waitFor()
 })
 
-t.test('how it ended is said, by whom, when and why', { skip }, async t => {
+t.test('the page says how a handoff ended, by whom, when and why', { skip }, async t => {
   const service = await webApp(t)
   const { approver, setClock, ask, call } = service
   const start = Date.now()
@@ -136,19 +136,19 @@ t.test('how it ended is said, by whom, when and why', { skip }, async t => {
   }
   await isSaid(ids.declined, `${decided}bob declined this ${at}. Reason: not mine`)
   await isSaid(ids.forced, `${decided}alice cancelled this ${at}. bob had caught it. Reason: too late`)
-  await isSaid(ids.reissued, `${decided}alice cancelled this ${at}. bob had caught it, and it is tried again.`)
+  await isSaid(ids.reissued, `${decided}alice cancelled this ${at}. bob had caught it, and there is a new attempt.`)
   await isSaid(ids.uncaught, `${decided}alice cancelled this ${at}.`)
   await isSaid(ids.undecided, `alice cancelled this ${at}. Reason: mistaken There is nothing to decide any more.`)
   await picture(page, 'desk-light-cancelled')
-  await isSaid(ids.stalled, `${decided}This expired ${later}. bob had caught it and was not heard of in time.`)
-  await isSaid(ids.late, `${decided}This expired ${later}. bob had caught it and was not done in time. It is about to be tried again.`)
+  await isSaid(ids.stalled, `${decided}This expired ${later}. bob had caught it and sent no heartbeat in time.`)
+  await isSaid(ids.late, `${decided}This expired ${later}. bob had caught it and was not done in time. The next attempt starts soon.`)
   await service.store.handoffs.sweep(tagOf(ids.late), 100)
   const { reissued_as: next } = (await call('alice', 'GET', `/api/status/${ids.late}`)).json()
   await isSaid(ids.late, `${decided}This expired ${later}. bob had caught it and was not done in time.`)
-  t.match(await terms(page), ['To be done within 5 s of its catch', 'Attempts up to 2', `Tried again as ${next}`, /^Digest/])
+  t.match(await terms(page), ['Must be done within 5 s of the catch', 'Attempts up to 2', `Next attempt ${next}`, /^Digest/])
 })
 
-t.test('who decides on what was cancelled meanwhile is told so', { skip }, async t => {
+t.test('a decision on a handoff that was cancelled meanwhile is refused with the reason', { skip }, async t => {
   const service = await webApp(t)
   const { ask, approver, call } = service
   for (const [button, note] of [['Approve', ''], ['Reject', 'no'], ['Reject', '']] as const) {
@@ -162,12 +162,12 @@ t.test('who decides on what was cancelled meanwhile is told so', { skip }, async
     t.match(await said(page), /changed my mind There is nothing to decide any more\.$/, `${button} ${note}`)
     t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
     t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'cancelled', approval: { state: 'waiting' } })
-    await page.getByRole('link', { name: 'To what waits' }).click()
-    await page.getByText('Nothing waits').waitFor()
+    await page.getByRole('link', { name: 'To the list' }).click()
+    await page.getByText('No handoff waits').waitFor()
   }
 })
 
-t.test('a cancel and a decision at once: what stands is told', { skip }, async t => {
+t.test('of a cancel and a decision at once, the page tells which one stands', { skip }, async t => {
   const service = await webApp(t)
   const page = await service.approver()
   for (let round = 0; round < 5; round++) {
@@ -181,12 +181,12 @@ t.test('a cancel and a decision at once: what stands is told', { skip }, async t
   }
 })
 
-t.test('what is cancelled leaves the open list by itself', { skip }, async t => {
+t.test('a cancelled handoff leaves the open list by itself', { skip }, async t => {
   const service = await webApp(t)
   const page = await service.approver()
   const id = await service.ask({ task: 'comes and goes' })
   await page.getByText('comes and goes').waitFor()
   await post(service, 'alice', 'cancel', id)
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   t.equal(await page.getByText('comes and goes').count(), 0)
 })

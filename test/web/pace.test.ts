@@ -5,18 +5,18 @@ import { asked, signedIn } from '../helpers/forms.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('however many pages are open and however much is passed, they list once a second, and see it in the end', { skip: ofOneReplica }, async t => {
+t.test('however many pages are open and handoffs passed, the tenant’s list is read once a second, and every page sees the result', { skip: ofOneReplica }, async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
   const cookie = await signedIn(service)
-  /** How often the list was asked for: no other script looks at places. */
+  /** How often the list was read: no other script does that. */
   const lists = async () => Number(/cmdstat_zcount:calls=(\d+)/.exec(await redis.admin.info('commandstats'))?.[1] ?? 0) / 2
   const first = performance.now()
   const before = await lists()
   let left = 50
   const last = { id: '' }
   let asks = 0
-  /** A page that is open: it asks anew whenever it is answered, as it does, with what it was given, until it has the last. */
+  /** An open page: it polls again after each answer, with the fingerprint that it got, until it shows the last handoff. */
   const page = async () => {
     for (let seen = 'x', body = ''; last.id === '' || !body.includes(last.id); asks++) {
       body = (await service.app.inject({ url: `/approvals/list?seen=${seen}`, headers: { cookie } })).body
@@ -26,7 +26,7 @@ t.test('however many pages are open and however much is passed, they list once a
     left--
   }
   const pages = Promise.all(Array.from({ length: 50 }, page))
-  // Fewer than a page lists, so that it has the last.
+  // Fewer than a page lists, so that the page shows the last one.
   for (let n = 0; n < 40; n++) {
     await asked(service, `task ${n}`)
     await sleep(50)

@@ -54,7 +54,7 @@ for (const [device, options] of Object.entries(devices)) {
       await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()
       t.match(page.url(), new RegExp(`/approvals/${second}$`), 'the next one is one key away')
       await page.getByRole('button', { name: 'Approve', exact: true }).click()
-      await page.getByText('Nothing waits').waitFor()
+      await page.getByText('No handoff waits').waitFor()
       t.match(await page.getByRole('status').first().innerText(), /You approved/)
       await shot('6-nothing-waits')
       t.match((await call('bob', 'GET', `/api/catch/${second}`)).json(), { status: 'caught', approval: { state: 'approved', decided_by: 'carol', note: null } })
@@ -73,7 +73,7 @@ for (const [device, options] of Object.entries(devices)) {
   }
 }
 
-t.test('by the keyboard alone', { skip }, async t => {
+t.test('a person decides with the keyboard alone', { skip }, async t => {
   const { ask, visitor, call } = await webApp(t)
   const ids = [await ask({ task: 'one' }), await ask({ task: 'two' })]
   const page = await visitor()

@@ -5,7 +5,7 @@ import { ApiKeys } from '../../src/auth/api-keys.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { form, own, signedIn } from '../helpers/forms.ts'
 
-t.test('a session is a cookie that no script reads, no other site sends, and that ends', async t => {
+t.test('a session is a cookie that no script can read, no other site can send, and that expires', async t => {
   const service = await testApp(t)
   const { headers, statusCode, body } = await service.app.inject(form('/approvals/sign-in', { key: ` ${secrets.approver} `, next: '/approvals/abc' }))
   t.equal(statusCode, 303)
@@ -20,14 +20,14 @@ t.test('a session is a cookie that no script reads, no other site sends, and tha
   t.ok(Math.abs(expires - Date.now() - 8 * 3600_000) < 10_000)
 })
 
-t.test('with https the cookie is Secure and the host’s alone, and HSTS is sent', async t => {
+t.test('with https the cookie is Secure and bound to the host, and HSTS is sent', async t => {
   const service = await testApp(t, { BASE_URL: 'https://handoff.example' })
   const { headers } = await service.app.inject(form('/approvals/sign-in', { key: secrets.approver }, { origin: 'https://handoff.example' }))
   t.match(headers['set-cookie'], /^__Host-handoff_session=[\w-]{43}; Max-Age=28800; Path=\/; HttpOnly; Secure; SameSite=Strict$/)
   t.match(headers['strict-transport-security'], /max-age/)
 })
 
-t.test('whatever is wrong with a key, the answer is the same', async t => {
+t.test('every wrong key gets the same answer', async t => {
   const { app } = await testApp(t)
   const answers = await Promise.all(['', 'nonsense', secrets.alice, secrets.approver.slice(1), 'x'.repeat(100_000)].map(key => app.inject(form('/approvals/sign-in', { key }))))
   for (const { statusCode, headers, body } of answers) {
@@ -37,7 +37,7 @@ t.test('whatever is wrong with a key, the answer is the same', async t => {
   }
 })
 
-t.test('next leads nowhere else', async t => {
+t.test('next never leads out of these pages', async t => {
   const { app } = await testApp(t)
   for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs', '/approvals/%2e%2e/docs', '/approvals/%2E%2e', '/approvals/x/%2e']) {
     const { headers } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next }))
@@ -45,7 +45,7 @@ t.test('next leads nowhere else', async t => {
   }
 })
 
-t.test('a cookie that is forged, over or signed out is none', async t => {
+t.test('a forged, expired or signed-out cookie opens no session', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)
   const list = (cookie: string) => service.app.inject({ url: '/approvals', headers: { cookie } })

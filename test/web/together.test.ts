@@ -8,10 +8,10 @@ import { devices, picture, signIn, skip, webApp } from '../helpers/browser.ts'
 const dora = 'dora-approver-secret-01'
 const two = { APPROVER_KEYS: `carol:${secrets.approver},dora:${dora}` }
 
-t.test('a new one appears by itself, and a decided one goes', { skip }, async t => {
+t.test('the open list shows new handoffs and drops decided ones by itself', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   const id = await ask({ task: 'just passed' })
   await page.getByText('just passed').waitFor()
   t.match(await page.getByRole('status').innerText(), /One handoff waits/)
@@ -24,10 +24,10 @@ t.test('a new one appears by itself, and a decided one goes', { skip }, async t 
   t.match(await page.getByRole('status').innerText(), /One handoff waits/)
 })
 
-t.test('when the service was away, the list comes back by itself', { skip }, async t => {
+t.test('the open list comes back by itself after an outage of the service', { skip }, async t => {
   const { ask, approver } = await webApp(t)
   const page = await approver()
-  await page.getByText('Nothing waits').waitFor()
+  await page.getByText('No handoff waits').waitFor()
   await page.route('**/approvals/list*', route => route.abort())
   await ask({ task: 'while away' })
   await page.waitForEvent('requestfailed')
@@ -36,7 +36,7 @@ t.test('when the service was away, the list comes back by itself', { skip }, asy
   t.pass('it asked again')
 })
 
-t.test('of two who decide at once one wins, and the other is told who', { skip }, async t => {
+t.test('of two people who decide at once one wins, and the other is told who', { skip }, async t => {
   const { ask, approver, call } = await webApp(t, two)
   const id = await ask({ task: 'contested' })
   const people = [await approver(devices.phone), await approver(devices.desk, dora)]
@@ -55,11 +55,11 @@ t.test('of two who decide at once one wins, and the other is told who', { skip }
   t.match(said[winner], /^You (approved|rejected)/)
   t.match(said[loser], new RegExp(`^${approval.decided_by} ${approval.state} this \\d{4}-\\d\\d-\\d\\d at .* A decision is final.*because`, 's'))
   await picture(people[loser]!, 'somebody-else-decided')
-  await people[loser]!.getByRole('link', { name: 'To what waits' }).click()
-  await people[loser]!.getByText('Nothing waits').waitFor()
+  await people[loser]!.getByRole('link', { name: 'To the list' }).click()
+  await people[loser]!.getByText('No handoff waits').waitFor()
 })
 
-t.test('what expires while it is open says so', { skip }, async t => {
+t.test('a handoff that expires while its page is open says so', { skip }, async t => {
   const { ask, approver, setClock, call } = await webApp(t)
   const id = await ask({ task: 'too late', expires_in: 60 })
   const page = await approver()
@@ -72,7 +72,7 @@ t.test('what expires while it is open says so', { skip }, async t => {
   t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
 })
 
-t.test('who passed it can’t decide it', { skip }, async t => {
+t.test('the passer can’t decide', { skip }, async t => {
   const { ask, approver } = await webApp(t, { APPROVER_KEYS: `alice:${dora},carol:${secrets.approver}` })
   const id = await ask({ task: 'my own' })
   const page = await approver(devices.desk, dora)
@@ -81,7 +81,7 @@ t.test('who passed it can’t decide it', { skip }, async t => {
   t.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0)
 })
 
-t.test('without a session: sign in, and back to it', { skip }, async t => {
+t.test('without a session, a link leads to the sign-in and back', { skip }, async t => {
   const { ask, visitor, redis, prefix, dump } = await webApp(t)
   const id = await ask({ task: 'linked' })
   const page = await visitor(devices.phone)
@@ -107,7 +107,7 @@ t.test('without a session: sign in, and back to it', { skip }, async t => {
   await page.getByText('You approved').waitFor()
 })
 
-t.test('when the session ends, the open list says so', { skip }, async t => {
+t.test('the open list says that the session has ended', { skip }, async t => {
   const { ask, approver, redis, prefix, dump } = await webApp(t)
   const page = await approver()
   await page.waitForRequest('**/approvals/list*')
@@ -119,7 +119,7 @@ t.test('when the session ends, the open list says so', { skip }, async t => {
   t.match(page.url(), /\/approvals$/)
 })
 
-/** A page of somebody else. */
+/** A page of another site. */
 async function elsewhere (t: Test, body: string): Promise<string> {
   const server = createServer((request, response) => { response.setHeader('content-type', 'text/html').end(body) })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
@@ -127,7 +127,7 @@ async function elsewhere (t: Test, body: string): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}/`
 }
 
-t.test('another site can link here, and decide nothing', { skip }, async t => {
+t.test('another site can link here but decide nothing', { skip }, async t => {
   const { ask, approver, address, call } = await webApp(t)
   const id = await ask({ task: 'tempting' })
   const page = await approver()
@@ -138,11 +138,11 @@ t.test('another site can link here, and decide nothing', { skip }, async t => {
   await page.goBack()
   await page.goto(await elsewhere(t, `<form method="post" action="${address}/approvals/${id}/approve"><button>win</button></form>`))
   await page.getByRole('button', { name: 'win' }).click()
-  await page.getByText('This came from somewhere else').waitFor()
+  await page.getByText('Another site sent this form').waitFor()
   t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'pending', approval: { state: 'waiting' } })
 })
 
-t.test('over plain http by name, where browsers send no Sec-Fetch-Site', { skip }, async t => {
+t.test('the pages work over plain http by host name, where browsers send no Sec-Fetch-Site', { skip }, async t => {
   const { ask, visitor, address } = await webApp(t, {}, ['--host-resolver-rules=MAP handoff.test 127.0.0.1'])
   await ask({ task: 'by name' })
   const page = await visitor({ baseURL: address.replace('127.0.0.1', 'handoff.test') })
@@ -154,7 +154,7 @@ t.test('over plain http by name, where browsers send no Sec-Fetch-Site', { skip 
   t.pass('Origin is enough')
 })
 
-t.test('without JavaScript all of it works but that new ones come by themselves', { skip }, async t => {
+t.test('without JavaScript all works, except that new handoffs need a reload', { skip }, async t => {
   const { ask, approver, call } = await webApp(t)
   const id = await ask({ task: 'no script' })
   const page = await approver({ ...devices.desk, javaScriptEnabled: false })

@@ -4,7 +4,7 @@ import { beginningOf, visible } from '../../src/web/text.ts'
 import { expiresIn, waitingFor } from '../../src/web/words.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
-/** What a browser would show, in one line. */
+/** The text that a browser would show, on one line. */
 const textOf = (html: string) => html.replace(/<small>.*?<\/small>/g, '').replace(/<[^>]*>/g, '').replace(/&#\d+;/g, entity => entities[entity] ?? entity)
 const withoutSpace = (json: string) => json.replace(/"(?:[^"\\]|\\.)*"|\s+/g, some => some.trim() === '' ? '' : some)
 
@@ -17,14 +17,14 @@ t.test('JSON is shown token by token as it was written', async t => {
   for (const json of texts) t.equal(withoutSpace(textOf(jsonView(json)).replaceAll(/": /g, '":')), withoutSpace(json), json.slice(0, 60))
 })
 
-t.test('what is large is folded, and the beginning of a text is marked as one', async t => {
+t.test('large parts are folded, and a truncated text is marked', async t => {
   const many = `{"many":[${'1,'.repeat(5000)}1],"few":[1]}`
   t.match(jsonView(many), /<details open><summary>\{ <small>2 items, 10 KB<\/small>[^]*<details><summary><span class="name">&#34;many&#34;<\/span>: \[ <small>5001 items/)
   t.match(textOf(jsonView('{"a":[123…')), /123…+$/, 'a number that was cut is not shown as another number')
   t.match(textOf(jsonView('{"a":"12…')), /"12…+$/)
 })
 
-t.test('what is invisible is written out, and nothing is markup', async t => {
+t.test('invisible characters are spelled out, and markup is escaped', async t => {
   for (const code of [0x202a, 0x202e, 0x2066, 0x2069, 0x200e, 0x200f, 0x61c, 0x200b, 0x200d, 0x2060, 0xfeff, 0, 0x1b, 0x7f, 0x85, 0xad, 0x3164, 0xe0041, 0xe0101, 0xd800, 0xdc00, 0x2028]) {
     const shown = visible(`a${String.fromCodePoint(code)}b`)
     t.match(shown, `⟦U+${code.toString(16).toUpperCase().padStart(4, '0')}⟧`)
@@ -35,26 +35,26 @@ t.test('what is invisible is written out, and nothing is markup', async t => {
   t.equal(visible('<img src=x onerror="a(\'&\')">'), '&#60;img src&#61;x onerror&#61;&#34;a(&#39;&#38;&#39;)&#34;&#62;')
 })
 
-t.test('the beginning of a text fits a page whatever it is made of', async t => {
+t.test('the beginning of a text fits the page whatever its characters', async t => {
   t.equal(beginningOf('short', 100), 'short')
   t.equal(beginningOf('x'.repeat(101), 100).length, 100)
   t.equal(beginningOf('x'.repeat(99) + '😀', 100), 'x'.repeat(99), 'no half of a pair')
   t.ok(visible(beginningOf('a\u200b'.repeat(500_000), 20_000)).length < 200_000)
 })
 
-t.test('a time in words', async t => {
+t.test('times are shown in words', async t => {
   const [s, min, h, d] = [1000, 60_000, 3_600_000, 86_400_000]
   const words = (told: string) => told.replace(/<[^>]*>/g, '')
   const expires = (left: number) => words(expiresIn(left, 0))
   const waits = (passed: number) => words(waitingFor(0, passed))
-  // What is left: the nearest. A unit ends where the next one says it better.
+  // Remaining time is rounded to the nearest.
   for (const [left, said] of [
     [1, '1 s'], [499, '1 s'], [1500, '2 s'], [59.4 * s, '59 s'], [59.6 * s, '1 min'], [60 * s, '1 min'], [89 * s, '1 min'], [91 * s, '2 min'], [59.4 * min, '59 min'],
     [59.6 * min, '1 h'], [h - 1, '1 h'], [h, '1 h'], [23.4 * h, '23 h'], [23.6 * h, '24 h'], [d - s, '24 h'], [d, '24 h'], [47 * h, '47 h'], [47.6 * h, '2 d'], [2 * d, '2 d'],
     [2.4 * d, '2 d'], [30 * d - s, '30 d'],
   ] as const) t.equal(expires(left), `expires in ${said}`, String(left))
   t.strictSame([0, -1, -d].map(expires), ['expired', 'expired', 'expired'])
-  // What has passed: never more than it is, as with anybody's age.
+  // Elapsed time is rounded down, like a person's age.
   for (const [passed, said] of [
     [0, '0 s'], [-5, '0 s'], [-d, '0 s'], [999, '0 s'], [59.6 * s, '59 s'], [min, '1 min'], [59.6 * min, '59 min'], [h, '1 h'], [23.6 * h, '23 h'], [d, '24 h'], [47.9 * h, '47 h'], [2 * d, '2 d'],
     [3 * d - 1, '2 d'],

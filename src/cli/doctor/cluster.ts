@@ -17,11 +17,11 @@ export async function checkCluster (redis: Redis, server: ServerFacts): Promise<
 
 export function checkSlots (info: ServerInfo): Finding {
   const name = 'slots'
-  if (info.cluster_slots_assigned === undefined) return unseen('the Cluster’s slots', 'CLUSTER INFO does not tell')
+  if (info.cluster_slots_assigned === undefined) return unseen('the Cluster’s slots', 'not in CLUSTER INFO')
   const [assigned, failed] = [Number(info.cluster_slots_assigned), Number(info.cluster_slots_fail)]
   if (assigned === slotCount && failed === 0 && info.cluster_state === 'ok') return { level: 'ok', name, saw: `all ${slotCount} served by ${info.cluster_size} masters` }
   const saw = `${slotCount - assigned + failed} of ${slotCount} have no master that answers; the Cluster’s state is ${info.cluster_state}`
-  return { level: 'error', name, saw, set: 'bring their master or its replica back, or CLUSTER ADDSLOTS', why: 'handoffs in them are answered 503' }
+  return { level: 'error', name, saw, set: 'start their master or its replica again, or CLUSTER ADDSLOTS', why: 'requests for handoffs in these slots are answered 503' }
 }
 
 function checkCoverage ({ config }: ServerFacts): Finding[] {
@@ -37,6 +37,6 @@ export function checkNodeTimeout ({ config }: Pick<ServerFacts, 'config'>): Find
   const saw = config?.[name]
   if (saw === undefined) return []
   if (Number(saw) <= longNodeTimeout) return [{ level: 'ok', name, saw }]
-  const why = 'for so long and some seconds more a dead master’s handoffs are answered 503, and for four times as long again where its election fails'
+  const why = 'requests for a dead master’s handoffs are answered 503 for this long and some seconds more, and for four times as long again if the election fails'
   return [{ level: 'note', name, saw, set: String(longNodeTimeout), why }]
 }

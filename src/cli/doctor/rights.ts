@@ -6,10 +6,10 @@ import { testedServers } from '../../redis/server-info.ts'
 import type { Finding } from './finding.ts'
 import { unseen } from './server-checks.ts'
 
-/** What this user may do, all in the words of ACL SETUSER: hset, cluster|slots. The service works without `optionalCommands` and `forKeys`. */
+/** The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without `optionalCommands` and `forKeys`. */
 export interface Rights extends RightsTold { user: string, optionalCommands: string[], forKeys: string[] }
 
-/** Asks as the service does, whose readiness tells the same. @param key one of the service's, for which all of it is to be allowed */
+/** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
 export async function askRights (redis: Redis, key: string, setup: Setup): Promise<Rights> {
   const scripts = loadScripts()
   const forKeys = operatorCommands(scripts, setup)
@@ -31,7 +31,7 @@ export function checkRights (rights: Rights, prefix: string): Finding[] {
   const found = checkLacking(rights, prefix) ?? checkMissing(rights)
   const unasked = untold.length === 0 ? [] : [unseen(`whether ${user} may ${untold.join(', ')}`, said)]
   if (found !== null) return [found, ...unasked]
-  return unasked.length > 0 ? unasked : [{ level: 'ok', name, saw: `${user} has all that the service needs` }]
+  return unasked.length > 0 ? unasked : [{ level: 'ok', name, saw: `${user} has all rights that the service needs` }]
 }
 
 const name = 'rights'
@@ -41,14 +41,14 @@ function checkLacking ({ user, lacking, optionalCommands, forKeys }: Rights, pre
   const ofUse = lacking.filter(command => optionalCommands.includes(command))
   const grant = (commands: readonly string[]) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
   if (needed.length > 0) {
-    const more = needed[0] === 'eval' ? ', and what else can’t be seen without that' : ''
+    const more = needed[0] === 'eval' ? '; without it, doctor can’t see what else is missing' : ''
     return { level: 'error', name, saw: `${user} may not ${needed.join(', ')} on ${prefix}:*${more}`, set: grant(needed), why: 'the service needs them' }
   }
   if (ofUse.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${ofUse.join(', ')}`, set: grant(ofUse), why: 'what a broken connection had on its way is ended at once, not by its deadline of 2 s' }
+    return { level: 'note', name, saw: `${user} may not ${ofUse.join(', ')}`, set: grant(ofUse), why: 'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s' }
   }
   if (lacking.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${lacking.join(', ')}`, set: grant(lacking), why: 'who makes, rotates and revokes keys needs it; the service doesn’t' }
+    return { level: 'note', name, saw: `${user} may not ${lacking.join(', ')}`, set: grant(lacking), why: 'creating, rotating and revoking keys needs it; the service doesn’t' }
   }
   return null
 }
@@ -60,7 +60,7 @@ function checkMissing ({ missing, said, optionalCommands, forKeys }: Rights): Fi
     level: dispensable ? 'note' : 'error',
     name: 'commands',
     saw: `Redis does not have ${missing.join(', ')}: ${said}`,
-    set: `one that is tested (${testedServers.join(', ')}), its commands not renamed`,
-    why: dispensable ? 'the service does without, not as well' : 'the service needs them',
+    set: `a tested server (${testedServers.join(', ')}) without renamed commands`,
+    why: dispensable ? 'the service works without them, but not as well' : 'the service needs them',
   }
 }

@@ -5,7 +5,7 @@ import type { Finding } from './finding.ts'
 import { readPairs } from './server.ts'
 import { unseen } from './server-checks.ts'
 
-/** What a Sentinel says of the master, or why it says nothing. */
+/** What a Sentinel reports about the master, or why it reports nothing. */
 export interface SentinelFacts { at: string, silent?: string, master?: Readonly<Record<string, string>>, quorum?: string }
 
 /** Milliseconds. */
@@ -44,14 +44,14 @@ export function checkSentinels (sentinels: readonly SentinelFacts[]): Finding[] 
 
 function checkReached ({ at, silent }: SentinelFacts): Finding {
   if (silent === undefined) return { level: 'ok', name: 'sentinel', saw: `${at} answers` }
-  // It is there, and says that it doesn't tell us.
+  // The Sentinel is there but refuses to tell.
   if (/^(NOPERM|NOAUTH|WRONGPASS)/.test(silent)) return unseen(`what the Sentinel ${at} knows`, silent)
-  return { level: 'warning', name: 'sentinel', saw: `${at}: ${silent}`, set: 'start it, or take it out of REDIS_URL', why: 'it takes a majority of them to replace a dead master' }
+  return { level: 'warning', name: 'sentinel', saw: `${at}: ${silent}`, set: 'start it, or remove it from REDIS_URL', why: 'only a majority of the Sentinels can replace a dead master' }
 }
 
 function checkQuorum ({ at, quorum }: SentinelFacts): Finding | null {
   if (quorum === undefined || quorum.startsWith('OK')) return null
-  // Whatever else it says, it doesn't say that there is none.
+  // Any other answer doesn't mean that there is no quorum.
   if (!quorum.startsWith('NOQUORUM')) return unseen(`whether the Sentinel ${at} has a quorum`, quorum)
   return { level: 'error', name: 'quorum', saw: `${at}: ${quorum}`, set: 'start the Sentinels that are away, or SENTINEL SET … quorum', why: 'nobody would replace a dead master' }
 }
@@ -62,7 +62,7 @@ function checkDownAfter (sentinels: readonly SentinelFacts[]): Finding[] {
     name: 'down-after-milliseconds',
     saw: `${master!['down-after-milliseconds']} at ${at}`,
     set: 'above 1000',
-    why: 'at most once a second a Sentinel tries a master again that refused it; below that it takes a new master for dead at once',
+    why: 'a Sentinel reconnects at most once a second to a master that refused it; with less than that, it declares a new master dead at once',
   }))
 }
 
@@ -71,5 +71,5 @@ function checkNumber (sentinels: readonly SentinelFacts[]): Finding[] {
   if (known === undefined) return []
   const number = Number(known['num-other-sentinels']) + 1
   if (number >= 3) return [{ level: 'ok', name: 'sentinels', saw: `${number}, quorum ${known.quorum}` }]
-  return [{ level: 'warning', name: 'sentinels', saw: `${number}, quorum ${known.quorum}`, set: 'three at least, on machines of their own', why: 'a majority of fewer is gone with one of them' }]
+  return [{ level: 'warning', name: 'sentinels', saw: `${number}, quorum ${known.quorum}`, set: 'at least three, each on its own machine', why: 'with fewer, there is no majority once one of them fails' }]
 }

@@ -2,19 +2,19 @@ import type { Redis } from 'ioredis'
 import { readInfo } from '../../redis/server-info.ts'
 import type { ServerInfo } from '../../redis/server-info.ts'
 
-/** What a server says of itself; null what this user may not see. */
+/** What a server reports about itself; null where this user may not see it. */
 export interface ServerFacts {
   info: ServerInfo | null
   config: Readonly<Record<string, string>> | null
-  /** Redis's words, where it didn't let us see. */
+  /** Redis's error, where it refused. */
   refusals: { info?: string, config?: string }
-  /** Milliseconds of each of some calls, one after another; empty where TIME is refused. */
+  /** Durations of some calls, one after the other, in milliseconds; empty if Redis refuses TIME. */
   roundTrips: number[]
-  /** Redis's clock less this machine's, in milliseconds. */
+  /** Redis's clock minus this machine's, in milliseconds. */
   skew: number | null
 }
 
-/** What CONFIG alone tells, or tells better. */
+/** Settings that only CONFIG has, or has in a better form. */
 export const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value', 'hash-max-listpack-entries',
   'cluster-require-full-coverage', 'cluster-node-timeout'] as const
 
@@ -28,7 +28,7 @@ export async function askServer (redis: Redis): Promise<ServerFacts> {
   return { info: info ?? null, config: config ?? null, refusals, ...await askTime(redis) }
 }
 
-/** The call that was fastest tells best how the clocks stand to each other. */
+/** Measures the skew on the fastest call, which bounds it most tightly. */
 async function askTime (redis: Redis): Promise<Pick<ServerFacts, 'roundTrips' | 'skew'>> {
   const took: number[] = []
   let skew: number | null = null
@@ -44,7 +44,7 @@ async function askTime (redis: Redis): Promise<Pick<ServerFacts, 'roundTrips' | 
   return { roundTrips: took, skew }
 }
 
-/** Names and values, turn about. */
+/** A flat list of names and values as an object. */
 export function readPairs (parts: readonly string[]): Record<string, string> {
   const pairs: Record<string, string> = {}
   for (let at = 0; at + 1 < parts.length; at += 2) pairs[parts[at]!] = parts[at + 1]!

@@ -17,8 +17,8 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
     schema: {
       ...common,
       operationId: 'heartbeat',
-      summary: 'Say that the work goes on',
-      description: 'Only by the agent that caught it. Needed where it was passed with heartbeat_within; it can also move the deadline of the work and tell how far it is. The body may be left out.',
+      summary: 'Send a heartbeat while working',
+      description: 'Only the agent that caught the handoff may do so. Required if it was passed with heartbeat_within. Can also extend the work’s deadline and report progress. The body is optional.',
       headers: ignoredKeyHeaders,
       body: heartbeat.body,
       response: { 200: heartbeatAnswer, ...problems({ body: true }, ...holderRefusals) },
@@ -31,7 +31,7 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
       ...common,
       operationId: 'fail',
       summary: 'Report that the work could not be done',
-      description: 'Only by the agent that caught it. Where it has attempts left and retry isn’t false, a successor is made.',
+      description: 'Only the agent that caught the handoff may do so. If attempts are left and retry isn’t false, a successor is made.',
       headers: idempotencyHeaders,
       body: fail.body,
       response: { 200: endAnswer('failed'), ...problems({ body: true }, ...holderRefusals) },
@@ -43,8 +43,8 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
     schema: {
       ...common,
       operationId: 'decline',
-      summary: 'Give a caught handoff back undone',
-      description: 'Only by the agent that caught it. Where it has attempts left, a successor is made, which another agent can catch.',
+      summary: 'Give a caught handoff back',
+      description: 'Only the agent that caught the handoff may do so. If attempts are left, a successor is made, which another agent can catch.',
       headers: idempotencyHeaders,
       body: decline.body,
       response: { 200: endAnswer('declined'), ...problems({ body: true }, ...holderRefusals) },
@@ -61,8 +61,8 @@ export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operati
     schema: {
       ...common,
       operationId: 'cancel',
-      summary: 'Take a handoff back',
-      description: 'Only by the agent that passed it. What somebody has caught is only asked to stop, and its catcher told by its heartbeats; with force it is taken. It may be asked again. The body may be left out.',
+      summary: 'Cancel a handoff',
+      description: 'Only the agent that passed the handoff may do so. A pending handoff is cancelled at once. A caught one’s catcher is asked to stop, in the answer to its next heartbeat; with force the handoff is taken from it at once. Safe to repeat. The body is optional.',
       body: cancel.body,
       response: {
         200: cancelledAnswer,
@@ -77,8 +77,8 @@ export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operati
     schema: {
       ...common,
       operationId: 'reissue',
-      summary: 'Have a handoff tried again',
-      description: 'Only by the agent that passed it. Makes a successor with the same payload of what failed, was declined, ran out of time after its catch, or is still caught, which is taken from its catcher. What has a successor is answered with that one. The body may be left out.',
+      summary: 'Make another attempt at a handoff',
+      description: 'Only the agent that passed the handoff may do so. Makes a successor with the same payload, if the handoff failed, was declined, expired after its catch, or is still caught; then it is taken from its catcher. Repeated, it answers the same successor. The body is optional.',
       body: reissue.body,
       response: {
         201: passAnswer,

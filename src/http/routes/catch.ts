@@ -10,8 +10,8 @@ export function catchRoute (app: FastifyInstance, operation: Operation, base: st
     config: { scope: operation.scope, resumesTrace: true },
     schema: {
       operationId: 'catch',
-      summary: 'Catch a handoff: the only one who gets it',
-      description: 'While a person has yet to approve, or a delay isn’t over, wait= waits for that. Moves the handoff from pending to caught. Send an Idempotency-Key to be able to ask again when the answer is lost.',
+      summary: 'Catch a handoff; only one agent can',
+      description: 'Moves the handoff from pending to caught. wait= waits for a person’s approval and for the end of a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: waitQuery,

@@ -12,7 +12,7 @@ export function doneRoute (app: FastifyInstance, operation: Operation, base: str
     schema: {
       operationId: 'done',
       summary: 'Report a caught handoff done',
-      description: 'Only by the agent that caught it. The body may be left out. Where it was passed with a result_schema, the output must satisfy it.',
+      description: 'Only the agent that caught the handoff may do so. If it was passed with a result_schema, the output must satisfy that schema. The body is optional.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: noQuery,

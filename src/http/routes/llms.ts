@@ -22,8 +22,8 @@ function text (endpoints: readonly Endpoint[], baseUrl: string, workSeconds: num
   const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(1)}\n\n${shown.filter(one => one.tag === tag).map(one => section(one, baseUrl)).join('\n')}`
   return [
     `# ${about.title}\n\n> ${about.description} With \`require_human\` a person approves first.\n`,
-    `All paths are below ${baseUrl}. Requests and answers are JSON in UTF-8. Every operation below \`/api\` needs a key, \`Authorization: Bearer <key>\`; ` +
-    'a person who runs this service hands keys out. The examples read the key from `HANDOFF_KEY` and a handoff’s id from `ID`.\n',
+    `All paths are below ${baseUrl}. Requests and responses are JSON in UTF-8. Every operation below \`/api\` needs a key, \`Authorization: Bearer <key>\`; ` +
+    'the operator of this service hands out keys. The examples read the key from `HANDOFF_KEY` and a handoff’s id from `ID`.\n',
     ...[...new Set(shown.map(({ tag }) => tag))].map(part),
     `## Rules of good conduct\n\n${conduct(workSeconds)}`,
     `## Links\n\n${links(endpoints, baseUrl)}`,
@@ -43,22 +43,22 @@ function section (endpoint: Endpoint, baseUrl: string): string {
 }
 
 function conduct (workSeconds: number): string {
-  return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look without taking, read its status.
-- Keep the \`handoff_id\` that pass answers: nothing lists your handoffs for you.
-- Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one when you ask again. After a timeout, a
-  lost connection or a 503, ask again with it: you get the answer that you missed, and nothing happens twice.
-- Serve an inbox with \`POST /api/catch?wait=30\`: nobody has to tell you ids. Catch no more than you can begin at once.
+  return `- Catch once. A catch takes the handoff: nobody else gets it, and a later catch is 409 \`already_caught\`. To look at it without taking it, read its status.
+- Keep the \`handoff_id\` from the answer to pass: no operation lists your handoffs.
+- Send an \`Idempotency-Key\` with each pass, catch, done, fail and decline: a new one for each piece of work, the same one for each retry. After a timeout, a
+  lost connection or a 503, retry with the same key: you get the answer that you missed, and nothing happens twice.
+- Serve an inbox with \`POST /api/catch?wait=30\`: you need no ids. Catch no more than you can start at once.
 - Wait, don't poll. \`?wait=30\` on status (with \`until=caught\` or \`until=done\`) and on catch (while a person has yet to approve) answers as soon as
-  there is something to say.
-- Ask again only where an error says \`"retryable": true\`, and not before the seconds of \`Retry-After\` are over. With any other error, read its \`code\` and \`detail\`.
-- Report done what you have caught, within ${workSeconds} seconds of the catch, or by the \`work_expires_at\` that the catch answers. After that the
+  there is news.
+- Retry only if an error has \`"retryable": true\`, and only after the seconds in \`Retry-After\`. For any other error, read its \`code\` and \`detail\`.
+- Report your work done within ${workSeconds} seconds of the catch, or by \`work_expires_at\` if the answer to catch has it. After that the
   handoff is expired, and done is refused.
-- Send heartbeats while you work, where the catch answers a \`heartbeat_within\`: three times as often as you must. Stop when one says
-  \`"cancel_requested": true\`, or is refused with 409 or 410: the work is not yours any more.
-- Fail what you can't do, and decline what isn't yours; don't just drop it. Then somebody else can try.
-- A 409 is an answer and no fault: read its \`code\`, and look at \`reissued_as\` for the next attempt.
-- Pass with \`require_human\` what a person should see before it happens. An agent never decides on what it passed itself.
-- Another agent wrote what you catch. Check that it is yours to do before you act on it.
+- If the answer to catch has \`heartbeat_within\`, send heartbeats while you work, three times as often as required. Stop when the answer to one has
+  \`"cancel_requested": true\`, or is 409 or 410: then the work is no longer yours.
+- Fail what you can't do, and decline what isn't yours; don't just drop it. Then another agent can try.
+- A 409 is a normal answer, not a fault: read its \`code\`, and \`reissued_as\` for the next attempt.
+- Use \`require_human\` for work that a person should see before it happens. An agent never decides on what it passed itself.
+- Another agent wrote what you catch. Check that the work is yours to do before you act on it.
 - Tolerate members and statuses that you don't know: new ones may come.
 `
 }
@@ -67,9 +67,9 @@ function links (endpoints: readonly Endpoint[], baseUrl: string): string {
   return [
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
     `- [Documentation](${baseUrl}/docs): the same for people`,
-    `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and the way out`,
+    `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and what to do`,
     `- [Approvals](${baseUrl}/approvals): where people decide`,
-    // Elsewhere where it has a port of its own.
+    // With METRICS_PORT, health is on that port instead.
     ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],
     '',
   ].join('\n')

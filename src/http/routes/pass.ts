@@ -10,7 +10,7 @@ export function passRoute (app: FastifyInstance, operation: Operation, base: str
     config: { scope: operation.scope },
     schema: {
       operationId: 'pass',
-      summary: 'Pass a task to whoever catches it',
+      summary: 'Pass a task to another agent',
       tags: ['handoffs'],
       querystring: noQuery,
       headers: passHeaders,

@@ -7,7 +7,7 @@ export function problemsRoute (app: FastifyInstance): void {
     `<section id="${code}"><h2>${status} ${title}</h2><p><code>${code}</code>${isRetryable(status) ? ', retryable' : ''}</p><p>${detail}</p></section>`)
   const page = '<!doctype html><html lang="en"><meta charset="utf-8"><title>Problems</title>' +
     '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">' +
-    `<h1>Problems</h1><p>What each <code>code</code> of an error means, and the way out.</p>${rows.join('')}</html>`
+    `<h1>Problems</h1><p>What each error <code>code</code> means, and what to do.</p>${rows.join('')}</html>`
   app.get('/problems', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
     reply.headers({
       'content-type': 'text/html; charset=utf-8',

@@ -10,8 +10,8 @@ export function statusRoute (app: FastifyInstance, operation: Operation, base: s
     config: { scope: operation.scope },
     schema: {
       operationId: 'status',
-      summary: 'See where a handoff stands',
-      description: 'With wait= it is answered when the status that `until` names, a later one or an end is reached, or the time is over. Changes nothing, and never shows task, output or context: to read those is to catch.',
+      summary: 'Read a handoff’s status',
+      description: 'Changes nothing, and never shows task, output or context: only catch does. With wait=, the answer comes when the handoff has reached the status `until`, a later one or an end, or when the wait is over.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: statusQuery,

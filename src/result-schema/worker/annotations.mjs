@@ -1,4 +1,4 @@
-// The keywords that hold no value to anything: only what stands there is looked at.
+// The keywords that only describe: their own values are checked, but they don't constrain outputs.
 
 /** @typedef {import('./assertions.mjs').Keyword} Keyword */
 

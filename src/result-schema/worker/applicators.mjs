@@ -1,4 +1,4 @@
-// The keywords that hold a value, or what it contains, to further schemas; as those in assertions.mjs.
+// The keywords that apply subschemas to a value or its contents; made like those in assertions.mjs.
 import { isObject } from './json.mjs'
 
 /** @typedef {import('./report.mjs').Report} Report */
@@ -7,7 +7,7 @@ import { isObject } from './json.mjs'
 /** @typedef {import('./patterns.mjs').Pattern} Pattern */
 
 /**
- * Holds what is under a name to a check.
+ * Applies a check to a member or item.
  * @param {string | number} name
  * @param {unknown} value
  * @param {Check} check
@@ -22,7 +22,7 @@ function under (name, value, check, report) {
 }
 
 /**
- * Whether it holds for all of them; where nothing is reported the first that fails is the end.
+ * Whether all hold. Without a report it stops at the first failure.
  * @template T
  * @param {Iterable<T>} all
  * @param {Report | undefined} report
@@ -62,7 +62,7 @@ function patternProperties (given, reader) {
 function additionalProperties (given, reader, { properties, patternProperties }) {
   const check = reader.subschema(given)
   const names = new Set(isObject(properties) ? Object.keys(properties) : [])
-  // One that is no pattern is told where it stands.
+  // An invalid pattern is reported at its own place.
   const patterns = isObject(patternProperties) ? Object.keys(patternProperties) : []
   const expressions = patterns.map(name => reader.expression(name)).filter(one => typeof one !== 'string')
   return (value, report) => !isObject(value) || everyOne(Object.keys(value), report, name =>
@@ -130,7 +130,7 @@ function not (given, reader) {
 }
 
 /**
- * What `if`, `then` and `else` of one schema are together.
+ * The combined check of one schema's `if`, `then` and `else`.
  * @param {Check} test
  * @param {Check} [then]
  * @param {Check} [otherwise]

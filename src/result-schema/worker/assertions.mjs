@@ -1,15 +1,15 @@
-// The keywords that look at a value itself. Each makes, of what a schema has there, what holds values to it, or refuses it.
+// The keywords that constrain a value itself. Each turns the keyword's value into a check of outputs, or refuses it.
 import { equal, isObject, lengthOf } from './json.mjs'
 import { cut } from './report.mjs'
 
 /** @typedef {import('./report.mjs').Report} Report */
 /** @typedef {import('./schema.mjs').Reader} Reader */
 /**
- * Whether a value holds. Where there is a report it hears of every fault; without one the first is the end.
+ * Whether a value is valid. A report gets every fault; without one it stops at the first.
  * @typedef {(value: unknown, report?: Report) => boolean} Check
  */
 /**
- * Given what stands at the keyword, who reads it, and the schema that it stands in. Undefined for what holds no value to anything.
+ * Takes the keyword's value, the reader, and the schema around it. Returns undefined if it doesn't constrain outputs.
  * @typedef {(given: any, reader: Reader, schema: Record<string, unknown>) => Check | undefined} Keyword
  */
 
@@ -19,7 +19,7 @@ const longestShown = 200
 const types = {
   array: Array.isArray,
   boolean: value => typeof value === 'boolean',
-  // 1e400 is a whole number, though a double has no better word for it than Infinity.
+  // 1e400 is an integer, though as a double it is Infinity.
   integer: value => typeof value === 'number' && (Number.isInteger(value) || Math.abs(value) === Infinity),
   null: value => value === null,
   number: value => typeof value === 'number',
@@ -79,7 +79,7 @@ function multipleOf (given, reader, schema) {
 }
 
 /**
- * By the decimals that the two doubles stand for: 4.02 is 402 times 0.01, which dividing one by the other doesn't give.
+ * Uses the decimals that the doubles stand for: 4.02 is 402 times 0.01, but dividing the doubles doesn't give 402.
  * @param {number} value
  * @param {number} of
  */
@@ -100,9 +100,9 @@ function decimal (value) {
 }
 
 /**
- * A bound of how many there are.
- * @param {(value: any) => number | undefined} count undefined for a value that this doesn't count in
- * @param {-1 | 1} sign -1 for the least, 1 for the most
+ * A bound of a length or count.
+ * @param {(value: any) => number | undefined} count undefined for a value of another type
+ * @param {-1 | 1} sign -1 for a minimum, 1 for a maximum
  * @param {string} what
  * @returns {Keyword}
  */
@@ -134,7 +134,7 @@ function pattern (given, reader) {
   return (value, report) => typeof value !== 'string' || expression.test(value) || (report?.add(message) ?? false)
 }
 
-/** Every pair is compared, so there may be only so many items. */
+/** Every pair is compared, so the number of items must be small. */
 const mostUnique = 100
 
 /** @type {Keyword} */
@@ -143,7 +143,7 @@ function uniqueItems (given, reader, { maxItems }) {
   if (!given) return undefined
   if (!isCount(maxItems) || Number(maxItems) > mostUnique) return reader.refuse(`is taken only together with maxItems of at most ${mostUnique}`)
   return (value, report) => {
-    // More than that is maxItems' to say.
+    // maxItems reports longer arrays.
     if (!Array.isArray(value) || value.length > Number(maxItems)) return true
     return value.every((item, index) => !value.slice(0, index).some(former => equal(former, item))) || (report?.add('must have no two items that are equal') ?? false)
   }

@@ -1,9 +1,9 @@
-/** Strings, and what gives JSON its shape. Of a text that JSON.parse takes, nothing else has any of these characters. */
+/** Strings and structural characters. In valid JSON, nothing else contains these characters. */
 const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
 
 /**
- * The way to the first member that an object in this text repeats: JSON.parse keeps the last, other readers the first.
- * @param {string} text one that JSON.parse takes
+ * The path of the first repeated member in this text: JSON.parse keeps the last one, other parsers the first.
+ * @param {string} text valid JSON
  * @returns {Array<string | number> | undefined}
  */
 export function repeatedMember (text) {
@@ -37,8 +37,8 @@ export function isObject (value) {
 }
 
 /**
- * Whether two values of JSON.parse are the same JSON. Of an object only its own members are looked at, by their names alone:
- * one that is called `constructor` or `valueOf` is a member like any other.
+ * Whether two values of JSON.parse are the same JSON. Only an object's own members count, and a member named `constructor` or
+ * `valueOf` is a member like any other.
  * @param {unknown} a
  * @param {unknown} b
  * @returns {boolean}
@@ -52,7 +52,7 @@ export function equal (a, b) {
 }
 
 /**
- * Unicode code points; a lone surrogate is one.
+ * Counts Unicode code points; a lone surrogate is one.
  * @param {string} text
  */
 export function lengthOf (text) {

@@ -1,4 +1,4 @@
-// What runs in the worker thread: it reads schemas and outputs, which strangers have written, one at a time (../thread.ts).
+// Runs in the worker thread: parses strangers' schemas and outputs, one job at a time (../thread.ts).
 import { LRUCache } from 'lru-cache'
 import { getHeapStatistics } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -11,12 +11,12 @@ import { readSchema } from './schema.mjs'
 /** @typedef {{ schema: Fault[], output: Fault[] }} Verdict what is wrong with either */
 
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
-/** When the job under way began, by process.hrtime; 0 while there is none. The other thread looks at it. */
+/** When the current job began, by process.hrtime; 0 while idle. Shared with the main thread. */
 const begun = /** @type {BigInt64Array} */ (workerData.begun)
-/** What is remembered may take so much, since a job that comes after needs room too. Bytes. */
+/** The cache's size in bytes: it must leave memory for the next job. */
 const roomToRemember = workerData.memory / 4
 
-/** Those without a fault, by their digests. @type {LRUCache<string, Check>} */
+/** The valid schemas, by digest. @type {LRUCache<string, Check>} */
 const known = new LRUCache({ max: 1_000 })
 
 /** @param {Uint8Array} json */
@@ -47,7 +47,7 @@ function faultsOf (output, check) {
   return reported(report, () => check(value, report))
 }
 
-// A first time takes several times as long: no job is to be charged for that.
+// Warm up: the first run takes several times as long, and no job should be charged for that.
 judge({ digest: '', schema: Buffer.from('{"properties": {"a": {"pattern": "a+$"}}, "required": ["b"]}'), output: Buffer.from('{"a": ""}') })
 
 port.on('message', job => {

@@ -5,17 +5,17 @@
 export class Unit {
   /** @type {Check} */
   check = () => false
-  /** The subschemas that stand in it, itself included. */
+  /** The number of subschemas in it, itself included. */
   written = 0
-  /** The definitions that it names, and the way to where each reference stands. @type {Array<{ name: string, path: Array<string | number> }>} */
+  /** The definitions that it refers to, and the path of each reference. @type {Array<{ name: string, path: Array<string | number> }>} */
   references = []
 }
 
 /**
- * How many subschemas each unit comes to once references are written out. Also those that nobody refers to: none may lead to itself.
+ * Counts each unit's subschemas with references expanded. Unreferenced definitions are included: no cycle is allowed anywhere.
  * @param {Unit[]} units
  * @param {Map<string, Unit>} definitions
- * @param {Report} report hears of references that lead nowhere or in a circle
+ * @param {Report} report gets references that are broken or form a cycle
  */
 export function writtenOut (units, definitions, report) {
   /** @type {Map<Unit, number | 'open'>} */
@@ -42,7 +42,7 @@ export function writtenOut (units, definitions, report) {
 }
 
 /**
- * The definition that a reference names: in a URI's fragment (RFC 3986) stands a JSON Pointer (RFC 6901).
+ * The name of the definition that a reference points to: a JSON Pointer (RFC 6901) in a URI fragment (RFC 3986).
  * @param {unknown} reference
  */
 export function definitionName (reference) {

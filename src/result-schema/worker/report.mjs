@@ -1,15 +1,15 @@
 /** @typedef {{ pointer: string, message: string }} Fault as in errors.ts */
 
-/** An answer's errors: at most so many. */
+/** The maximum number of errors in an answer. */
 const mostFaults = 100
-/** An error is no place to send a body back: names are cut, and so is a pointer through many long ones. UTF-16 units. */
+/** Errors must not echo a whole body: names are cut, and so is a long pointer. UTF-16 units. */
 const longestName = 64
 const longestPointer = 1_000
 
-/** Thrown where there are as many faults as are told: the verdict is known by then. */
+/** Thrown at the maximum number of faults: the verdict is known by then. */
 const enough = new Error('enough faults')
 
-/** What is wrong with a value, and where: whoever walks through it enters and leaves. */
+/** Collects a value's faults with their places: the walk calls enter and leave. */
 export class Report {
   /** @type {Fault[]} */
   faults = []
@@ -35,7 +35,7 @@ export class Report {
   }
 
   /**
-   * Notes a fault here, or at a member of what is here.
+   * Records a fault at the current place, or at a path below it.
    * @param {string} message
    * @param {Array<string | number>} more the rest of the way there
    * @returns {false} since whatever has a fault doesn't hold
@@ -57,7 +57,7 @@ export class Report {
 }
 
 /**
- * What `walk` finds, up to as many faults as are told.
+ * The faults that `walk` finds, up to the maximum.
  * @param {Report} report
  * @param {() => unknown} walk
  */
@@ -77,7 +77,7 @@ function pointerTo (path) {
 
 /**
  * @param {string} text
- * @param {number} length what is left of it at the most
+ * @param {number} length the maximum length of the result
  */
 export function cut (text, length) {
   return text.length > length ? text.slice(0, length - 1) + '…' : text

@@ -14,7 +14,7 @@ import { Report, reported } from './report.mjs'
 const mostDepth = 20
 const mostSubschemas = 1_000
 
-/** All that are taken. @type {Map<string, Keyword>} */
+/** All supported keywords. @type {Map<string, Keyword>} */
 const keywords = new Map(Object.entries({
   $defs: (given, reader) => reader.definitions(given),
   $ref: (given, reader) => reader.reference(given),
@@ -26,7 +26,7 @@ const keywords = new Map(Object.entries({
 /**
  * Reads a schema of the subset that docs/api.md lists.
  * @param {string} text its JSON
- * @returns {{ check: Check, faults: Fault[] }} `check` is of no use where there are faults
+ * @returns {{ check: Check, faults: Fault[] }} `check` is unusable if there are faults
  */
 export function readSchema (text) {
   const reader = new Reader()
@@ -40,9 +40,9 @@ export class Reader {
   root = new Unit()
   /** @type {Map<string, Unit>} */
   #definitions = new Map()
-  /** Each once: compiling them is what takes time. @type {Map<string, Pattern | string>} */
+  /** Compiled patterns, each once, because compiling is slow. @type {Map<string, Pattern | string>} */
   #expressions = new Map()
-  /** What is being read, and how deep. */
+  /** The unit being read, and the depth. */
   #unit = this.root
   #depth = 0
 
@@ -58,9 +58,9 @@ export class Reader {
   }
 
   /**
-   * Says that what stands here isn't taken.
+   * Reports that the value at the current place isn't supported.
    * @param {string} message
-   * @param {Array<string | number>} way to what is meant in it
+   * @param {Array<string | number>} way the path below it
    * @returns {undefined}
    */
   refuse (message, ...way) {
@@ -72,7 +72,7 @@ export class Reader {
    * @returns {Check}
    */
   subschema (schema) {
-    // Were references written out, there would be only what it names in the place of one that stands by itself.
+    // A schema that is only a reference doesn't count itself: expanded, the definition would be in its place.
     if (!isObject(schema) || Object.keys(schema).join() !== '$ref') this.#unit.written++
     if (this.#depth === mostDepth) this.refuse(`nested deeper than ${mostDepth} subschemas`)
     else if (isObject(schema)) return this.#together(schema)

@@ -1,4 +1,4 @@
-// When the list could not be asked for what is new, it is asked again in a while.
+// When a poll of the list fails, poll again after a pause.
 for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
   document.addEventListener(name, () => {
     setTimeout(() => {
@@ -8,6 +8,6 @@ for (const name of ['htmx:responseError', 'htmx:sendError', 'htmx:timeout']) {
   })
 }
 
-// How much of the page's end is under the decision, so that what has the keyboard is not (page.css).
+// The height of the decision bar, so that page.css can keep the focused element from being under it.
 const decision = document.querySelector('.decision')
 if (decision) new window.ResizeObserver(() => document.documentElement.style.setProperty('--decision', `${decision.offsetHeight + 8}px`)).observe(decision)

@@ -14,7 +14,7 @@ const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
-/** @param refused told why a decision wasn't taken, where the handoff's page says it and no error does */
+/** @param refused gets the code of a refused decision that the handoff's page explains, without an error page */
 export function decisionRoutes (app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
   const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ base, approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', { schema }, decideAs('approved'))
@@ -22,8 +22,8 @@ export function decisionRoutes (app: FastifyInstance, base: string, approvals: A
 }
 
 /**
- * After a decision comes the list, with the keyboard on what waits next: one key away, and no sooner, since a second press of
- * the same key would decide what nobody has read.
+ * After a decision comes the list, with the focus on the next handoff. Not that handoff's page: a second press of the same key would
+ * then decide what nobody has read.
  */
 async function decide (
   { base, approvals, log, refused }: { base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void },
@@ -33,14 +33,14 @@ async function decide (
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
   const seen = seenOf(request.body)
-  // The handoff says for itself what stands: who decided, that its time is over, or that it is another one.
+  // The handoff's page itself says why: somebody has decided, it has expired, or the id is another handoff's.
   const refuse = (code: ErrorCode, one: ToRead) => {
     refused(code)
     return show(reply, errorTable[code].status, handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined))
   }
   if (problem !== undefined) {
     const one = await approvals.read(caller, id)
-    // Nor is another one given to decide on here, where the keyboard is beyond what there is to read.
+    // If the content has changed, refuse as well: this page puts the focus on the note, below content that nobody has read.
     if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) return refuse('content_changed', one)
     return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
   }
@@ -56,23 +56,23 @@ async function decide (
 
 const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])
 
-/** When what the page showed was passed, and its digest. A form that doesn't say when is of an older version's page: nobody knows what was read there. */
+/** Which content the page showed: when it was passed, and its digest. An older version's form lacks the time, so nobody knows what was read there. */
 function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   const { created_at: at, digest } = form ?? {}
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }
 }
 
-/** As it was typed: forms send each line break as two characters. */
+/** The note as typed: forms send each line break as CRLF. */
 function noteOf (form: Record<string, unknown> | undefined): string {
   const note = form?.note
   return typeof note === 'string' ? note.replaceAll('\r\n', '\n').trim() : ''
 }
 
-/** Why a note can't be taken, in plain words. */
+/** Why a note is refused, in plain words. */
 function faultOf (note: string, verdict: Verdict): string | undefined {
   if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
   const length = [...note].length
-  if (length > longestNote) return `The note has ${length} characters; ${longestNote} is the most. Nothing was decided yet.`
-  if (!noteCharacters.test(note)) return 'The note has control characters, which can’t be seen. Type it instead of pasting it. Nothing was decided yet.'
+  if (length > longestNote) return `The note has ${length} characters; at most ${longestNote} are allowed. Nothing was decided yet.`
+  if (!noteCharacters.test(note)) return 'The note contains invisible control characters. Type it instead of pasting it. Nothing was decided yet.'
   return undefined
 }

@@ -10,9 +10,9 @@ import { notice } from '../views/layout.ts'
 import { fingerprint, listFragment, listPage } from '../views/list.ts'
 
 const schema = { hide: true }
-/** How many the page shows at once. */
+/** Handoffs per page. */
 const listed = 50
-/** How long a request for what is new stays open, in milliseconds: under what proxies commonly allow. */
+/** How long a poll for changes stays open, in milliseconds: less than proxies commonly allow. */
 const staysOpen = 25_000
 
 interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
@@ -33,7 +33,7 @@ export function listRoutes (app: FastifyInstance, base: string, approvals: Appro
   })
 }
 
-/** What this person decided just now; read anew, since an address may say anything. */
+/** Confirms what this person has just decided. It reads the handoff again: the URL could claim anything. */
 async function flashOf (approvals: ApprovalService, caller: Caller, id: string): Promise<string> {
   const one = await approvals.inspect(caller, id).catch(() => undefined)
   if (one === undefined || one.decision?.by !== caller.agent) return ''

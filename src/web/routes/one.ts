@@ -8,7 +8,7 @@ const schema = { hide: true }
 
 interface OneHandoff { Params: { id: string } }
 
-/** One handoff to read: this is its approval_url. Reading it decides nothing, whoever opens it. */
+/** The page of one handoff, its approval_url. Opening it never decides anything. */
 export function handoffRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
   app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
     return show(reply, 200, handoffPage(base, request.caller, await approvals.read(request.caller, request.params.id)))

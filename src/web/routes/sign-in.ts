@@ -10,15 +10,15 @@ type Form = Record<string, unknown> | undefined
 export function signInRoutes (app: FastifyInstance, base: string, signIn: SignIn): void {
   app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
     const { next, ended } = request.query
-    return show(reply, 200, signInPage(base, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to go on where you were.'))
+    return show(reply, 200, signInPage(base, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to continue.'))
   })
 
   app.post<{ Body: Form }>('/sign-in', { schema }, async (request, reply) => {
     const { key, next } = request.body ?? {}
     const way = ownPath(next)
-    // One sentence whatever is wrong with it: what a key is, is nothing to tell to who has none.
+    // The same sentence for every fault: it must not tell a stranger what kind of key this is.
     if (typeof key !== 'string' || !await signIn.start(request, reply, key.trim())) {
-      return show(reply, 401, signInPage(base, way, 'This key can’t be used here. Check it, or ask whoever runs this service for an approver key.'))
+      return show(reply, 401, signInPage(base, way, 'This key can’t be used here. Check it, or ask the operator of this service for an approver key.'))
     }
     return reply.redirect(base + way, 303)
   })

@@ -1,12 +1,12 @@
 import { html } from 'ghtml'
 import { notice } from './layout.ts'
 
-/** A note that was not taken: it has a fault, or was written of another handoff, which this id stood for before. */
+/** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
 export interface Draft { note: string, problem?: string, isAnother?: boolean }
 
 /**
- * One form, two buttons. Neither has the keyboard at first: a key pressed twice must not decide what nobody has read.
- * @param address of the handoff's page @param createdAt when what the page shows was passed @param digest what stands for it
+ * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what nobody has read.
+ * @param address of the handoff's page @param createdAt when the shown content was passed @param digest of that content
  */
 export function decisionForm (address: string, createdAt: number, digest: string | null, draft?: Draft): string {
   const problem = draft?.problem

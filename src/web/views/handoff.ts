@@ -11,17 +11,17 @@ import { layout, notice } from './layout.ts'
 import { standing } from './standing.ts'
 import { terms } from './terms.ts'
 
-/** How much of a part stands in the page, in characters; the rest is to be had as a file. */
+/** How much of a part the page shows, in characters; the download has the rest. */
 const textShown = 20_000
 const jsonShown = 60_000
 
-// Beside the notice: a browser scrolls to what has the keyboard.
-const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To what waits</a></p>`
+// Next to the notice, because browsers scroll to the focused element.
+const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To the list</a></p>`
 
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
-const another = '<p>This is another handoff than the one that was shown to you, which is gone. Nothing was decided: read this one, and decide on it.</p>'
+const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, and decide on it.</p>'
 
-/** @param base BASE_URL's path @param draft what was typed and not taken, and why */
+/** @param base BASE_URL's path @param draft the note that was refused, and why */
 export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: Draft): string {
   const { record, now } = one
   const why = standing(caller, one)
@@ -38,7 +38,7 @@ export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: 
   })
 }
 
-/** All there is to read of it, but for what was freed. */
+/** Everything to read, except what was deleted. */
 function contents (base: string, address: string, one: ToRead): string {
   const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
   const agreed = terms(base, one)
@@ -48,7 +48,7 @@ function contents (base: string, address: string, one: ToRead): string {
 type Parts = Record<'task' | 'constraints' | 'output' | 'context', string>
 
 function freed ({ record: { extra } }: ToRead): Parts {
-  const task = extra.reissuedAs === undefined ? '<p>What was passed is not kept any longer.</p>' : '<p>What was passed is with the next attempt.</p>'
+  const task = extra.reissuedAs === undefined ? '<p>What was passed has been deleted.</p>' : '<p>What was passed is on the next attempt’s page.</p>'
   return { task, constraints: '', output: '', context: '' }
 }
 
@@ -92,5 +92,5 @@ function jsonPart (address: string, json: string): string {
 
 function leftOut (address: string, characters: number): string {
   if (characters === 0) return ''
-  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="${address}/whole">Get the whole as a file</a> before you decide.</p>`
+  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="${address}/whole">Download the whole handoff</a> before you decide.</p>`
 }

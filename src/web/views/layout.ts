@@ -11,7 +11,7 @@ export interface Page {
   caller?: Caller | undefined
 }
 
-// It would put a style of its own into the page, which the policy forbids, and run texts, which nothing here asks for.
+// By default htmx would add its own styles to the page, which the content security policy forbids, and could eval strings, which nothing here needs.
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
 /** A whole page about approvals. */
@@ -57,7 +57,7 @@ function signedIn (base: string, { tenant, agent }: Caller): string {
 <form method="post" action="${base}/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
 }
 
-/** A sentence that comes first, and is read out. */
+/** A message at the top, which screen readers read out. */
 export function notice (kind: 'good' | 'bad', inside: string): string {
   return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
 }

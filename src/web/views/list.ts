@@ -6,10 +6,10 @@ import { beginningOf, visible } from '../text.ts'
 import { availableIn, expiresIn, waitingFor } from '../words.ts'
 import { layout } from './layout.ts'
 
-/** How much of a task stands in the list, in characters. */
+/** How much of a task the list shows, in characters. */
 const taskShown = 240
 
-/** Which ones it has and whether it goes on, in a word: two lists that look the same have the same. */
+/** A short hash of the list's ids and of whether there is a next page: equal for two lists that look the same. */
 export function fingerprint ({ items, next }: ListPart): string {
   return createHash('sha256').update([...items.map(({ id }) => id), next === null].join()).digest('base64url').slice(0, 16)
 }
@@ -22,30 +22,30 @@ export function listPage ({ base, caller, part, flash, isFirst }: ListPage): str
     : html`<div id="list">!${items(base, part, true)}</div><p><a href="${base}/approvals">Back to the oldest</a></p>`
   return layout({
     base,
-    title: 'What waits for a person',
+    title: 'Waiting for approval',
     caller,
-    main: html`!${flash}<h1>What waits for you</h1>
+    main: html`!${flash}<h1>Waiting for your approval</h1>
 <p id="count" role="status" aria-live="polite">${count(part)}</p>
 !${list}
-<noscript><p class="quiet">Without JavaScript, new ones show when you load the page again.</p></noscript>`,
+<noscript><p class="quiet">Without JavaScript, reload the page to see new handoffs.</p></noscript>`,
   })
 }
 
-/** The list, which asks for its next state as soon as it is there. @param focus put the keyboard on the first one */
+/** The list, which polls for its next state as soon as it is loaded. @param focus put the focus on the first handoff */
 export function liveList (base: string, part: ListPart, focus: boolean): string {
-  // The pause keeps a service that is about to stop, and so answers at once, from being asked in a circle.
+  // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
   return html`<div id="list" hx-get="${base}/approvals/list?seen=${fingerprint(part)}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(base, part, focus)}</div>`
 }
 
-/** The list's next state; the count is told anew only where it changed, since it is read out then. */
+/** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
 export function listFragment (base: string, part: ListPart, changed: boolean): string {
   const told = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${count(part)}</p>` : ''
   return liveList(base, part, false) + told
 }
 
 function count ({ items, next }: ListPart): string {
-  if (items.length === 0 && next !== null) return 'The oldest are over by now. There may be others that wait.'
-  if (items.length === 0) return 'Nothing waits. New handoffs appear here by themselves.'
+  if (items.length === 0 && next !== null) return 'The oldest handoffs no longer wait. Later ones may.'
+  if (items.length === 0) return 'No handoff waits. New ones appear here by themselves.'
   if (next !== null) return `More than ${items.length} handoffs wait, the oldest first.`
   return items.length === 1 ? 'One handoff waits.' : `${items.length} handoffs wait, the oldest first.`
 }
@@ -53,7 +53,7 @@ function count ({ items, next }: ListPart): string {
 function items (base: string, { items, next }: ListPart, focus: boolean): string {
   const now = Date.now()
   const rows = items.map((one, index) => row(base, one, now, focus && index === 0))
-  const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Those that came later</a></p>`
+  const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Later handoffs</a></p>`
   return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
 }
 

@@ -7,14 +7,14 @@ import type { Caller, Decision } from '../../model.ts'
 import { visible } from '../text.ts'
 import { moment } from '../words.ts'
 
-/** Why a person has nothing to decide on a handoff, in the order in which the service tells it; null where they have. */
+/** Why this person can't decide on the handoff, checked in the service's order; null if they can. */
 export function standing (caller: Caller, one: ToRead): string | null {
   const { record, decision, now } = one
   const status = statusAt(record, now)
   if (decision !== null) return verdictLine(caller, record.approval, decision) + endLine(caller, one)
   if (status === 'cancelled') return `${endLine(caller, one)}<p>There is nothing to decide any more.</p>`
   if (status === 'expired') {
-    return html`<p>This expired !${moment(record.expiresAt)}. Nobody decided in time, and it can’t be decided any more; whoever needs it has to pass it anew.</p>`
+    return html`<p>This expired !${moment(record.expiresAt)}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
   }
   return record.passedBy === caller.agent ? '<p>You passed this yourself. Somebody else has to decide on it.</p>' : null
 }
@@ -27,7 +27,7 @@ function verdictLine (caller: Caller, approval: string, { by, at, note }: Decisi
 !${said === null ? '' : quote('Note', said)}`
 }
 
-/** How it came to an end without being done: by whom, when and why; empty for anything else, and for what nobody caught. */
+/** How the handoff ended without being done: by whom, when and why. Empty otherwise, and if it expired without a catch. */
 function endLine (caller: Caller, one: ToRead): string {
   const { record, now, told } = one
   const status = statusAt(record, now)
@@ -38,21 +38,21 @@ function endLine (caller: Caller, one: ToRead): string {
   if (status === 'declined') return `${sentence('declined this')}</p>${reason(told?.fault)}`
   if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(told?.cancelReason)}`
   if (status !== 'expired' || record.caught === null) return ''
-  const missed = expiryOf(record).because === 'stalled' ? 'was not heard of in time' : 'was not done in time'
-  return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(record, now) ? ' It is about to be tried again.' : ''}</p>`
+  const missed = expiryOf(record).because === 'stalled' ? 'sent no heartbeat in time' : 'was not done in time'
+  return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(record, now) ? ' The next attempt starts soon.' : ''}</p>`
 }
 
-/** What a passer who has something tried again ends is cancelled. */
+/** A passer who reissues a caught handoff takes it from its catcher: that attempt is cancelled. */
 function takenFrom ({ record: { caught, extra } }: ToRead): string {
   if (caught === null) return ''
-  return html` ${caught.by} had caught it${extra.reissuedAs === undefined ? '' : ', and it is tried again'}.`
+  return html` ${caught.by} had caught it${extra.reissuedAs === undefined ? '' : ', and there is a new attempt'}.`
 }
 
 function nameOf (agent: string, caller: Caller): string {
   return agent === caller.agent ? 'You' : agent
 }
 
-/** @param text JSON text, where there is one */
+/** @param text JSON text, if there is one */
 function reason (text: string | null | undefined): string {
   return text == null ? '' : quote('Reason', JSON.parse(text) as string)
 }
@@ -63,7 +63,7 @@ function fault (text: string): string {
   return quote(code == null ? 'Error' : `Error ${code}`, message)
 }
 
-/** What somebody wrote. */
+/** Text that a person or an agent wrote. */
 function quote (what: string, said: string): string {
   return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(said)}</blockquote>`
 }

@@ -3,13 +3,13 @@ import type { ToRead } from '../../handoff/approvals.ts'
 import { digestText } from '../../handoff/answers.ts'
 import { duration, moment } from '../words.ts'
 
-/** How much of a digest is in sight, in characters: as many as two people compare by eye. */
+/** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */
 const digestShown = 12
 
 /** A name, and HTML. */
 type Row = [name: string, value: string]
 
-/** What was agreed on beside what there is to do, and what stands for that: a list for a part of the page; null for a plain handoff. @param base BASE_URL's path */
+/** The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff. @param base BASE_URL's path */
 export function terms (base: string, one: ToRead): string | null {
   const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
   if (rows.length === 0 && one.schema === null) return null
@@ -23,9 +23,9 @@ function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] 
 
 function windows ({ record: { extra } }: ToRead): Row[] {
   const rows: Row[] = []
-  if (extra.availableAt !== undefined) rows.push(['Not to be caught before', moment(extra.availableAt)])
-  if (extra.workWithin !== undefined) rows.push(['To be done within', `${duration(extra.workWithin)} of its catch`])
-  if (extra.heartbeatWithin !== undefined) rows.push(['To be heard of within', `${duration(extra.heartbeatWithin)}, again and again, while somebody works on it`])
+  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', moment(extra.availableAt)])
+  if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
+  if (extra.heartbeatWithin !== undefined) rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
   return rows
 }
 
@@ -34,12 +34,12 @@ function attempts (base: string, { record: { extra } }: ToRead): Row[] {
   const rows: Row[] = []
   if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
   if (attempt !== undefined && reissueOf !== undefined) rows.push(['This attempt', html`number ${attempt}, after !${link(base, reissueOf)}`])
-  if (reissuedAs !== undefined) rows.push(['Tried again as', link(base, reissuedAs)])
+  if (reissuedAs !== undefined) rows.push(['Next attempt', link(base, reissuedAs)])
   return rows
 }
 
 function lineage (base: string, { record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
-  return parent === undefined ? [] : [['Passed on from', isParentShown ? link(base, parent) : html`<code>${parent}</code>`]]
+  return parent === undefined ? [] : [['Part of', isParentShown ? link(base, parent) : html`<code>${parent}</code>`]]
 }
 
 /** To another handoff's page. */

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../helpers/until.ts'
 import type { RedisServer } from './redis.ts'
 
-/** What a server answers, or undefined where it errs or says nothing for so long: it is dead, paused or cut off. */
+/** A server's answer, or undefined on an error or time-out: it is dead, paused or cut off. */
 export async function asked<T> (question: Promise<T>, withinMs = 500): Promise<T | undefined> {
   const quiet = new AbortController()
   const patience = sleep(withinMs, undefined, { signal: quiet.signal }).catch(() => undefined)
@@ -13,7 +13,7 @@ export async function asked<T> (question: Promise<T>, withinMs = 500): Promise<T
   }
 }
 
-/** The first answer that isn't undefined, of servers asked all at once. @throws when none has one within so many ms */
+/** The first answer that isn't undefined, of servers asked all at once. @throws if there is none within so many ms */
 export async function askedOfAny<T> (
   servers: readonly RedisServer[], question: (server: RedisServer) => Promise<T | undefined>, withinMs = 10_000
 ): Promise<T> {
@@ -38,8 +38,8 @@ export async function info (server: RedisServer, section: string): Promise<Recor
 }
 
 /**
- * Whether so many replicas have all that this master has written until now. WAIT is for what its own connection has seen,
- * and any call before it, a PING, makes that the whole of the master's stream so far.
+ * Whether so many replicas have everything that this master has written so far. WAIT covers the offset of its own connection's last
+ * command, and a PING before it moves that to the master's current offset.
  */
 export async function isReplicated (master: RedisServer, replicas: number): Promise<boolean> {
   if (replicas === 0) return true

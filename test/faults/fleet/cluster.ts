@@ -8,54 +8,54 @@ import { startRedisServer, type RedisServer } from './redis.ts'
 import { moveSlot } from './slots.ts'
 
 export interface ClusterFleet {
-  /** `redis+cluster://h:p,h:p`, every server in it */
+  /** `redis+cluster://h:p,h:p`, with every server */
   url: string
-  /** All of them; the first ones began as the masters. */
+  /** All servers; the first ones began as the masters. */
   servers: RedisServer[]
-  /** Who owns slots now. */
+  /** The servers that own slots now. */
   masters (): Promise<RedisServer[]>
-  /** All others, dead ones too. */
+  /** All others, dead ones included. */
   replicas (): Promise<RedisServer[]>
-  /** Who replicates this master now. */
+  /** The current replicas of this master. */
   replicasOf (master: RedisServer): Promise<RedisServer[]>
   ownerOf (slot: number): Promise<RedisServer>
   /** CLUSTER FAILOVER: the replica and its master change places with nothing lost; resolves when it is master. */
   failover (replica: RedisServer, withinMs?: number): Promise<void>
-  /** Resolves when this server, a replica, has taken its master's place after a fault. @throws when it hasn't within so many ms */
+  /** Resolves when this replica has replaced its master after a fault. @throws if it hasn't within so many ms */
   untilMaster (server: RedisServer, withinMs?: number): Promise<void>
   /** Masters that began without slots. */
   empty: RedisServer[]
   /** Masters that have no slots now. */
   withoutSlots (): Promise<RedisServer[]>
   slotsOf (server: RedisServer): Promise<number[]>
-  /** Gives away slots in which nothing lies. */
+  /** Moves empty slots to another master. */
   giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void>
-  /** Gives a slot with all its keys to another master while it is in use; 100 of them at once where that isn't said. @returns how many keys went over */
+  /** Moves a slot with all its keys to another master while it is in use, by default 100 keys at once. @returns how many keys moved */
   moveSlot (slot: number, to: RedisServer, keysAtOnce?: number): Promise<number>
-  /** Resolves when all agree on who owns what, nobody is down, every slot is served and every replica is in sync. */
+  /** Resolves when all nodes agree on the slots, none is down, every slot is served and every replica is in sync. */
   untilWhole (withinMs?: number): Promise<void>
 }
 
 export interface ClusterOptions {
-  /** With an even share of the slots each; 3 when left out. */
+  /** Masters with an even share of the slots each; by default 3. */
   masters?: number
-  /** Masters without slots, as one is that has just been added; 0 when left out. */
+  /** Masters without slots, like a newly added one; by default 0. */
   empty?: number
-  /** Of each master, those without slots included; 1 when left out. */
+  /** Replicas of each master, those without slots included; by default 1. */
   replicas?: number
-  /** For every server, as of startRedisServer. */
+  /** Options of every server, as of startRedisServer. */
   options?: readonly string[]
-  /** For the masters, then for the replicas (one for each master by turns); the loopback address for those left out. */
+  /** Hosts of the masters, then of the replicas (one for each master in turn); by default the loopback address. */
   hosts?: readonly Host[]
   nodeTimeoutMs?: number
 }
 
-/** Starts a cluster with the slots shared out evenly; resolves when it is whole. */
+/** Starts a cluster with evenly shared slots; resolves when it is whole. */
 export async function startCluster (t: Stage, opts: ClusterOptions = {}): Promise<ClusterFleet> {
   const { masters = 3, empty = 0, replicas = 1, options = [], hosts = [], nodeTimeoutMs = 1500 } = opts
   const start = async (index: number) => {
     const host = hosts[index] ?? loopback
-    // Its address it learns of others only when they meet it; one that is alone is met by nobody.
+    // A node learns its own address only from the nodes that meet it, and a single node meets nobody.
     const self = ['--cluster-enabled', 'yes', '--cluster-announce-ip', host.address, '--cluster-port', String(await freePort(host))]
     return await startRedisServer(t, { host, options: [...self, ...clusterOptions, '--cluster-node-timeout', String(nodeTimeoutMs), ...options] })
   }
@@ -67,9 +67,9 @@ export async function startCluster (t: Stage, opts: ClusterOptions = {}): Promis
 }
 
 const clusterOptions = [
-  // One master's death is to stop its own slots and no others: the handoffs there go on.
+  // A dead master must stop its own slots only; the other handoffs go on.
   '--cluster-require-full-coverage', 'no',
-  // A replica stays with its master and whoever takes that one's place: what a scenario breaks stays as it knows it.
+  // A replica stays with its master or its successor, so that a scenario knows who replicates whom.
   '--cluster-allow-replica-migration', 'no',
 ]
 
@@ -88,17 +88,17 @@ class Cluster implements ClusterFleet {
     this.url = `redis+cluster://${servers.map(({ at }) => at).join(',')}`
   }
 
-  /** Makes one cluster of servers that know nothing of each other, the first ones its masters, those without slots behind them. */
+  /** Makes one cluster of servers that don't know each other: first its masters, then those without slots. */
   async join (masters: number): Promise<void> {
     const all = masters + this.empty.length
     const ids = await Promise.all(this.servers.map(({ admin }) => admin.cluster('MYID')))
     await Promise.all(this.servers.map(async ({ admin }, index) => {
-      // Different from the first, so that none need be settled between masters that all claim the same.
+      // Different epochs from the start, so that masters needn't resolve a collision.
       await admin.cluster('SET-CONFIG-EPOCH', index + 1)
       const share = (n: number) => Math.floor(n * slotCount / masters)
       if (index < masters) await admin.cluster('ADDSLOTSRANGE', share(index), share(index + 1) - 1)
     }))
-    // Each pair is introduced: by gossip alone they take seconds to have heard of all others.
+    // Every pair is introduced: by gossip alone, knowing all others takes seconds.
     for (const [index, { admin }] of this.servers.entries()) {
       for (const other of this.servers.slice(0, index)) await admin.call('CLUSTER', 'MEET', other.host.address, other.port, await busPort(other))
     }
@@ -150,7 +150,7 @@ class Cluster implements ClusterFleet {
 
   async giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void> {
     const [id, masters] = [await to.admin.cluster('MYID'), await this.masters()]
-    // The others take it from who has the higher epoch.
+    // The other nodes believe the one with the higher epoch.
     await to.admin.call('CLUSTER', 'BUMPEPOCH')
     for (const { admin } of new Set([to, from, ...masters])) {
       await Promise.all(slots.map(slot => admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)))
@@ -176,7 +176,7 @@ class Cluster implements ClusterFleet {
     await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
   }
 
-  /** What keeps it from being whole, or undefined. */
+  /** Why the cluster isn't whole, or undefined. */
   async #lacking (): Promise<string | undefined> {
     const views = await Promise.all(this.servers.map(server => asked(viewOf(server))))
     const missing = views.indexOf(undefined)

@@ -12,9 +12,9 @@ import { loopback, run } from './process.ts'
 
 export interface Haproxy {
   url: string
-  /** How many requests it answered itself with a 5xx, or passed on with one, and how often a connection to a replica failed. */
+  /** How many 5xx it answered or passed on, and how often a connection to a replica failed. */
   counts (): Promise<{ serverErrors: number, retries: number }>
-  /** Resolves once so many replicas are ready in its eyes. @throws when they aren't within 10 s */
+  /** Resolves once HAProxy's checks find so many replicas ready. @throws if they don't within 10 s */
   untilUp (replicas: number): Promise<void>
 }
 
@@ -28,7 +28,7 @@ export function hasHaproxy (): boolean {
   }
 }
 
-/** Runs the real HAProxy, configured as operators are told to, before three replicas. @param replicas `address:port` of each @throws what it said, when it doesn't start */
+/** Runs the real HAProxy, with the configuration for operators, in front of three replicas. @param replicas `address:port` of each @throws with its output, if it doesn't start */
 export async function startHaproxy (t: Stage, replicas: readonly string[]): Promise<Haproxy> {
   const port = await freePort(loopback)
   const control = join(await scratchDir(t), 'control')

@@ -4,29 +4,29 @@ import { isAlive } from '../../helpers/processes.ts'
 import type { Stage } from '../scenario.ts'
 import type { Host } from './process.ts'
 
-/** A host of a private net: processes that are run on it have that net alone. */
+/** A host of a private network: its processes see only that network. */
 export interface NetHost extends Host {
-  /** As ip-link names its end of the cable. */
+  /** The name of its end of the veth pair. */
   device: string
 }
 
 /** Hosts on one switch, 10.x.y.0/24. */
 export interface PrivateNet {
   hosts: NetHost[]
-  /** This machine itself on that net: whoever runs here reaches every host, and can be cut off like one. */
+  /** This machine itself on that network: it reaches every host, and can be cut off like one. */
   here: NetHost
   /**
-   * From now on nothing of what `from` sends comes to `to`; the other way stays as it is. Connections aren't closed, and nobody
-   * is told: packets vanish, as they do where a cable is cut.
+   * From now on nothing that `from` sends reaches `to`; the other direction stays. Connections aren't closed and get no error: packets
+   * vanish, as with a cut cable.
    */
   cutOneWay (from: readonly NetHost[], to: readonly NetHost[]): Promise<void>
-  /** Both ways. */
+  /** Cuts both directions. */
   cut (some: readonly NetHost[], others: readonly NetHost[]): Promise<void>
   /** Undoes every cut. */
   heal (): Promise<void>
 }
 
-/** Undefined where network namespaces can be made; else why not, for a test to skip with. */
+/** Undefined if network namespaces can be made; else the reason, for a test to skip with. */
 export async function whyNoNamespaces (): Promise<string | undefined> {
   const name = `ah${process.pid}-try`
   try {
@@ -42,14 +42,14 @@ export async function whyNoNamespaces (): Promise<string | undefined> {
 
 let made = 0
 
-/** Makes a net of so many hosts, each in a namespace of its own. @throws what `ip` says where it may not */
+/** Makes a network of so many hosts, each in a namespace of its own. @throws with the error of `ip` */
 export async function startNet (t: Stage, count: number): Promise<PrivateNet> {
   await removeAbandoned()
-  // The switch has a namespace to itself, so that no firewall of this machine has a say in what passes it.
+  // The bridge has a namespace of its own, so that this machine's firewall doesn't filter its packets.
   const theSwitch = `ah${process.pid}-${++made}`
   const namespaces = Array.from({ length: count }, (_, index) => `${theSwitch}-${index + 1}`)
   t.teardown(async () => {
-    // Every cable has an end in the switch, and goes with it.
+    // Every veth pair has an end in the bridge's namespace, and is deleted with it.
     for (const namespace of [theSwitch, ...namespaces]) await ip('netns', 'del', namespace).catch(() => {})
   })
   const net = await unusedNet()
@@ -72,12 +72,12 @@ async function plugIn ({ address, namespace, device }: NetHost, theSwitch: strin
   await ip(...inside(namespace), 'link', 'set', device, 'up')
 }
 
-/** An address of Ethernet that none of the hosts has: the switch takes a packet for it, and nobody picks it up. */
+/** A MAC address that no host has: the bridge accepts packets for it, and nobody receives them. */
 const nobody = '02:00:00:00:00:01'
 
 /**
- * The sender is told that the other has the address of nobody: a permanent entry, which no answer to a question of who has it
- * (ARP) replaces. So a cut needs iproute2 alone, and neither side sees an error as it would of a route or a firewall that refuses.
+ * Gives the sender a permanent neighbour entry with that MAC address, which no ARP reply replaces. So a cut needs only iproute2, and
+ * neither side sees an error, as it would from a refusing route or firewall.
  */
 async function cutOneWay (from: readonly NetHost[], to: readonly NetHost[]): Promise<void> {
   for (const { namespace, device, address } of from) {
@@ -95,7 +95,7 @@ async function heal (everyone: readonly NetHost[]): Promise<void> {
   await Promise.all(everyone.map(({ namespace, device }) => ip(...inside(namespace), 'neigh', 'flush', 'dev', device, 'nud', 'permanent')))
 }
 
-/** The first three numbers of a net that this machine has no way to yet but the general one. */
+/** The first three numbers of a subnet to which this machine has only the default route. */
 async function unusedNet (): Promise<string> {
   while (true) {
     const net = `10.${randomInt(100, 250)}.${randomInt(256)}`
@@ -104,10 +104,10 @@ async function unusedNet (): Promise<string> {
   }
 }
 
-/** What a run that was killed has left. Its processes ended with it. */
+/** Removes the namespaces of a killed run. Its processes ended with it. */
 async function removeAbandoned (): Promise<void> {
   for (const [name, owner] of (await ip('netns', 'list')).matchAll(/^ah(\d+)-\S+/gm)) {
-    if (!isAlive(Number(owner))) await ip('netns', 'del', name).catch(() => {}) // another run may be at it too
+    if (!isAlive(Number(owner))) await ip('netns', 'del', name).catch(() => {}) // another run may delete it too
   }
 }
 

@@ -12,9 +12,9 @@ import { freePort } from './ports.ts'
 import { loopback, run } from './process.ts'
 
 export interface NginxOptions {
-  /** Whether it asks another replica when one has failed or was too slow, as it does by itself. */
+  /** Whether it retries at another replica after a failure or time-out, as nginx does by default. */
   repeats?: boolean
-  /** Milliseconds that a replica may take; as operators are told when left out. */
+  /** Milliseconds that a replica may take; by default as in the configuration for operators. */
   readTimeout?: number
 }
 
@@ -28,9 +28,9 @@ export function hasNginx (): boolean {
   }
 }
 
-/** The one that operators are told to use, with what differs here put in its place. */
+/** The configuration for operators, adapted to the test. */
 function nginxConfig (port: number, replicas: readonly string[], { repeats = false, readTimeout }: NginxOptions): string {
-  // One process, so that a signal ends all of it. A replica that was too slow once is asked again all the same.
+  // One process, so that a signal ends all of nginx. A replica that was too slow once is not taken out.
   const differing: Array<[RegExp, string]> = [
     [/^daemon off;$/m, 'daemon off;\nmaster_process off;'],
     [/^( +server [^{}]*;\n)+/m, replicas.map(at => `server ${at} max_fails=0;\n`).join('')],
@@ -44,7 +44,7 @@ function nginxConfig (port: number, replicas: readonly string[], { repeats = fal
   }, readFileSync(join(projectRoot, 'deploy/nginx/nginx.conf'), 'utf8'))
 }
 
-/** Runs the real nginx before replicas. @param replicas `address:port` of each @returns its URL @throws what it said, when it doesn't start */
+/** Runs the real nginx in front of replicas. @param replicas `address:port` of each @returns its URL @throws with its output, if it doesn't start */
 export async function startNginx (t: Stage, replicas: readonly string[], options: NginxOptions = {}): Promise<string> {
   const dir = await scratchDir(t)
   const port = await freePort(loopback)
@@ -54,7 +54,7 @@ export async function startNginx (t: Stage, replicas: readonly string[], options
   return `http://127.0.0.1:${port}`
 }
 
-/** Runs nginx in a directory until the stage ends. @param port where its configuration has it listen @throws what it said, when it doesn't start */
+/** Runs nginx in a directory until the stage ends. @param port the port in its configuration @throws with its output, if it doesn't start */
 export async function runNginx (t: Stage, file: string, dir: string, port: number): Promise<void> {
   const proxy = run(loopback, 'nginx', ['-c', file, '-p', dir, '-e', 'stderr'], { stdio: ['ignore', 'ignore', 'pipe'] })
   t.teardown(() => proxy.kill())

@@ -1,22 +1,22 @@
 import { asked } from './ask.ts'
 import type { RedisServer } from './redis.ts'
 
-/** A line of CLUSTER NODES, as one node sees another or itself. */
+/** A line of CLUSTER NODES: one node's view of another or of itself. */
 export interface Node {
   id: string
   /** `address:port` */
   at: string
   master: boolean
-  /** A replica's master's id, `-` for a master. */
+  /** The id of a replica's master, `-` for a master. */
   masterId: string
-  /** Suspected or agreed to be down, still shaking hands, or of unknown address. */
+  /** Suspected or agreed to be down, in handshake, or without a known address. */
   ill: boolean
   epoch: number
-  /** First and last slot of each range that it owns. Slots on the move aren't told apart. */
+  /** First and last slot of each range that it owns. Moving slots aren't marked. */
   ranges: Array<[first: number, last: number]>
 }
 
-/** What this node makes of the cluster. */
+/** A node's view of the cluster. */
 export async function viewOf ({ admin }: RedisServer): Promise<Node[]> {
   return String(await admin.cluster('NODES')).trim().split('\n').map(nodeOf)
 }
@@ -43,8 +43,8 @@ export function owns ({ ranges }: Node, slot: number): boolean {
 }
 
 /**
- * The most recent of the views that can be had: a master that was away goes on for a moment as if nothing had happened,
- * and each failover has a higher epoch than all before it.
+ * The most recent of the available views: a master that was away doesn't know of a failover at first, and each failover has a higher
+ * epoch than all before it.
  */
 export async function latestView (servers: readonly RedisServer[]): Promise<Node[] | undefined> {
   const views = await Promise.all(servers.map(server => asked(viewOf(server))))
@@ -52,7 +52,7 @@ export async function latestView (servers: readonly RedisServer[]): Promise<Node
   return views.filter(view => view !== undefined).sort((a, b) => epoch(b) - epoch(a))[0]
 }
 
-/** What a view says, but for what differs between two that agree: for comparing. */
+/** The parts of a view that are equal in two views that agree. */
 export function gist (view: readonly Node[]): string {
   return view.map(({ at, master, masterId, ill, ranges }) => `${at} ${master ? 'master' : masterId}${ill ? ' ill' : ''} ${ranges.join(' ')}`).sort().join('\n')
 }

@@ -1,32 +1,32 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 
-/** Where a process runs: an address of its own in a network namespace (net.ts), or the loopback one of this machine. */
+/** Where a process runs: an address in a network namespace (net.ts), or the loopback address of this machine. */
 export interface Host { address: string, namespace?: string | undefined }
 
 export const loopback: Host = { address: '127.0.0.1' }
 
-/** A program of a fleet. Each signal goes to the program itself, and to nobody once it has ended. */
+/** A program of a fleet. Signals go to the program itself, and to no other process once it has ended. */
 export interface Running {
   pid: number
   child: ChildProcess
-  /** Settles when it has ended, with its exit code, the signal's name, or why it never started. */
+  /** Settles when it has ended: with the exit code, the signal's name, or why it never started. */
   ended: Promise<number | string>
-  /** SIGKILL, which ends a paused one too; resolves when it has ended. */
+  /** SIGKILL, which ends a paused program too; resolves when it has ended. */
   kill (): Promise<void>
-  /** SIGTERM, and SIGKILL after so many ms; resolves when it has ended. One that is paused goes on, else it couldn't end. */
+  /** SIGTERM, and SIGKILL after so many ms; resolves when it has ended. A paused program is resumed, or it couldn't end. */
   stop (withinMs?: number): Promise<void>
-  /** SIGSTOP: its connections stay open, and nothing answers on them. */
+  /** SIGSTOP: its connections stay open, but nothing answers. */
   pause (): void
   /** SIGCONT */
   resume (): void
 }
 
-/** @param env its whole environment; this process's own when left out */
+/** @param env its whole environment; by default this process's own */
 export interface RunOptions { cwd?: string, env?: NodeJS.ProcessEnv, stdio?: Array<'ignore' | 'pipe' | 'inherit' | number> }
 
 /**
- * Runs a program on a host. It isn't in the terminal's signal group: what a fault scenario ends, it ends itself. On Linux it
- * ends with this process, however that ends, by the kernel's hand (PR_SET_PDEATHSIG): a run that was killed leaves none behind.
+ * Runs a program on a host, outside the terminal's process group, so that only the scenario ends it. On Linux the kernel ends it with
+ * this process, however that ends (PR_SET_PDEATHSIG): a killed run leaves none behind.
  */
 export function run (host: Host, program: string, args: readonly string[], options: RunOptions = {}): Running {
   const [first, ...rest] = [...wrapper(host), program, ...args] as [string, ...string[]]
@@ -49,7 +49,7 @@ export function run (host: Host, program: string, args: readonly string[], optio
   return { pid: child.pid ?? 0, child, ended, kill, stop, pause: () => { child.kill('SIGSTOP') }, resume: () => { child.kill('SIGCONT') } }
 }
 
-/** Programs that become the one after them and start no other, so the pid stays and signals meet whom they are for. */
+/** Wrappers that exec the next program, so that the pid stays and signals reach the right process. */
 function wrapper ({ namespace }: Host): string[] {
   const dieWithUs = process.platform === 'linux' ? ['setpriv', '--pdeathsig', 'KILL'] : []
   return namespace === undefined ? dieWithUs : [...dieWithUs, 'ip', 'netns', 'exec', namespace]

@@ -11,35 +11,35 @@ import type { Stage } from '../scenario.ts'
 import { freePort } from './ports.ts'
 import { loopback, run, type Host, type Running } from './process.ts'
 
-/** A redis-server (or a sentinel) over TCP, with a port and a directory that are its own through every restart. */
+/** A redis-server (or a sentinel) over TCP, which keeps its port and directory over restarts. */
 export interface RedisServer {
   host: Host
   port: number
   /** `address:port` */
   at: string
   url: string
-  /** Its data, its redis.conf (which it may rewrite) and its redis.log. */
+  /** Its directory: the data, redis.conf (which it may rewrite) and redis.log. */
   dir: string
-  /** Of the process that runs now; another one after a restart. */
+  /** The current process's id, which changes after a restart. */
   readonly pid: number
-  /** A connection that comes back whenever the server does; what is asked meanwhile waits, as it does while it is paused. */
+  /** A connection that is restored whenever the server comes back; until then its calls wait. */
   admin: Redis
   /** SIGKILL; resolves when it has ended. */
   kill (): Promise<void>
-  /** SIGTERM, its data written; resolves when it has ended. */
+  /** SIGTERM, after which it writes its data; resolves when it has ended. */
   stop (): Promise<void>
   pause (): void
   resume (): void
-  /** Starts it again on its port and data, stopped first if it runs; resolves when the data is loaded. @throws as the first start */
+  /** Restarts it on its port and data, stopping it first if it runs; resolves when the data is loaded. @throws like the first start */
   restart (): Promise<void>
 }
 
 export interface RedisServerOptions {
   host?: Host
   port?: number
-  /** As on redis-server's command line, after ours: `['--appendfsync', 'always']`. */
+  /** Options for redis-server's command line, after ours: `['--appendfsync', 'always']`. */
   options?: readonly string[]
-  /** Run as a sentinel: then `options` are all that it has. */
+  /** Run as a sentinel, with no settings besides `options`. */
   sentinel?: boolean
 }
 
@@ -47,14 +47,14 @@ const startMs = 30_000
 
 let binary: Promise<RedisBinary> | undefined
 
-/** Starts a redis-server with the embedded one's settings. @throws with the end of its log, when it ends or isn't ready within 30 s */
+/** Starts a redis-server with the embedded one's settings. @throws with the end of its log, if it ends or isn't ready within 30 s */
 export async function startRedisServer (t: Stage, { host = loopback, port, options = [], sentinel = false }: RedisServerOptions = {}): Promise<RedisServer> {
   binary ??= findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: line => t.comment(line) })
   const program = await binary
   const itsPort = port ?? await freePort(host)
   const dir = await mkdtemp(join(tmpdir(), 'handoff-fault-'))
   const own = sentinel ? ['--protected-mode', 'no', '--logfile', 'redis.log'] : [...redisOptions, ...fleetOptions]
-  // A file and no arguments: what Sentinel makes a server write into it (CONFIG REWRITE) has to hold after a restart.
+  // A file and no arguments: what Sentinel makes a server rewrite (CONFIG REWRITE) must survive a restart.
   await writeFile(join(dir, 'redis.conf'), configLines([...own, '--bind', host.address, '--port', String(itsPort), ...options]))
   const admin = new Redis({
     host: host.address,
@@ -66,9 +66,9 @@ export async function startRedisServer (t: Stage, { host = loopback, port, optio
     maxLoadingRetryTime: 100,
     retryStrategy: () => 50,
   })
-  admin.on('error', () => {}) // away for a while: what is asked of it waits
+  admin.on('error', () => {}) // it may be away for a while; calls wait
   const start = () => {
-    // What it says before it has read its options (a wrong one, say) goes to its log too.
+    // Output before it has read its options, like a wrong option, goes to its log too.
     const log = openSync(join(dir, 'redis.log'), 'a')
     const started = run(host, 'env', withEnvironment(program, ['redis.conf', ...sentinel ? ['--sentinel'] : []]), { cwd: dir, stdio: ['ignore', log, log] })
     closeSync(log)
@@ -101,10 +101,10 @@ export async function startRedisServer (t: Stage, { host = loopback, port, optio
   }
 }
 
-/** A replica's first sync needn't wait for others to come along, and DEBUG is there for scenarios. */
+/** A replica's first sync starts without waiting for others, and scenarios may use DEBUG. */
 const fleetOptions = ['--unixsocket', '', '--protected-mode', 'no', '--repl-diskless-sync-delay', '0', '--enable-debug-command', 'yes']
 
-/** As redis-server itself makes a configuration of its arguments: `--name value`, several values with spaces between. */
+/** Converts arguments to a configuration like redis-server itself: `--name value`, several values separated by spaces. */
 function configLines (options: readonly string[]): string {
   const settings = options.join('\0').split(/(?:^|\0)--(?=[a-z])/).slice(1)
   return settings.map(setting => setting.split('\0').map(part => part === '' ? '""' : part).join(' ') + '\n').join('')
@@ -114,7 +114,7 @@ async function untilReady (admin: Redis, running: Running, dir: string): Promise
   const over = running.ended.then(how => { throw new Error(`it ended (${how})`) })
   const late = sleep(startMs, undefined, { ref: false }).then(() => { throw new Error(`it isn't ready after ${startMs} ms`) })
   try {
-    // Asked once ioredis holds the connection for ready, and that is: when the data is loaded.
+    // ioredis reports ready only once the data is loaded.
     await Promise.race([admin.ping(), over, late])
   } catch (error) {
     const log = await readFile(join(dir, 'redis.log'), 'utf8').catch(() => '')

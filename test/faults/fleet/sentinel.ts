@@ -10,43 +10,43 @@ export interface SentinelFleet {
   /** `redis+sentinel://h:p,h:p,h:p/name` */
   url: string
   name: string
-  /** Master and replicas, whichever is which now; the first one began as the master. */
+  /** Master and replicas; the first one began as the master. */
   servers: RedisServer[]
   sentinels: RedisServer[]
-  /** Who is master by the first sentinel that answers. */
+  /** The master, according to the first sentinel that answers. */
   master (): Promise<RedisServer>
-  /** All others, dead ones too. */
+  /** All others, dead ones included. */
   replicas (): Promise<RedisServer[]>
   /**
-   * The next failover from this call on, as soon as a sentinel announces it: call it before the fault, await it after.
-   * @throws when there is none within so many ms
+   * Resolves with the new master when a sentinel announces the next failover: call it before the fault, await it after.
+   * @throws if there is none within so many ms
    */
   switched (withinMs?: number): Promise<RedisServer>
   /**
-   * Resolves when all run as one again: the sentinels agree on the master and see nobody as down, every replica is in sync.
-   * An old master that comes back is made a replica only once it has said for 8 s that it is a master.
+   * Resolves when the fleet is whole: the sentinels agree on the master and see no server down, and every replica is in sync.
+   * Sentinels make a returning old master a replica only after it has claimed to be a master for 8 s.
    */
   untilWhole (withinMs?: number): Promise<void>
 }
 
 export interface SentinelOptions {
-  /** 2 when left out. */
+  /** By default 2. */
   replicas?: number
-  /** For every server, as of startRedisServer: `['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']`. */
+  /** Options of every server, as of startRedisServer: `['--min-replicas-to-write', '1', '--min-replicas-max-lag', '2']`. */
   options?: readonly string[]
-  /** For every sentinel, likewise: `['--sentinel', 'auth-user handoffs someone']`. */
+  /** Options of every sentinel: `['--sentinel', 'auth-user handoffs someone']`. */
   sentinelOptions?: readonly string[]
-  /** For the servers, then for the three sentinels; the loopback address for those left out. */
+  /** Hosts of the servers, then of the three sentinels; by default the loopback address. */
   hosts?: readonly Host[]
   /**
-   * 1100 when left out. Not 1000: a sentinel tries a connection anew no more than once a second, also to the new master when the
-   * old one has refused it just before. It would then take the new one for down as soon as it is there, and fail over once more.
+   * By default 1100. Not 1000: a sentinel reconnects at most once a second, even to a new master when the old one has just refused it.
+   * With 1000 it would declare the new master down at once, and fail over again.
    */
   downAfterMs?: number
   failoverTimeoutMs?: number
 }
 
-/** Starts a master, its replicas and three sentinels; resolves when they are whole. */
+/** Starts a master, its replicas and three sentinels; resolves when the fleet is whole. */
 export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}): Promise<SentinelFleet> {
   const { replicas = 2, options = [], sentinelOptions = [], hosts = [], downAfterMs = 1100, failoverTimeoutMs = 5000 } = opts
   const host = (index: number) => hosts[index] ?? loopback
@@ -54,13 +54,13 @@ export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}):
   const following = [...options, '--replicaof', `${first.host.address} ${first.port}`]
   const others = await Promise.all(Array.from({ length: replicas }, (_, index) => startRedisServer(t, { host: host(index + 1), options: following })))
   const servers = [first, ...others]
-  // Before the sentinels: what these learn of replicas they ask for once at first and then every 10 s.
+  // Before the sentinels, which discover replicas once at the start and then only every 10 s.
   await until(() => isReplicated(first, replicas), 20_000)
   const name = 'handoffs'
   const settings = [
     `monitor ${name} ${first.host.address} ${first.port} 2`,
     `down-after-milliseconds ${name} ${downAfterMs}`,
-    // Also how long an attempt that failed holds up the next one: twice this.
+    // A failed failover also delays the next one by twice this.
     `failover-timeout ${name} ${failoverTimeoutMs}`,
     `parallel-syncs ${name} ${Math.max(replicas, 1)}`,
   ].flatMap(setting => ['--sentinel', setting]).concat(sentinelOptions)
@@ -78,7 +78,7 @@ class Sentinels implements SentinelFleet {
   readonly sentinels: RedisServer[]
   readonly #switches = new EventEmitter().setMaxListeners(0)
   readonly #listeners: Redis[]
-  /** The last master announced: each sentinel announces a switch for itself, and only the first of them is news. */
+  /** The last announced master: every sentinel announces a failover, and only the first announcement is news. */
   #announced: RedisServer
 
   constructor (name: string, servers: RedisServer[], sentinels: RedisServer[]) {
@@ -90,7 +90,7 @@ class Sentinels implements SentinelFleet {
     this.#listeners = sentinels.map(({ admin }) => {
       const listener = admin.duplicate({ lazyConnect: false })
       listener.on('error', () => {})
-      listener.subscribe('+switch-master').catch(() => {}) // it closes with the fleet
+      listener.subscribe('+switch-master').catch(() => {}) // it is closed with the fleet
       listener.on('message', (_channel, text: string) => this.#heard(text))
       return listener
     })
@@ -130,7 +130,7 @@ class Sentinels implements SentinelFleet {
   switched (withinMs = 30_000): Promise<RedisServer> {
     const next = once(this.#switches, 'switched', { signal: AbortSignal.timeout(withinMs) })
       .then(([master]) => master as RedisServer, () => { throw new Error(`no failover within ${withinMs} ms`) })
-    next.catch(() => {}) // whoever asked may have failed before they came to await it
+    next.catch(() => {}) // the caller may fail before it awaits this
     return next
   }
 
@@ -140,7 +140,7 @@ class Sentinels implements SentinelFleet {
     await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
   }
 
-  /** What keeps it from being whole, or undefined. */
+  /** Why the fleet isn't whole, or undefined. */
   async #lacking (): Promise<string | undefined> {
     const master = await asked(this.#masterBy(this.sentinels[0]!))
     if (master === undefined) return 'the first sentinel knows no master'
@@ -157,7 +157,7 @@ class Sentinels implements SentinelFleet {
     }
   }
 
-  /** What a sentinel takes to be well, in a line. */
+  /** A sentinel's view of the fleet, in a line. */
   async #seenBy ({ admin }: RedisServer): Promise<string> {
     const [master, replicas, sentinels] = await Promise.all([
       admin.call('SENTINEL', 'MASTER', this.name), admin.call('SENTINEL', 'REPLICAS', this.name), admin.call('SENTINEL', 'SENTINELS', this.name)
@@ -168,7 +168,7 @@ class Sentinels implements SentinelFleet {
   }
 }
 
-/** Of one member in SENTINEL's answers: names and values by turns. */
+/** A member of SENTINEL's reply, a flat list of names and values, as an object. */
 function field (member: readonly string[], name: string): string | undefined {
   return member[member.indexOf(name) + 1]
 }

@@ -6,28 +6,28 @@ import { projectRoot } from '../../helpers/service.ts'
 import type { Stage } from '../scenario.ts'
 import { loopback, run, type Host, type Running } from './process.ts'
 
-/** A replica of the built service: a process to be signalled. */
+/** A replica of the built service, as a process that can be signalled. */
 export interface ServiceReplica extends Pick<Running, 'pid' | 'ended' | 'kill' | 'stop' | 'pause' | 'resume'> {
-  /** Where it listens, as it logged it. */
+  /** The address that it logged. */
   url: string
-  /** The last lines that it has printed, on stdout or stderr, the oldest first: a thousand at most. */
+  /** The last lines that it has printed on stdout or stderr, oldest first: a thousand at most. */
   lines: string[]
 }
 
 export interface ServiceOptions {
-  /** Its whole environment but for PATH, and for HOST and PORT where they aren't given: the host's address, and any free port. */
+  /** Its whole environment except PATH; HOST and PORT are by default the host's address and any free port. */
   env: Record<string, string>
-  /** The folder whose dist/main.js runs; this project when left out. */
+  /** The folder whose dist/main.js runs; by default this project. */
   project?: string
   host?: Host
-  /** For node itself: `['--expose-gc']` */
+  /** Options for node itself: `['--expose-gc']` */
   nodeOptions?: readonly string[]
 }
 
 const linesKept = 1000
 const startMs = 30_000
 
-/** Starts a replica; resolves when it listens. @throws with what it printed, when it ends before or hasn't within 30 s */
+/** Starts a replica; resolves when it listens. @throws with its output, if it ends before or doesn't listen within 30 s */
 export async function startServiceReplica (t: Stage, opts: ServiceOptions): Promise<ServiceReplica> {
   const { env, project = projectRoot, host = loopback, nodeOptions = [] } = opts
   const guard = guardOutput(t, env)
@@ -52,9 +52,9 @@ export async function startServiceReplica (t: Stage, opts: ServiceOptions): Prom
       clearTimeout(timer)
       resolve(address)
     }
-    // They go on being read: a full pipe would stop the process.
+    // The pipes are read to the end: a full pipe would block the process.
     for (const pipe of [replica.child.stdout!, replica.child.stderr!]) createInterface(pipe).on('line', take)
-    // Once its pipes are closed all that it said has come.
+    // After its pipes are closed, its whole output has arrived.
     once(replica.child, 'close').then(([code, signal]) => fail(`ended (${code ?? signal})`), (error: Error) => fail(error.message))
   })
   const { pid, ended, kill, stop, pause, resume } = replica

@@ -12,18 +12,18 @@ import { agentKeys } from '../load-keys.ts'
 import type { Random } from '../random.ts'
 import { operationsMore } from '../trial.ts'
 
-/** What befalls a Cluster under load, and how long some of its slots can't be served for it. */
+/** Faults of a Cluster under load, and how long each may make slots unavailable. */
 
-/** How long a master is away that comes back and still takes itself for one, in milliseconds. */
+/** How long a paused master is away, in milliseconds; when it resumes, it still believes it is a master. */
 const away = 6000
-/** How many slots a round moves once, anywhere. */
+/** How many slots a round moves, anywhere. */
 const slotsInFull = 24
-/** How often a round moves each slot with a waiting list: a tenth of all handoffs lies there, and some are asked for while it moves. */
+/** How often a round moves each slot with an approvals list: a tenth of all handoffs is there, so some are used while it moves. */
 const movesOfHomes = 6
 
 /**
- * From the fault until the master that took over has its replica in sync: before that there is nobody to write to, or nobody to
- * acknowledge it. Times by `clock`.
+ * From the fault until the new master has a replica in sync: before that there is no master to write to, or no replica to acknowledge.
+ * Times by `clock`.
  */
 export interface Gap { from: number, to: number }
 
@@ -35,17 +35,17 @@ export interface Befallen {
   between: number
   /** Share of a whole round's slots to move. */
   share: number
-  /** Told before a server is ended, while what it counts can still be read. */
+  /** Called before a server ends, while its counters can still be read. */
   ending (server: RedisServer): Promise<void>
 }
 
-/** What a fault did, and the gaps that it is granted. */
+/** What a fault did, and the gaps that it may cause. */
 export interface Befell { gaps: Gap[], failovers?: number, slots?: number, keys?: number }
 
-/** The cluster is whole before it, and is left to become whole again. */
+/** A fault begins with a whole cluster, which becomes whole again afterwards. */
 export type ClusterFault = (all: Befallen) => Promise<Befell>
 
-/** The master dies, and comes back when its replica has taken its place. */
+/** The master dies, and restarts when its replica has replaced it. */
 export const killed: ClusterFault = async all => {
   const [master, replica] = await pickPair(all)
   await all.ending(master)
@@ -56,7 +56,7 @@ export const killed: ClusterFault = async all => {
   return { gaps: [await gapSince(from, replica)] }
 }
 
-/** The master stands still for longer than the others wait for it, and goes on as if nothing had happened. */
+/** The master pauses for longer than cluster-node-timeout, and then resumes. */
 export const paused: ClusterFault = async all => {
   const [master, replica] = await pickPair(all)
   const from = clock()
@@ -67,7 +67,7 @@ export const paused: ClusterFault = async all => {
   return { gaps: [await gapSince(from, replica)] }
 }
 
-/** By hand, each master in turn: nothing is away, so no gap is granted. */
+/** A failover by hand, of each master in turn: nothing is away, so no gap is allowed. */
 export const failedOver: ClusterFault = async ({ fleet, history, between }) => {
   const masters = await fleet.masters()
   for (const master of masters) {
@@ -78,7 +78,7 @@ export const failedOver: ClusterFault = async ({ fleet, history, between }) => {
   return { gaps: [], failovers: masters.length }
 }
 
-/** Slots that hold handoffs, to other masters while they are in use. No gap is granted. */
+/** Slots with handoffs move to other masters while they are in use. No gap is allowed. */
 export const slotsMoved: ClusterFault = async ({ fleet, history, random, between, share }) => {
   const homes = [...new Set(agentKeys.map(({ tenant }) => homeTag(tenant)))]
   const chosen: string[] = []
@@ -95,12 +95,11 @@ export const slotsMoved: ClusterFault = async ({ fleet, history, random, between
   return { gaps: [], slots: chosen.length, keys }
 }
 
-/** Some calls come between a slot's halves, and yet the fullest is over before a call is given up: those with a waiting list have thousands. */
+/** Few enough keys at once that some calls meet a half-moved slot, yet even the fullest slot (thousands of keys) moves within a call's budget. */
 const fewAtOnce = 10
 
 /**
- * A master that has no slots takes over all that another has: the one that leaves is left without
- * any, as the next time's empty one. No gap is granted.
+ * A master without slots takes over all slots of another, which is the empty one the next time. No gap is allowed.
  */
 export const resettled: ClusterFault = async ({ fleet, history, random, between }) => {
   const masters = await fleet.masters()
@@ -108,7 +107,7 @@ export const resettled: ClusterFault = async ({ fleet, history, random, between 
   const from = random.pick(masters)
   const slots = await fleet.slotsOf(from)
   const ours = slots.filter(slot => ownSlots.has(slot))
-  // Where nothing of ours lies nothing is asked for.
+  // Slots without our keys get no calls.
   await fleet.giveEmptySlots(slots.filter(slot => !ownSlots.has(slot)), from, to)
   let keys = 0
   for (const slot of ours) keys += await moveSlot(slot, from, to, [...masters, to], fewAtOnce)
@@ -116,7 +115,7 @@ export const resettled: ClusterFault = async ({ fleet, history, random, between 
   return { gaps: [], slots: ours.length, keys }
 }
 
-/** The same where a master's word is enough. */
+/** The same with DURABILITY at the master's word. */
 export const resettledLightly: ClusterFault = all => resettled(all)
 
 const ownSlots = new Set(tags.map(tag => slotOf(tag)))

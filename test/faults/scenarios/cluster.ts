@@ -17,8 +17,8 @@ const agents = 64
 const operationsInFull = 5000
 
 /**
- * A master dies, pauses, changes places with its replica, or gives slots away, each under load; or all of its slots, to one that
- * had none, and that by turns with the master's word for an acknowledgement and with its replica's.
+ * A master dies, pauses, fails over by hand, or gives slots away, each under load; or it gives all slots to a master without any, in turn
+ * with acknowledgement by the master alone and by its replica.
  */
 export const cluster: Scenario = {
   name: 'cluster',
@@ -29,12 +29,12 @@ export const cluster: Scenario = {
 
 const everyFault = [killed, slotsMoved, paused, failedOver, resettled, resettledLightly]
 
-/** @param faults those that take turns, each of them once at least */
+/** @param faults they take turns, each at least once */
 export async function runCluster (t: Stage, scale: number, faults: readonly ClusterFault[] = everyFault): Promise<Outcome> {
   const fleet = await startCluster(t, { empty: 1 })
   const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
-  // It asks nothing while masters die: what they alone had acknowledged would be lost.
+  // No load without replicas while masters die: what only they have acknowledged would be lost.
   const light = await startServiceReplica(t, { env: { ...env, DURABILITY: 'none' } })
   const rounds = Math.max(faults.length, Math.ceil(roundsInFull * scale))
   const random = new Random(200)
@@ -42,7 +42,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
   const befell: Befell[] = []
   const tally = new Tally()
   const outside = { requests: 0, unavailable: 0, shed: 0 }
-  // What is short has shorter rounds too: of each fault there has to be one.
+  // A short form has shorter rounds too, so that each fault occurs once.
   const share = Math.max(0.2, Math.min(1, 5 * scale))
   const between = operationsInFull * share
   for (let round = 0; round < rounds; round++) {
@@ -69,7 +69,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
     outside.unavailable += seen.unavailable
     outside.shed += seen.shed
     await Promise.all(fleet.servers.map(server => refused.read(server)))
-    // What was checked is in nobody's way any more.
+    // Checked handoffs are dropped, to save memory.
     for (const { admin } of await fleet.masters()) await admin.flushall()
     t.comment(`round ${round + 1}, ${fault.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
       `outside the gap ${seen.unavailable} of ${seen.requests} answered 503, ${seen.shed} shed${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
@@ -93,16 +93,16 @@ function lengthOf ({ from, to }: Gap): number {
 }
 
 /**
- * Requests that were under way at no moment of a gap, and how many of them had no answer but a 503, or none at all. One that was
- * sent in a gap, and given up up to 2 s later, is the gap's; what is sent after it is to be served. What was shed is counted apart: the
- * machine was too slow for this load, whatever the Cluster did.
+ * Requests outside gaps, and how many of them got a 503 or no answer. A request that was sent in a gap and given up to 2 s later belongs
+ * to the gap; one sent after it must be served. Shed requests are counted separately: there the machine was too slow for the load,
+ * whatever the Cluster did.
  */
 function countOutside (history: History, gaps: readonly Gap[]): { requests: number, unavailable: number, shed: number } {
   const counts = { requests: 0, unavailable: 0, shed: 0 }
   for (const { operations, final } of history.tracks.values()) {
     for (const operation of operations) {
       const { sent, ended, answered, status, answer } = operation
-      // Read when all was over, by no agent.
+      // The final statuses, which no agent asked for.
       if (operation === final) continue
       if (gaps.some(({ from, to }) => sent <= to && (ended ?? Infinity) >= from)) continue
       counts.requests++
@@ -113,9 +113,9 @@ function countOutside (history: History, gaps: readonly Gap[]): { requests: numb
   return counts
 }
 
-/** How often servers have refused a call, by the error's first word. */
+/** How often servers refused a call, by the error's first word. */
 class Refusals {
-  /** By process: a server that starts anew counts anew. */
+  /** By process, because a restarted server counts from zero. */
   readonly #counts = new Map<number, Record<string, string>>()
 
   async read (server: RedisServer): Promise<void> {

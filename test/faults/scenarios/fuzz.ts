@@ -12,13 +12,13 @@ import type { Outcome, Scenario, Stage } from '../scenario.ts'
 
 const connections = 16
 const loopDelayProgram = new URL('../loop-delay.mjs', import.meta.url).href
-/** Milliseconds that the event loop may be behind, at the 99th percentile. */
+/** The allowed event loop delay at the 99th percentile, in milliseconds. */
 const delayGoal = 20
 
 /** In milliseconds. */
 export interface LoopDelay { p50: number, p99: number, max: number }
 
-/** Bodies that no agent sends: what is taken comes back as it was, what isn't is a 400, and what is which a stricter reader says. */
+/** Malformed and odd bodies: accepted ones come back unchanged, others are 400, and an independent strict reader decides which is which. */
 export const fuzz: Scenario = {
   name: 'fuzz',
   fault: '1 million bodies of grammar and byte fuzz',
@@ -36,19 +36,19 @@ export const fuzz: Scenario = {
   },
 }
 
-/** All were sent, none was answered wrongly, and next to all of what was taken was read back: the rest had asked to expire. */
+/** Whether all were sent, none was answered wrongly, and nearly all accepted ones were read back: the rest expired, as they asked for. */
 export function isAsItMustBe ({ bodies, accepted, compared, faults }: FuzzTally, wanted: number): boolean {
   return faults.length === 0 && bodies === wanted && compared > accepted * 0.95
 }
 
-/** Sends so many bodies to a service of their own; what was answered wrongly is told, and FUZZ_SEED brings it about again. */
+/** Sends so many bodies to a service of their own. Wrong answers are reported, and FUZZ_SEED reproduces them. */
 export async function sendFuzz (t: Stage, bodies: number): Promise<{ seed: number, tally: FuzzTally, delay: LoopDelay }> {
   const seed = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31))
   t.comment(`fuzz: FUZZ_SEED=${seed}`)
   const redis = await startRedisServer(t)
   const LOOP_DELAY_FILE = join(await scratchDir(t), 'delay.json')
   const replica = await startServiceReplica(t, {
-    // Short lives: what was caught and not reported goes by itself, and Redis stays small.
+    // Short lifetimes: what is caught and not reported expires, and Redis stays small.
     env: { ...loadSettings, REDIS_URL: redis.url, WORK_TTL: '60', RETENTION: '60', LOOP_DELAY_FILE },
     nodeOptions: [`--import=${loopDelayProgram}`],
   })

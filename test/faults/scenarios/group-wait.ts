@@ -10,7 +10,7 @@ const connections = 128
 const roundsInFull = 7
 const secondsInFull = 8
 
-/** What acknowledging only what replicas have costs: two services on one master with two replicas, turn about. */
+/** The cost of waiting for replicas: two services take turns on one master with two replicas. */
 export const groupWait: Scenario = {
   name: 'group-wait',
   fault: 'group WAIT against none',
@@ -29,7 +29,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     replicas: (await startServiceReplica(t, { env: { ...env, DURABILITY: 'replicas:1' } })).url,
   }
   const seconds = Math.max(1, secondsInFull * scale)
-  // Both warm before anything counts.
+  // Both are warmed up before measuring.
   for (const url of Object.values(urls)) await putLoad(url, connections, Math.min(3, seconds))
   const rounds: Array<{ none: number, replicas: number }> = []
   let faults = 0

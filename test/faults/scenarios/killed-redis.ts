@@ -9,7 +9,7 @@ import { Tally, operationsMore, runTrial } from '../trial.ts'
 const killsInFull = 50
 const inFlight = 64
 
-/** A Redis that writes to disk before it answers is killed in the midst of its work, and started again on what it wrote. */
+/** A Redis that writes to disk before it answers is killed under load and restarted on its data. */
 export const killedRedis: Scenario = {
   name: 'killed-redis',
   fault: 'kill -9 of Redis, `appendfsync always`',
@@ -32,7 +32,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       for (let kill = 0; kill < kills; kill++) {
         await operationsMore(history, 200 + random.between(0, 300))
         await redis.kill()
-        // Sometimes at once, sometimes for longer than a call is asked again.
+        // Sometimes at once, sometimes later than a call's budget.
         await sleep(random.chance(0.1) ? 2500 : random.between(0, 400))
         await redis.restart()
       }

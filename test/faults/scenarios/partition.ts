@@ -13,14 +13,14 @@ const roundsInFull = 30
 const agents = 32
 /** Operations before a cut. */
 const operationsBefore = 2000
-/** How long a cut stays, from when another was made master where one is; in milliseconds. */
+/** How long a cut stays, counted from the failover if there is one; in milliseconds. */
 const cutLasts = 3000
 
 /**
- * Hosts are cut off from each other. Nothing is lost where whoever is made master has all that was acknowledged. With as many
- * replicas that acknowledge as there are, N = all, that is so whatever is cut. With fewer it is so only as long as those that
- * acknowledged are among those that the Sentinels choose from: they take the one that has most. A replica on the old master's
- * side of a cut goes on acknowledging, nobody can choose it, and what it has is lost when the old master hears of the new one.
+ * Hosts are cut off from each other. Nothing is lost if the new master has everything that was acknowledged. If all replicas must
+ * acknowledge (N = all), that holds whatever is cut. With fewer, it holds only if the replicas that acknowledged are among those that
+ * the Sentinels choose from: they take the one with the most data. A replica on the old master's side of a cut goes on acknowledging but
+ * can't be chosen, and its extra data is lost when the old master learns of the new one.
  */
 export const partition: Scenario = {
   name: 'partition',
@@ -29,26 +29,26 @@ export const partition: Scenario = {
   run,
 }
 
-/** Hosts by what is on them when the cut is made. */
+/** The hosts' roles when the cut is made. */
 interface Sides {
   net: PrivateNet
   master: NetHost
   replicas: NetHost[]
   services: NetHost[]
-  /** All but those, of the hosts and of who puts load on the services. */
+  /** All other hosts, and the load's own. */
   except (...some: NetHost[]): NetHost[]
 }
 
 export interface Partition {
   name: string
-  /** With how many replicas that acknowledge nothing may be lost. */
+  /** The smallest N of replicas:N with which nothing may be lost. */
   safeWith: number[]
-  /** Do the Sentinels make another master? */
+  /** Whether the Sentinels make another master. */
   failsOver: boolean
   cut (sides: Sides): Promise<void>
 }
 
-/** The load reaches both replicas of the service all along, also where one is on the side that nobody should listen to any more. */
+/** The load reaches both replicas of the service all the time, even the one on the old master's side. */
 export const partitions: readonly Partition[] = [
   {
     name: 'the master alone',
@@ -75,7 +75,7 @@ export const partitions: readonly Partition[] = [
     cut: ({ net, master, services: [service], except }) => net.cut([master, service!], except(master, service!)),
   },
   {
-    // The one that tells replicas:1 from replicas:2: what master and replica acknowledge, the other replica, made master, has not.
+    // This one tells replicas:1 from replicas:2: the other replica becomes master without what the old master and its replica acknowledged.
     name: 'the master with one replica and one service',
     safeWith: [2],
     failsOver: true,
@@ -103,7 +103,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
   }
 }
 
-/** Runs them one after another, those of one number of replicas first. */
+/** Runs them one after another, first those with one replica required. */
 export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition: Partition, replicas: number }>, project?: string): Promise<Tally> {
   const net = await startNet(t, 8)
   const fleet = await startSentinelFleet(t, { hosts: net.hosts.slice(0, 6) })
@@ -125,7 +125,7 @@ export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition
           return [admin]
         },
       }, tally)
-      // What was checked is in nobody's way any more.
+      // Checked handoffs are dropped, to save memory.
       await (await fleet.master()).admin.flushall()
       t.comment(`${partition.name}, replicas:${replicas}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations`)
     }
@@ -134,7 +134,7 @@ export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition
   return tally
 }
 
-/** The load goes on until all is as before: also while the old master is back and doesn't know yet that it is none. */
+/** The load goes on until the fleet is whole: also while the old master is back and still believes it is a master. */
 async function befall ({ cut, failsOver }: Partition, net: PrivateNet, fleet: SentinelFleet, services: NetHost[], history: History): Promise<void> {
   await operationsMore(history, operationsBefore)
   const master = (await fleet.master()).host as NetHost

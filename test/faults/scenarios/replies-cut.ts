@@ -8,7 +8,7 @@ const cutsInFull = 500
 const operationsPerCut = 60
 const inFlight = 64
 
-/** The service's connections to Redis are closed under it, again and again, with calls in flight. */
+/** The service's connections to Redis are cut repeatedly, with calls in flight. */
 export const repliesCut: Scenario = {
   name: 'replies-cut',
   fault: 'replies cut',
@@ -29,7 +29,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       await operationsMore(history, operationsPerCut)
       for (let cut = 0; cut < cuts; cut++) {
         await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
-        // To the next only when there was work since: then there are calls in flight.
+        // The next cut waits for new operations, so that calls are in flight.
         await operationsMore(history, operationsPerCut)
       }
     },

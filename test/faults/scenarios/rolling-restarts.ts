@@ -9,11 +9,11 @@ import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { lasting, steadyLoad } from '../steady-load.ts'
 
 const agents = 48
-/** The share of handoffs with a longer life. */
+/** The share of handoffs with attempts. */
 const tried = 0.3
 const drainTimeout = 15_000
 
-/** Three replicas behind HAProxy, each in turn told to stop and started anew, while agents go on as if nothing were. */
+/** Three replicas behind HAProxy are restarted in turn while agents go on working. */
 export const rollingRestarts: Scenario = {
   name: 'rolling-restarts',
   fault: '20 rolling restarts of 3 replicas behind HAProxy at 70 % load',
@@ -27,7 +27,7 @@ export const rollingRestarts: Scenario = {
     const replicas = await Promise.all(ports.map(start))
     const proxy = await startHaproxy(t, ports.map(port => `127.0.0.1:${port}`))
 
-    // Warm first: a cold service's saturation is no measure.
+    // Warm up first: a cold service saturates too early.
     await steadyLoad(proxy.url, { agents, perSecond: Infinity, tried, isOver: lasting(500 + 4500 * scale) })
     const { rate: saturation } = await steadyLoad(proxy.url, { agents, perSecond: Infinity, tried, isOver: lasting(1000 + 9000 * scale) })
     const wanted = 1e6 * scale
@@ -61,7 +61,7 @@ export const rollingRestarts: Scenario = {
 
 interface Stop { how: number | string, after: number, log: string }
 
-/** As an orchestrator does it: SIGTERM, and SIGKILL for who is still there long after it should have gone. */
+/** As an orchestrator does: SIGTERM, and SIGKILL long after the service should have ended. */
 async function stop (replica: ServiceReplica): Promise<Stop> {
   const began = performance.now()
   await replica.stop(drainTimeout + 2000)

@@ -8,7 +8,7 @@ import { Tally, runTrial } from '../trial.ts'
 const flushesInFull = 600
 const betweenFlushes = 50
 
-/** Redis forgets its scripts, again and again. */
+/** Redis's script cache is flushed repeatedly. */
 export const scriptFlush: Scenario = {
   name: 'script-flush',
   fault: `SCRIPT FLUSH every ${betweenFlushes} ms`,

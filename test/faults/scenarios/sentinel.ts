@@ -9,12 +9,12 @@ import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
 
 const acknowledgedInFull = 5_000_000
-/** Operations before a fault, and after it when the new master serves. */
+/** Operations before a fault, and after it once the new master serves. */
 const operationsAround = 80_000
-/** How long a master is away that comes back and still takes itself for one. */
+/** How long a paused master is away; when it resumes, it still believes it is a master. */
 const away = 6000
 
-/** The master dies, or pauses and comes back, or a replica stalls before it dies; the Sentinels make another. */
+/** The master dies, or pauses and resumes, or a replica stalls before the master dies; the Sentinels make another one. */
 export const sentinel: Scenario = {
   name: 'sentinel',
   fault: 'Sentinel, 2 replicas, `replicas:1`: kill, pause 6 s and resume, stalled replicas; failover by hand',
@@ -22,7 +22,7 @@ export const sentinel: Scenario = {
   run,
 }
 
-/** What befalls the master; the fleet is whole before it. Resolves when another is master and what was broken is repaired. */
+/** A fault of the master of a whole fleet. Resolves when another one is master and the fault is repaired. */
 type Fault = (fleet: SentinelFleet, history: History, around: number) => Promise<void>
 
 const killed: Fault = async (fleet, history, around) => {
@@ -44,7 +44,7 @@ const paused: Fault = async (fleet, history, around) => {
   await operationsMore(history, around)
 }
 
-/** One replica alone has what was acknowledged while the other stalled, and it is that one which must become the master. */
+/** Only one replica has what was acknowledged while the other stalled, so that one must become the master. */
 const stalled: Fault = async (fleet, history, around) => {
   const master = await fleet.master()
   const [behind] = await fleet.replicas()
@@ -58,7 +58,7 @@ const stalled: Fault = async (fleet, history, around) => {
   await master.restart()
 }
 
-/** As docs/redis.md, "Failing over by hand", has it: what nobody may write to meanwhile the replicas have all of. */
+/** As in docs/redis.md, "Failing over by hand": writes are paused, so the replicas have everything. */
 const byHand: Fault = async (fleet, history, around) => {
   const switched = fleet.switched()
   await (await fleet.master()).admin.call('CLIENT', 'PAUSE', '10000', 'WRITE')
@@ -93,7 +93,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       },
     }, tally)
     gaps[name].push(gap)
-    // What was checked is in nobody's way any more.
+    // Checked handoffs are dropped, to save memory.
     await (await fleet.master()).admin.flushall()
     t.comment(`round ${round + 1}, ${name}: ${tally.counts.acknowledged} acknowledged so far, gap ${Math.round(gap)} ms, ${tally.violations.length} violations`)
   }

@@ -5,7 +5,7 @@ import { simulate } from '../sim/run.ts'
 
 const seedsInFull = 1e6
 
-/** The store's own code over a simulated network, clock and Redis. `SEED=n` in the environment simulates that one alone and tells all that happens. */
+/** The store's own code over a simulated network, clock and Redis. `SEED=n` in the environment simulates only that seed, with a trace. */
 export const simulation: Scenario = {
   name: 'simulation',
   fault: '1 million seeds of the simulator',

@@ -15,10 +15,10 @@ import { lasting, steadyLoad } from '../steady-load.ts'
 const agents = 16
 const perSecond = 900
 
-/** What was seen while the crowd was the service's, and while it was another server's. */
+/** Measurements while the slow clients were on the service, and while they were on another server. */
 export interface Beside {
   requests: number
-  /** Of the rest: broken connections, 5xx and answers that can't be. */
+  /** Of the agents: broken connections, 5xx and impossible answers. */
   faults: number
   /** Of each turn, in milliseconds. */
   p99Without: number[]
@@ -27,7 +27,7 @@ export interface Beside {
   fates: Fates[]
 }
 
-/** Clients that send or read next to nothing, beside agents at work: those must not notice, and the others must go. */
+/** Slow clients beside working agents: the agents must not be slowed down, and the slow clients must be disconnected. */
 export const slowClients: Scenario = {
   name: 'slow-clients',
   fault: '2,000 slow clients beside normal load',
@@ -87,7 +87,7 @@ export function total (fates: readonly Fates[], of: keyof Fate): number {
   return fates.flatMap(fate => Object.values(fate)).reduce((sum, fate) => sum + fate[of], 0)
 }
 
-/** Starts the crowd; resolves when all of it is there. */
+/** Starts the slow clients; resolves when all are connected. */
 async function gather (t: Stage, port: string, count: number): Promise<{ end (): Promise<Fates> }> {
   const { child, next } = program(t, crowdProgram, port, String(count), agentKeys[0]!.secret)
   await next()
@@ -99,7 +99,7 @@ async function gather (t: Stage, port: string, count: number): Promise<{ end ():
   }
 }
 
-/** One of this folder's programs, which says what there is to say line by line. */
+/** Runs one of this folder's programs, which print results line by line. */
 function program (t: Stage, path: string, ...args: string[]): { child: ChildProcess, next (): Promise<string> } {
   const { child, kill } = run(loopback, process.execPath, ['--import=tsx', path, ...args], { cwd: projectRoot, stdio: ['pipe', 'pipe', 'inherit'] as never })
   t.teardown(kill)

@@ -11,21 +11,21 @@ import { Tally, runTrial } from '../trial.ts'
 
 const minutesInFull = 30
 const replicas = 3
-/** Handoffs a second, some seven requests each: as much in every minute, or what lies about would say nothing. */
+/** Handoffs per second, some seven requests each. A constant rate, or the memory of different minutes couldn't be compared. */
 const perSecond = 120
-/** Seconds that what is finished stays: shorter than the warm-up, so that as much goes as comes after it. */
+/** RETENTION in seconds: shorter than the warm-up, so that afterwards as many handoffs are deleted as are made. */
 const retention = 120
-/** Seconds that one has that nobody catches, and one that nobody reports done: they all come to their end. */
+/** Lifetimes in seconds of handoffs that nobody catches or reports done, so that all end. */
 const lifetime = 90
-/** Of the first value measured after the warm-up. */
+/** As a share of the first value after the warm-up. */
 const allowed = 1.05
 
 const weigher = new URL('../weigh.mjs', import.meta.url).href
 
-/** Bytes, at the end of a minute: what the replicas hold all together once their garbage is collected, and Redis's data. */
+/** Bytes at the end of a minute: all replicas' heaps after a garbage collection, and Redis's data. */
 interface Weight { services: number, redis: number }
 
-/** Half an hour of handoffs that come, are caught, expire and go: nothing may pile up anywhere. */
+/** Half an hour of handoffs that are passed, caught, expire and are deleted: memory must not grow anywhere. */
 export const soak: Scenario = {
   name: 'soak',
   fault: `soak, ${minutesInFull} minutes, ${replicas} replicas, churn and expiry`,

@@ -5,7 +5,7 @@ import { expiryOf, statusAt } from '../../../src/model.ts'
 import type { Answered, Operation } from '../history.ts'
 import { markOf, nameOf } from '../history.ts'
 
-/** A service as far as the store: what it would answer, in a history's words. */
+/** Turns a call of the store into the service's answer, for the history. */
 
 export interface Stores { handoffs: Handoffs, approvals: Approvals }
 
@@ -30,7 +30,7 @@ async function carryOut (operation: Operation, place: Place, { handoffs, approva
   switch (kind) {
     case 'pass': {
       const { human, expiresIn } = operation.asked as { human: boolean, expiresIn: number }
-      // Who asks again is another step of its trace, and the same operation.
+      // A retry is another span of the trace, but the same operation.
       const traceparent = token === null ? undefined : `t${n}`
       const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, options: human ? ' l2 hdigest' : '' })
       if (!('createdAt' in reply)) return refused('idempotency_key_reused', 422)

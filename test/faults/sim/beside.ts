@@ -8,7 +8,7 @@ import type { Hash, SortedSet } from './database.ts'
 import { scripts } from './scripts.ts'
 import type { Argument, Modelled } from './scripts.ts'
 
-/** The modelled scripts and the real ones side by side: the same is asked of both. */
+/** Runs the modelled scripts and the real ones side by side, with the same calls. */
 
 export interface Real { redis: Redis, keys: KeyNames, tag: string }
 export interface Asking { name: Modelled, keys: string[], args: Argument[] }
@@ -18,14 +18,14 @@ const retention = '600000'
 
 const sources = new Map<Modelled, [before: string, after: string]>()
 
-/** As sourceAt, which reads the files each time. */
+/** Like sourceAt, which reads the files each time. */
 function sourceOf (name: Modelled, now: number): string {
   let parts = sources.get(name)
   if (parts === undefined) sources.set(name, parts = sourceAt(name, 123454321).split('123454321') as [string, string])
   return parts.join(String(now))
 }
 
-/** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
+/** Makes the same call to both, a random one, valid or not, at the time `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
   if (random.chance(0.03)) await lose(on, db, random)
   const asking = choose(on, db, now, random)
@@ -34,7 +34,7 @@ export async function run (on: Real, db: Database, now: number, random: Random):
   return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
 }
 
-/** Takes a handoff or a waiting list away, as one that lies on another node while its slot moves. */
+/** Removes a handoff or an approvals list, as if it were on another node while its slot moves. */
 async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): Promise<void> {
   const key = random.pick([keys.handoff(tag, memberOf('acme', 'one')), keys.waiting(tag, 'acme')])
   await redis.del(key)
@@ -49,7 +49,7 @@ function choose ({ keys, tag }: Real, db: Database, now: number, random: Random)
   const deadline = String(now + random.pick([-1, 0, 1, 500, 500, 500, 500, 500, 500]))
   const token = random.pick(['k1', 'k1', 'k2'])
   const agent = random.pick(['alice', 'bob', 'bob'])
-  // What was seen: this one, another, or nothing is said of it.
+  // What the decision saw: this content, another one, or nothing is sent.
   const seen = () => random.pick(['', db.hash(handoff)?.s.split(' ')[2] ?? '2', '1'])
   const digest = () => random.pick(['', '', 'd1', 'd2'])
   const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
@@ -71,12 +71,12 @@ function choose ({ keys, tag }: Real, db: Database, now: number, random: Random)
   }
 }
 
-/** Bytes and texts as one and the same, each byte a character. */
+/** Makes bytes and texts comparable: each byte is a character. */
 function plain (part: unknown): unknown {
   return Buffer.isBuffer(part) ? part.toString('latin1') : part
 }
 
-/** Everything that lies there, by key. */
+/** All data, by key. */
 export async function dump (where: Database | Real): Promise<Record<string, unknown>> {
   const all: Record<string, unknown> = {}
   if (where instanceof Database) {
@@ -104,7 +104,7 @@ function mapped (fields: Record<string, Buffer | string>): Record<string, unknow
   return Object.fromEntries(Object.entries(fields).sort().map(([name, value]) => [name, plain(value)]))
 }
 
-/** As ZRANGE gives it. */
+/** As in a reply of ZRANGE. */
 function ofSorted (members: SortedSet): string[] {
   const pairs = [...members].sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1))
   return pairs.flatMap(([member, score]) => [member, String(score)])

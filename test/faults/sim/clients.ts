@@ -4,15 +4,15 @@ import type { Asked, History, Kind, Operation } from '../history.ts'
 import type { Service } from './services.ts'
 import type { World } from './world.ts'
 
-/** What one handoff goes through: how it is passed and who does what to it, and when. */
+/** One handoff's script: how it is passed, who does what to it, and when. */
 export interface Story { name: string, place: Place, asked: Asked }
 
-/** Those who use the service, each a small program; what they ask and get goes into the history. */
+/** The clients of the service, each a small program; the history records their requests and answers. */
 export class Clients {
   readonly #world: World
   readonly #services: readonly Service[]
   readonly #history: History
-  /** Moments at which several begin at once, so that they share a tick. */
+  /** Moments at which several clients begin at once, so that they share a tick. */
   readonly #moments: readonly number[]
   #tokens = 0
 
@@ -23,7 +23,7 @@ export class Clients {
     this.#moments = [300, 3000].map(most => most * world.random.next())
   }
 
-  /** Ends when all of them have. */
+  /** Resolves when all clients have ended. */
   async play (stories: readonly Story[]): Promise<void> {
     await Promise.all(stories.flatMap(story => [
       this.#passer(story),
@@ -39,12 +39,12 @@ export class Clients {
     await this.#insist('pass', story, 'acme/alice', this.#tokenOrNone(), 4)
   }
 
-  /** Catches it and does it, or finds that another has. */
+  /** Catches the handoff and reports it done, or finds that another agent has it. */
   async #worker (story: Story, name: string): Promise<void> {
     const { random } = this.#world
     const agent = `acme/${name}`
     await this.#begin()
-    // One that has nothing to do with it; who did so before its catch was answered might be told that it came too late for that.
+    // An uninvolved agent: the catcher itself, before its catch was answered, might rightly be refused because of that catch.
     if (random.chance(0.05)) await this.#ask('done', story, 'acme/erin', this.#tokenOrNone())
     const token = this.#tokenOrNone()
     for (let times = 0; times < 4; times++) {
@@ -52,7 +52,7 @@ export class Clients {
       const caught = await this.#insist('catch', story, agent, token, 3)
       await twin
       if (caught.status === 200) {
-        // At once, in a while, or about when its work is over.
+        // At once, after a while, or about when the work's deadline passes.
         await this.#sleep(random.pick([5, 900, 5, 900, 3050]) * (1 - 0.1 * random.next() ** 4))
         await this.#insist('done', story, agent, this.#tokenOrNone(), 3)
         if (token !== null && random.chance(0.1)) await this.#ask('catch', story, agent, token)
@@ -80,10 +80,10 @@ export class Clients {
     }
   }
 
-  /** Asks again while the outcome is unknown, so many times at most; the same operation where it has a token. */
+  /** Retries while the outcome is unknown, so many times at most; with a token it is the same operation. */
   async #insist (kind: Kind, story: Story, agent: string, token: string | null, times: number): Promise<Operation> {
     let operation = await this.#ask(kind, story, agent, token)
-    // Without a token a pass asked again is another handoff.
+    // Without a token a retried pass makes another handoff.
     const most = kind === 'pass' && token === null ? 1 : times
     for (let asked = 1; asked < most && isUnknown(operation); asked++) {
       await this.#sleep(200 * this.#world.random.next())
@@ -106,7 +106,7 @@ export class Clients {
     return operation
   }
 
-  /** Where a handoff stands when all is over; asked until it is told. */
+  /** Reads the final status, retrying until there is an answer. */
   async readEnd (story: Story): Promise<Operation> {
     for (let times = 0; ; times++) {
       const operation = await this.#ask('status', story, 'acme/alice', null)

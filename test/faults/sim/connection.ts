@@ -6,18 +6,18 @@ import type { Modelled } from './scripts.ts'
 import type { Process, Task } from './time.ts'
 import type { World } from './world.ts'
 
-/** As src/redis/connect.ts sets them. */
+/** As in src/redis/connect.ts. */
 const silence = 1000
 const connectPatience = 1000
 const retryDelay = (attempts: number) => Math.min(25 * attempts, 100)
 
 interface Asked { resolve (reply: never): void, reject (error: Error): void }
 
-/** What a lane takes for ioredis's connection, with just what it uses of it and in ioredis 6's own order of events. */
+/** Replaces ioredis's connection for a lane: only what the lane uses, with events in the order of ioredis 6. */
 export class Connection extends EventEmitter {
   readonly process: Process
   readonly #world: World
-  /** Whom to connect to, asked anew each time; null where nobody knows. */
+  /** Which server to connect to, asked each time; null if nobody knows. */
   readonly #find: () => Server | null
   status = 'connecting'
   stream!: { write (piece: string | Buffer, then?: () => void): boolean, alive: boolean }
@@ -27,7 +27,7 @@ export class Connection extends EventEmitter {
   #attempts = 0
   #silence: Task | undefined
   #ended = false
-  /** Does it go only where a master is? So the Sentinel's connector has it. */
+  /** Whether it accepts only a master, like the Sentinel connector. */
   readonly #mastersOnly: boolean
 
   constructor (world: World, process: Process, find: () => Server | null, mastersOnly: boolean) {
@@ -66,7 +66,7 @@ export class Connection extends EventEmitter {
   disconnect (reconnect = false): void {
     this.#ended = !reconnect
     this.#world.tell(`${this.process.name} hangs up`)
-    // The other end closes when it has read what was sent, unless it stands still: then it is left after 2 s (ioredis).
+    // The server closes when it has read everything. If it is paused, ioredis gives up after 2 s.
     const session = this.#session
     this.stream.alive = false
     this.#after(2 * this.#world.latency(), () => { if (session === this.#session) this.#close(false) })
@@ -84,7 +84,7 @@ export class Connection extends EventEmitter {
   #write (command: Command, asked: Asked): void {
     this.#asked.push(asked)
     this.#unsent.push(command)
-    // A byte stands for a command: what the lane makes of a tick's writes shows in how many come at once.
+    // A byte stands for a command, so the size of a write shows how many commands the lane sent at once.
     this.stream.write('.')
     this.#silence ??= this.#after(silence, () => this.#close(this.#world.random.chance(0.5)))
   }
@@ -127,7 +127,7 @@ export class Connection extends EventEmitter {
     queueMicrotask(() => this.emit('ready'))
   }
 
-  /** Replies of a session, that get here at this moment. */
+  /** Replies of a session arrive. */
   receive (moment: number, session: Session, replies: unknown[]): void {
     this.#world.time.at(moment, this.process, () => {
       if (session !== this.#session) return
@@ -142,17 +142,17 @@ export class Connection extends EventEmitter {
     })
   }
 
-  /** The server has closed a session; that gets here at this moment. */
+  /** The news that the server has closed the session arrives. */
   end (moment: number, session: Session): void {
     this.#world.time.at(moment, this.process, () => { if (session === this.#session) this.#close(true) })
   }
 
-  /** Cut. @param reset is what is on its way to the server lost as well? */
+  /** The connection is cut. @param reset whether data on its way to the server is lost too */
   break (reset: boolean): void {
     if (this.#session !== null) this.#close(reset)
   }
 
-  /** Is it connected to this one? */
+  /** Whether it is connected to this server. */
   isTo (server: Server): boolean {
     return this.#session !== null && this.#session.server === server
   }

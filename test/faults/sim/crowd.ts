@@ -6,18 +6,17 @@ import type { Share, Told } from './worker.ts'
 
 const worker = fileURLToPath(new URL('worker.ts', import.meta.url))
 
-/** What came of many seeds. */
+/** The results of many seeds. */
 export interface Tally {
   seeds: number
   operations: number
   acknowledged: number
-  /** Those that broke something, by seed. */
+  /** The violations, by seed. */
   broken: Map<number, string[]>
 }
 
 /**
- * Simulates the seeds from one up to, and not with, another, on so many processes.
- * It ends early once `most` of them broke something.
+ * Simulates the seeds from `from` up to but not including `to`, on so many processes. Ends early after `most` failing seeds.
  */
 export async function simulateMany (t: Stage, from: number, to: number, { most = 20, processes = 2 }: { most?: number, processes?: number } = {}): Promise<Tally> {
   const tally: Tally = { seeds: 0, operations: 0, acknowledged: 0, broken: new Map() }

@@ -1,4 +1,4 @@
-/** What a Redis holds: values that never change, so that a copy or a replica's is the same one. */
+/** A Redis's data, as immutable values, so that copies and replicas can share them. */
 
 export interface Hash { readonly s: string, readonly p?: Buffer, readonly t?: Buffer, readonly d?: string, readonly h?: string, readonly expires: number }
 export type SortedSet = ReadonlyMap<string, number>
@@ -7,7 +7,7 @@ export interface Change { key: string, value: Value | undefined }
 
 export class Database {
   readonly values: Map<string, Value>
-  /** What was written, in order: what replicas are sent. */
+  /** The writes in order, as sent to replicas. */
   readonly log: Change[]
 
   constructor (values: ReadonlyMap<string, Value> = new Map(), log: readonly Change[] = []) {
@@ -15,7 +15,7 @@ export class Database {
     this.log = [...log]
   }
 
-  /** @param length how much of the log the copy has; all that was written there must be what it began with or lie in the log */
+  /** @param length how much of the log the copy has; every write must be in its initial data or in the log */
   copy (): Database {
     return new Database(this.values, this.log)
   }

@@ -5,7 +5,7 @@ import { epoch } from './time.ts'
 import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
-/** What the masters hold of handoffs, as test/faults/redis-state.ts reads it off real ones. */
+/** The masters' handoffs, in the form in which test/faults/redis-state.ts reads real ones. */
 export function dumpServers ({ time }: World, topology: Topology): RedisState {
   const state: RedisState = { from: epoch + time.now, to: epoch + time.now, due: [], hashes: [] }
   for (const { db } of topology.masters()) {

@@ -1,7 +1,7 @@
 import { epoch } from './time.ts'
 import type { Task, Time } from './time.ts'
 
-/** In a simulation the store's code runs as it is: what it finds as `setTimeout` and the like is the simulation's. */
+/** The store's code runs unchanged in a simulation, because `setTimeout` and the like are replaced by the simulation's. */
 
 const names = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance'] as const
 
@@ -18,8 +18,8 @@ const simulated: Record<typeof names[number], unknown> = {
 }
 
 /**
- * Lets time pass until `isOver`, with all promises settled between any two things that happen. Nothing else of this process
- * gets a turn meanwhile, so nothing else sees the simulated clock.
+ * Lets simulated time pass until `isOver`, and settles all promises between any two events. Nothing else in this process runs
+ * meanwhile, so nothing else sees the simulated clock.
  */
 export function pass (through: Time, isOver: () => boolean): Promise<void> {
   const before = names.map(name => Object.getOwnPropertyDescriptor(globalThis, name) as PropertyDescriptor)
@@ -29,7 +29,7 @@ export function pass (through: Time, isOver: () => boolean): Promise<void> {
     Error.stackTraceLimit = stackTraceLimit
   }
   for (const name of names) Object.defineProperty(globalThis, name, { value: simulated[name], configurable: true, writable: true })
-  Error.stackTraceLimit = 0 // a tenth of the time; the trace tells more
+  Error.stackTraceLimit = 0 // stacks take a tenth of the time, and the trace tells more
   time = through
   return new Promise((resolve, reject) => {
     const step = () => {
@@ -45,7 +45,7 @@ export function pass (through: Time, isOver: () => boolean): Promise<void> {
         reject(error)
       }
     }
-    // Node has all microtasks run before it goes on with what a microtask put here.
+    // Node runs all microtasks before it continues with a callback that a microtask queued here.
     const onward = () => process.nextTick(step)
     onward()
   })

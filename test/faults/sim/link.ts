@@ -1,18 +1,18 @@
 import type { Server } from './server.ts'
 
-/** A replica's connection to its master: the log goes there in order, and word of how much arrived comes back. */
+/** A replica's connection to its master: it carries the log in order, and acknowledgements back. */
 export class Link {
   readonly master: Server
   readonly replica: Server
-  /** What the master knows the replica to have. */
+  /** The offset that the replica has acknowledged to the master. */
   acknowledged: number
-  /** Nothing goes through before: the network or the replica stalls. */
+  /** Until then nothing passes: the network or the replica stalls. */
   stalledUntil = 0
   #sent: number
   #lastArrival = 0
   #open = true
 
-  /** Both hold the same from here on: the replica has just got a copy. */
+  /** From this offset on both have the same data: the replica has just got a copy. */
   constructor (master: Server, replica: Server) {
     this.master = master
     this.replica = replica
@@ -39,13 +39,13 @@ export class Link {
   }
 
   #acknowledge (offset: number): void {
-    // Late, but true of its time even when the replica has left: a master that lives on counts it while it knows the replica.
+    // A late acknowledgement, even of a replica that has left, was true when sent; a master counts it as long as it knows the replica.
     if (!this.master.links.has(this)) return
     this.acknowledged = Math.max(this.acknowledged, offset)
     this.master.acknowledged()
   }
 
-  /** The replica takes no more from here. @param forgotten does the master know it as well? */
+  /** The replica stops replicating. @param forgotten whether the master knows that too */
   close (forgotten = true): void {
     this.#open = false
     if (forgotten) this.master.links.delete(this)

@@ -7,7 +7,7 @@ import type { Mutation } from './world.ts'
 const withToken = new Set<Modelled>(['pass', 'catch', 'done', 'approve', 'reject'])
 let fresh = 0
 
-/** Each takes one thing away that a guarantee rests on; the simulator must notice. */
+/** Each removes something that a guarantee needs; the simulator must notice. */
 export const mutations: readonly Mutation[] = [
   {
     name: 'no token: a script never recognises its own operation',
@@ -83,7 +83,7 @@ function withoutFromState (script: Script): Script {
   return (db, now, keys, args) => {
     const key = keys[0] as string
     const words = db.hash(key)?.s.split(' ')
-    // As if it were pending still, to everybody but who has it.
+    // To everybody except its catcher it looks pending.
     if (words?.[0] === 'caught' && words[9] !== args[1]) quietly(db, key, ['pending', ...words.slice(1, 6)])
     return script(db, now, keys, args)
   }

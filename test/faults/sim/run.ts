@@ -13,23 +13,23 @@ import type { Topology } from './topology.ts'
 import { World } from './world.ts'
 import type { Mutation } from './world.ts'
 
-/** What came of a seed. */
+/** The result of a seed. */
 export interface Run {
-  /** For a person, each with its operations. */
+  /** Violations for a person, each with its operations. */
   violations: string[]
   operations: number
-  /** Of those, answered with an outcome. */
+  /** Those that were answered with an outcome. */
   acknowledged: number
 }
 
 /** When the last fault begins, in milliseconds. */
 const faultsWithin = 3500
-/** Longer than a call's budget: who got its catch only after its work was over is told the truth, which is that it's expired. */
+/** Longer than a call's budget: otherwise a catch might be answered only after the work's deadline, and rightly as expired. */
 const shortWork = 3000
-/** Between two servers' clocks, either way, and what a clock in whole milliseconds leaves out. */
+/** The skew between two servers' clocks in either direction, plus rounding to milliseconds. */
 const slack = 2 * clockSpread + 10
 
-/** Simulates one seed. @param trace gets what happens, line by line */
+/** Simulates one seed. @param trace gets the events, line by line */
 export async function simulate (seed: number, mutation: Mutation | null = null, trace: string[] | null = null): Promise<Run> {
   const world = new World(seed, mutation, trace)
   const { random } = world
@@ -52,7 +52,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     for (const story of stories) (history.tracks.get(story.name)!).final = await clients.readEnd(story)
     const { process, handoffs } = services.find(({ process }) => !process.dead) as Service
     world.time.process = process
-    // Again where it is told that Redis was away: the next round of the sweep is what production has.
+    // Repeated if Redis was away, like the next round of the production sweep.
     const sweep = (tag: string, times: number): Promise<unknown> => handoffs.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))
     await Promise.all(topology.tags.map(tag => sweep(tag, 5)))
     const longest = Math.max(...services.map(({ paused }) => paused))
@@ -85,7 +85,7 @@ function newStory ({ random }: World, { tags }: Topology, at: number): Story {
   return { name: `h${at}`, place: { tenant: 'acme', id, tag }, asked }
 }
 
-/** One of the topology's own, or one that any service may meet. */
+/** A fault of the topology, or one that any service may meet. */
 function chooseFault (world: World, topology: Topology, services: readonly Service[]): () => void {
   const { random } = world
   if (random.chance(0.5)) return random.pick(topology.faults)

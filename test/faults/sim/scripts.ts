@@ -2,13 +2,12 @@ import type { ScriptName } from '../../../src/redis/scripts.ts'
 import type { Database, Hash } from './database.ts'
 
 /**
- * The scripts that move handoffs, as lua/ says what they do, on a Database: for handoffs without field x, which the simulator's clients
- * pass. test/faults/simulation.test.ts runs both side by
- * side on a real Redis and compares every reply and all that is left.
+ * A model of the scripts in lua/ that move handoffs, on a Database, for handoffs without field x, as the simulator's clients pass them.
+ * test/faults/simulation.test.ts runs model and scripts side by side, the latter on a real Redis, and compares every reply and all data.
  */
 
 export type Argument = string | Buffer
-/** As RESP2 gives it; texts are strings where nobody minds, tags are bytes. */
+/** A reply in RESP2; tags are bytes, other texts may be strings. */
 export type Reply = Array<Buffer | string | number | null>
 /** @param now the server's clock in whole milliseconds */
 export type Script = (db: Database, now: number, keys: readonly string[], args: readonly Argument[]) => Reply
@@ -129,33 +128,33 @@ export const scripts: Readonly<Record<Modelled, Script>> = {
     over.sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1)).splice(Number(limit))
     const expired = over.map(([member]) => member).filter(member => sweepOne(db, now, { due, prefix, member, retention: Number(retention) }))
     const left = db.sorted(due)
-    // Redis makes a whole number of it.
+    // Redis converts it to an integer.
     const untilDue = left.size === 0 ? null : Math.trunc(Math.min(...left.values()) - now) + 0
     return tagged('swept', over.length, expired.length, left.size, untilDue, 0, 0, 0, ...naming === '1' ? expired : [])
   },
 }
 
-/** A pass's token without the traceparent that may stand behind it. */
+/** A pass's token without the traceparent that may follow it. */
 function operationOf (token: string | undefined): string | undefined {
   return token?.split('/')[0]
 }
 
-/** That traceparent; null where nothing stands behind it. */
+/** That traceparent; null if there is none. */
 function traceOf (token: string | undefined): string | null {
   return token?.split('/')[1] ?? null
 }
 
-/** As every refusal tells what it was judged by. */
+/** The part that every refusal has: the record that it is based on. */
 function refusal (code: string, now: number, { s, d }: Hash): Reply {
   return tagged(code, now, s, null, ...code === 'rejected' ? [d ?? null] : [])
 }
 
-/** A decision's token, with what stands for what was seen where that is said. */
+/** A decision's token, with the digest of what was seen if that was sent. */
 function madeBy (token: string, digest: string): string {
   return digest === '' ? token : `${token}/${digest}`
 }
 
-/** Why it can't be decided; null where it can. */
+/** Why it can't be decided; null if it can. */
 function refuseDecision (hash: Hash | undefined, now: number, { deadline, token, by, seen, digest }: Record<'deadline' | 'token' | 'by' | 'seen' | 'digest', string>): Reply | null {
   if (now > Number(deadline)) return tagged('late')
   if (hash === undefined) return tagged('not_found')
@@ -173,7 +172,7 @@ function refuseDecision (hash: Hash | undefined, now: number, { deadline, token,
 
 interface SweptOne { due: string, prefix: string, member: string, retention: number }
 
-/** @returns whether it expired by this */
+/** @returns whether this expired it */
 function sweepOne (db: Database, now: number, one: SweptOne): boolean {
   const { due, prefix, member } = one
   const key = `${prefix}h:${member}`
@@ -187,7 +186,7 @@ function sweepOne (db: Database, now: number, one: SweptOne): boolean {
   if (hash !== undefined && deadline !== undefined) {
     const { t, ...kept } = hash
     const s = `expired${hash.s.slice(status.length)}`
-    // What somebody has had can be tried again.
+    // A handoff that was caught may get a successor, so its payload stays.
     db.set(key, status === 'caught' ? { ...kept, s } : { ...kept, s, p: nothing })
   }
   const again = hash === undefined || approval === 'waiting' ? nextLook(db, now, one) : null
@@ -202,7 +201,7 @@ function sweepOne (db: Database, now: number, one: SweptOne): boolean {
   return deadline !== undefined
 }
 
-/** When what isn't there is looked for again; null where it is gone by now in any case. */
+/** When the sweep looks for a missing handoff again; null if it must be gone by now. */
 function nextLook (db: Database, now: number, { due, member, retention }: SweptOne): number | null {
   const score = db.sorted(due).get(member) as number
   const looks = score % 1 * 32

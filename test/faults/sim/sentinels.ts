@@ -6,9 +6,9 @@ import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
 /**
- * A master with replicas, of which another becomes the master when it dies or stands still. What is promised and so tried:
- * where all replicas acknowledge, any of them may follow, and the old master may live on meanwhile; where one of two does, the
- * one that has more follows, both have left the old master by then, and that one doesn't come to before they have.
+ * A master with replicas, one of which replaces it when it dies or pauses. The simulation tries exactly what is promised: if all
+ * replicas acknowledge, any of them may become master while the old one lives on. If one of two does, the one with more data becomes
+ * master, both have left the old master by then, and the old master doesn't resume before that.
  */
 export function sentinels (world: World): Topology {
   const { random } = world
@@ -40,9 +40,9 @@ export function sentinels (world: World): Topology {
 class Group {
   readonly #world: World
   readonly #servers: readonly Server[]
-  /** Do all replicas acknowledge? */
+  /** Whether all replicas must acknowledge. */
   readonly #all: boolean
-  /** By the word of those who decide it. */
+  /** The master, as the Sentinels have decided. */
   master: Server
   #before: Server | null = null
   failing = false
@@ -56,7 +56,7 @@ class Group {
     for (const replica of servers.slice(1)) new Link(this.master, replica) // eslint-disable-line no-new -- its ends hold it
   }
 
-  /** What a Sentinel says; one may not know of the change yet. */
+  /** A Sentinel's answer; it may not know of the failover yet. */
   found (): Server {
     return this.#before !== null && this.#world.random.chance(0.3) ? this.#before : this.master
   }
@@ -74,10 +74,10 @@ class Group {
     this.failing = true
     const { random } = this.#world
     const old = this.master
-    // Down-after, and a vote.
+    // down-after-milliseconds, and a vote.
     const election = how === 'is well' ? 1 : 1000 + 700 * random.next()
     if (how === 'dies' && random.chance(0.6)) {
-      // Cut off from its replicas first, while services reach it still.
+      // First it loses its replicas, while services still reach it.
       for (const link of old.links) link.stalledUntil = Infinity
       this.#world.tell(`${old.name} is cut off from its replicas`)
       this.#world.after(600 * random.next(), () => {
@@ -87,7 +87,7 @@ class Group {
       return
     }
     if (how === 'dies') old.crash()
-    // Where not all acknowledge, it doesn't wake before the others have left it.
+    // If not all replicas must acknowledge, it doesn't resume before they have left it.
     if (how === 'pauses') old.pause(this.#all ? election * (0.7 + random.next()) : election + 1 + 2000 * random.next())
     this.#world.after(election, () => this.#elect(old))
   }
@@ -108,13 +108,13 @@ class Group {
     this.#world.tell(`${next.name} is the master now`)
     for (const other of replicas) if (other !== next) this.#world.after(5 + 300 * random.next(), () => this.#follow(other, old))
     for (const connection of this.connections) {
-      // A Sentinel tells of the switch, sooner or later.
+      // A Sentinel announces the failover, sooner or later.
       if (random.chance(0.8)) this.#world.time.after(500 * random.next(), connection.process, () => { if (connection.isTo(old)) connection.disconnect(true) })
     }
     this.#world.after(random.chance(0.5) ? 1000 * random.next() : 10, () => this.#comeBack(old))
   }
 
-  /** @param old whom it followed */
+  /** @param old the master that it followed */
   #follow (server: Server, old: Server): void {
     for (const link of old.links) {
       if (link.replica !== server) continue
@@ -124,7 +124,7 @@ class Group {
     new Link(this.master, server) // eslint-disable-line no-new -- its ends hold it
   }
 
-  /** The old master, back or awake, takes itself for the master until it is told. */
+  /** The old master, restarted or resumed, believes it is the master until it is told otherwise. */
   #comeBack (old: Server): void {
     if (!old.up) old.restart()
     this.#world.after(1000 * this.#world.random.next(), () => old.whenAwake(() => {

@@ -7,7 +7,7 @@ import { epoch } from './time.ts'
 import type { World } from './world.ts'
 import type { Connection } from './connection.ts'
 
-/** What a connection asks. `barrier` is the script that a group writes with, `info` the ready check. */
+/** A connection's commands. `barrier` is the script that ends a group, `info` the ready check. */
 export type Command =
   { kind: 'script', name: Modelled, writes: boolean, withSource: boolean, keys: readonly string[], args: readonly Argument[] } |
   { kind: 'barrier', key: string } | { kind: 'wait', replicas: number, patience: number } | { kind: 'kill', who: string } |
@@ -17,29 +17,29 @@ export class ReplyError extends Error {
   override name = 'ReplyError'
 }
 
-/** Refuses what needs other keys than this server has; null where it has them. */
+/** The error for keys that this server doesn't have; null if it has them. */
 export type Route = (keys: readonly string[], asking: boolean) => ReplyError | null
 
-/** One redis-server: executes one command after another, writes its log before it answers, sends it to its replicas. */
+/** One redis-server: executes commands one after another, writes its log to disk before it answers, and sends it to its replicas. */
 export class Server {
   readonly name: string
   readonly world: World
-  /** Its clock against the true one, in milliseconds. */
+  /** Its clock's offset from the true time, in milliseconds. */
   skew: number
   db = new Database()
   up = true
   pausedUntil = 0
-  /** Whose replica it is; null for a master. */
+  /** The master that it replicates; null for a master. */
   master: Server | null = null
   readonly links = new Set<Link>()
   readonly sessions = new Set<Session>()
-  /** How many connections it has had since it was started. */
+  /** The number of connections since its start. */
   accepted = 0
-  /** Scripts that it knows. */
+  /** The scripts in its cache. */
   readonly known = new Set<string>()
   loadingUntil = 0
   full = false
-  /** It dies when it next wrote something and before that is on disk. */
+  /** It dies after its next write, before that is on disk. */
   doomed = false
   route: Route = () => null
 
@@ -59,14 +59,14 @@ export class Server {
     return session
   }
 
-  /** What reaches it while it stands still is done when it goes on, in the order of arrival; what reaches a dead one is lost. */
+  /** A paused server carries out what has arrived when it resumes, in order; what reaches a dead one is lost. */
   whenAwake (run: () => void): void {
     if (!this.up) return
     if (this.isPaused) this.world.at(this.pausedUntil, () => this.whenAwake(run))
     else run()
   }
 
-  /** Carries out what came in one piece, and writes it to disk before anybody is answered. @returns whether it survived that */
+  /** Carries out what arrived in one piece, and writes it to disk before it answers. @returns whether it survived that */
   durably (run: () => void): boolean {
     if (!this.doomed) {
       run()
@@ -116,7 +116,7 @@ export class Server {
     return null
   }
 
-  /** Sends replicas what they don't have. */
+  /** Sends replicas the rest of the log. */
   replicate (): void {
     for (const link of this.links) link.send()
   }
@@ -126,7 +126,7 @@ export class Server {
     for (const session of this.sessions) session.giveUpInterval()
   }
 
-  /** How many replicas have so much of the log. */
+  /** The number of replicas that have so much of the log. */
   countHaving (offset: number): number {
     let count = 0
     for (const link of this.links) if (link.acknowledged >= offset) count++
@@ -137,14 +137,14 @@ export class Server {
     return this.pausedUntil > this.world.time.now
   }
 
-  /** Once at a time, so that what waits for its end stays in order. */
+  /** Not reentrant, so that waiting calls stay in order. */
   pause (milliseconds: number): void {
     if (this.isPaused || !this.up) return
     this.world.tell(`${this.name} stands still for ${milliseconds.toFixed(0)} ms`)
     this.pausedUntil = this.world.time.now + milliseconds
   }
 
-  /** kill -9: what was written and not answered yet is on disk or not; what was answered is. */
+  /** kill -9: answered writes are on disk; unanswered ones may or may not be. */
   crash (): void {
     this.world.tell(`${this.name} dies`)
     this.up = false
@@ -162,14 +162,14 @@ export class Server {
     this.loadingUntil = this.world.time.now + (this.world.random.chance(0.5) ? 80 * this.world.random.next() : 0)
   }
 
-  /** CLIENT KILL: what that connection has sent is thrown away, arrived or not. @returns how many that were */
+  /** CLIENT KILL: everything that the connection has sent and that isn't carried out yet is discarded. @returns how many were killed */
   hangUpOn (who: string): number {
     const meant = [...this.sessions].filter(session => session.who === who)
     for (const session of meant) session.hangUp()
     return meant.length
   }
 
-  /** Ends all its connections, as an end of its process or a change of its role does. */
+  /** Closes all its connections, as the end of its process or a change of its role does. */
   hangUpAll (): void {
     for (const session of this.sessions) session.hangUp()
   }

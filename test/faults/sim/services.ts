@@ -15,21 +15,21 @@ export const keys = new KeyNames('sim')
 const scripts = loadScripts()
 const retention = 600_000
 
-/** How late an answer may be beyond the budget: calls to give up are looked for every 50 ms. */
+/** How much later than the budget an answer may be: overdue calls are looked for every 50 ms. */
 const lateness = 60
 
-/** One replica of the service: the store's own code on a process of its own. */
+/** One replica of the service: the store's own code in a simulated process. */
 export class Service {
   readonly process: Process
   readonly handoffs: Handoffs
   readonly #world: World
   readonly #approvals: Approvals
   readonly #connections: readonly Connection[]
-  /** Clients that wait, to be told when it dies. */
+  /** Waiting clients, which learn of its death. */
   readonly #waiting = new Set<() => void>()
-  /** How long it stood still so far. */
+  /** How long it has been paused in total. */
   paused = 0
-  /** Answers that came after the budget was over. */
+  /** Answers that came later than the budget allows. */
   readonly late: Operation[] = []
 
   constructor (world: World, topology: Topology, name: string, workTtl: number) {
@@ -46,7 +46,7 @@ export class Service {
     world.time.process = outsider
   }
 
-  /** Asks it over the network. @returns null when no answer comes any more */
+  /** Sends it a request over the network. @returns null if there will be no answer */
   ask (operation: Operation, place: Place): Promise<Answered | null> {
     const world = this.#world
     const network = () => 0.1 + world.random.next()
@@ -77,7 +77,7 @@ export class Service {
     this.paused += milliseconds
   }
 
-  /** kill -9. What it sent before gets where it was sent. */
+  /** kill -9. What it has sent still arrives. */
   kill (): void {
     this.#world.tell(`${this.process.name} dies`)
     this.process.dead = true

@@ -6,12 +6,12 @@ import { ReplyError } from './server.ts'
 export class Session {
   readonly server: Server
   readonly #connection: Connection
-  /** As CLIENT INFO begins: the server's number for it, and where it comes from. */
+  /** The beginning of CLIENT INFO: the connection's id and address. */
   readonly who: string
-  /** Does anybody read the replies still? What has arrived is carried out all the same. */
+  /** Whether the client still reads replies. What has arrived is carried out either way. */
   #open = true
   #asking = false
-  /** How much of the log this client's last write needs. */
+  /** The log offset of this client's last write. */
   #written = 0
   #waiting: { replicas: number, over: boolean } | null = null
   readonly #pending: Command[] = []
@@ -24,12 +24,12 @@ export class Session {
     this.who = `id=${++server.accepted} addr=10.0.0.1:${++server.world.ports}`
   }
 
-  /** Carries commands there; on one connection they stay in order. @param lost they don't get there */
+  /** Sends commands, which stay in order on one connection. @param lost they don't arrive */
   send (commands: readonly Command[]): void {
     const { world } = this.server
     this.#lastArrival = Math.max(this.#lastArrival, world.time.now + world.latency())
     world.at(this.#lastArrival, () => {
-      // Reset on the way: those behind are gone with it.
+      // The connection was reset on the way, so later data is lost too.
       if (this.server.sessions.has(this)) this.server.whenAwake(() => this.#arrive(commands))
     })
   }
@@ -71,7 +71,7 @@ export class Session {
     }
   }
 
-  /** @returns null where the answer comes later */
+  /** @returns null if the reply comes later */
   #wait ({ replicas, patience }: Command & { kind: 'wait' }): number | ReplyError | null {
     const server = this.server
     if (server.master !== null) return new ReplyError('ERR WAIT cannot be used with replica instances.')
@@ -85,7 +85,7 @@ export class Session {
     return null
   }
 
-  /** Are there acknowledgements enough by now? */
+  /** Whether enough replicas have acknowledged. */
   giveUpInterval (): void {
     const waiting = this.#waiting
     if (waiting === null) return
@@ -93,7 +93,7 @@ export class Session {
     if (count >= waiting.replicas) this.#unblock(waiting, count)
   }
 
-  /** The server is a master no more. */
+  /** The server is no longer a master. */
   interrupt (): void {
     if (this.#waiting !== null) this.#unblock(this.#waiting, new ReplyError('UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)'))
   }
@@ -112,20 +112,20 @@ export class Session {
     this.#connection.receive(this.#lastReply, this, replies)
   }
 
-  /** The client's end is closed. @param reset even what has been sent is thrown away */
+  /** The client's end is closed. @param reset even sent data is discarded */
   clientLeft (reset: boolean): void {
     this.#open = false
     if (reset) this.#free()
   }
 
-  /** What it waits for and what it has not got to yet goes with it. */
+  /** Blocked and unread commands are dropped. */
   #free (): void {
     this.server.sessions.delete(this)
     this.#pending.length = 0
     if (this.#waiting !== null) this.#waiting.over = true
   }
 
-  /** The server's end is closed; what it has sent may still get there. */
+  /** The server's end is closed; its sent replies may still arrive. */
   hangUp (): void {
     const { world } = this.server
     this.#free()

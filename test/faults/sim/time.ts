@@ -1,9 +1,9 @@
-/** Time that only passes when nothing is left to do at a moment: timers, immediates and clocks of everything in a simulation. */
+/** Simulated time, which passes only when nothing is left to do at a moment: all timers, immediates and clocks of a simulation. */
 
-/** Whose code runs. Each has a monotonic clock of its own, can stand still for a while, and can die. */
+/** A simulated process. Each has its own monotonic clock, can pause, and can die. */
 export interface Process { readonly name: string, readonly skew: number, pausedUntil: number, dead: boolean }
 
-/** Where time begins, in milliseconds since 1970. */
+/** The start of time, in milliseconds since 1970. */
 export const epoch = Date.UTC(2030, 0, 1)
 
 export class Task {
@@ -11,7 +11,7 @@ export class Task {
   readonly order: number
   readonly process: Process
   readonly run: () => void
-  /** Again after so many milliseconds; 0 for once. */
+  /** The interval in milliseconds; 0 for once. */
   readonly every: number
   over = false
 
@@ -26,20 +26,20 @@ export class Task {
   unref (): this { return this }
 }
 
-/** More immediates than this at one moment are a loop that waits for something by asking for it. */
+/** More immediates than this at one moment are a busy loop. */
 const turnsAtOnce = 200
 
-/** All there is to do, soonest first. */
+/** All timers, soonest first. */
 export class Time {
   /** Milliseconds since `epoch`, with fractions. */
   now = 0
   process: Process
-  /** A binary heap: each before both at 2i + 1 and 2i + 2. */
+  /** A binary heap: each element comes before those at 2i + 1 and 2i + 2. */
   readonly #tasks: Task[] = []
   readonly #immediates: Task[] = []
   #order = 0
   #turns = 0
-  /** Did an event loop go round and round with nothing happening? Then time goes on regardless. */
+  /** Whether an event loop was in a busy loop; then time goes on regardless. */
   spun = false
 
   constructor (outside: Process) {
@@ -50,19 +50,19 @@ export class Time {
     return this.at(this.now + milliseconds, process, run, every)
   }
 
-  /** Of what is put at the same moment the first comes first. */
+  /** Timers for the same moment run in the order in which they were set. */
   at (moment: number, process: Process, run: () => void, every = 0): Task {
     const task = new Task(moment, this.#order++, process, run, every)
     this.#push(task)
     return task
   }
 
-  /** Once nothing more happens at this moment: what arrives at one moment is one tick of an event loop. */
+  /** Runs once nothing more happens at this moment: what arrives at one moment is one tick of an event loop. */
   immediately (run: () => void): void {
     this.#immediates.push(new Task(this.now, 0, this.process, run, 0))
   }
 
-  /** Does what comes next. @returns false when there is nothing */
+  /** Runs the next timer. @returns false if there is none */
   step (): boolean {
     const next = this.#tasks[0]
     if (this.#immediates.length > 0 && (next === undefined || next.at > this.now) && this.#turns++ < turnsAtOnce) {

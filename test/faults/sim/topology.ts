@@ -6,24 +6,24 @@ import { Server } from './server.ts'
 import type { Process } from './time.ts'
 import type { World } from './world.ts'
 
-/** Servers, how a service finds its way among them, and what can go wrong with them. */
+/** Servers, how a service finds them, and their faults. */
 export interface Topology {
   readonly servers: readonly Server[]
-  /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
+  /** How many replicas must acknowledge; 0 if the master is enough. */
   readonly replicas: number
-  /** Of the partitions that are used. */
+  /** The tags of the partitions in use. */
   readonly tags: readonly string[]
   readonly connections: Connection[]
   mastersFor (process: Process): Masters
-  /** What can happen, one at a time or together. */
+  /** The possible faults, one at a time or together. */
   readonly faults: ReadonlyArray<() => void>
-  /** Has all that went wrong come to its end? */
+  /** Whether all faults are over. */
   isWell (): boolean
-  /** Those that have the truth now. */
+  /** The current masters. */
   masters (): readonly Server[]
 }
 
-/** Servers' clocks are this far from the true one at most, in milliseconds. */
+/** The largest error of servers' clocks, in milliseconds. */
 export const clockSpread = 20
 
 export function newServer (world: World, name: string): Server {
@@ -32,18 +32,18 @@ export function newServer (world: World, name: string): Server {
 
 export const someTags = [tags[0] as string, tags[700] as string] as const
 
-/** A master as a service sees it; nobody listens here. */
+/** A master as a service sees it, without subscriptions. */
 export function seenBy (topology: Pick<Topology, 'connections'>, connection: Connection, itsTags: readonly string[]): Master {
   topology.connections.push(connection)
   return { name: 'seen', calls: connection as never, subscriber: new EventEmitter() as never, tags: itsTags }
 }
 
-/** As src/redis/masters.ts has OneMaster. */
+/** Like OneMaster in src/redis/masters.ts. */
 export function oneMaster (master: Master): Masters {
   return { of: () => master, all: () => [master], each: listener => listener(master), onChange () {}, doubt () {}, toldBy: () => undefined, close () {} }
 }
 
-/** What any server may suffer. */
+/** Faults that any server may have. */
 export function commonFaults (world: World, servers: readonly Server[]): Array<() => void> {
   const { random } = world
   return [

@@ -1,6 +1,6 @@
 import { simulate } from './run.ts'
 
-/** A process that simulates the seeds it is told to (crowd.ts). */
+/** A process that simulates the seeds that crowd.ts sends it. */
 
 export interface Share { from: number, to: number }
 export interface Told { share: Share, operations: number, acknowledged: number, broken: Array<[seed: number, violations: string[]]> }

@@ -5,31 +5,31 @@ import type { Modelled, Script } from './scripts.ts'
 import { scripts } from './scripts.ts'
 import type { Connection } from './connection.ts'
 
-/** A thing that is wrong on purpose, to show that it is found. */
+/** A deliberate fault, to show that the simulator finds it. */
 export interface Mutation {
   readonly name: string
-  /** On the scripts, each as it is run. */
+  /** In scripts, as they run. */
   script? (name: Modelled, script: Script): Script
-  /** On what a lane talks to, before it does. */
+  /** In a lane's connection, before its use. */
   connection? (connection: Connection): void
-  /** On what the store promises. */
+  /** In the store's guarantees. */
   replicas? (replicas: number): number
-  /** On how a failover goes. */
+  /** In failovers. */
   readonly hasty?: boolean
 }
 
-/** What is none of a service's own: clients, servers and the network. */
+/** Everything outside the services: clients, servers and the network. */
 export const outside: Process = { name: 'outside', skew: 0, pausedUntil: 0, dead: false }
 
 /** What one simulation shares: its time, its dice, its script engine and, for who wants to read it, what happened. */
 export class World {
   readonly random: Random
   readonly time = new Time(outside)
-  /** How many connections there have been: each comes from a port of its own. */
+  /** The number of connections so far: each has a port of its own. */
   ports = 0
   readonly mutation: Mutation | null
   readonly scripts: Readonly<Record<Modelled, Script>>
-  /** Null where nobody reads it. */
+  /** Null if nobody reads it. */
   readonly trace: string[] | null
 
   constructor (seed: number, mutation: Mutation | null, trace: string[] | null) {
@@ -39,7 +39,7 @@ export class World {
     this.scripts = mutation?.script === undefined ? scripts : mutated(mutation.script)
   }
 
-  /** What is outside happens after so many milliseconds. */
+  /** Runs something outside the services after so many milliseconds. */
   after (milliseconds: number, run: () => void): void {
     this.time.after(milliseconds, outside, run)
   }
@@ -48,7 +48,7 @@ export class World {
     this.time.at(moment, outside, run)
   }
 
-  /** How long something takes on the network: mostly little, now and then much. */
+  /** A random network latency: mostly short, sometimes long. */
   latency (): number {
     const { random } = this
     if (!random.chance(0.03)) return 0.1 + random.next()
