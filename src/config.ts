@@ -63,7 +63,9 @@ const environment = Type.Object({
 })
 
 /** A setting that can't be: one line for whoever starts the service. */
-export class SettingError extends Error {}
+export class SettingError extends Error {
+  override name = 'SettingError'
+}
 
 export type Config = ReturnType<typeof loadConfig>
 
