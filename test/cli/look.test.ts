@@ -52,7 +52,7 @@ t.test('it says how a handoff stands, and changes nothing', async t => {
   t.match((await unchanged('status', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
 
   // Times pass between two looks; nothing else does.
-  const timeless = ({ code, stdout, stderr }: Ended) => ({ code, stdout: stdout.replace(/ \([^)]*\)$/gm, ''), stderr })
+  const timeless = ({ code, stdout, stderr }: Ended) => ({ code, stdout: stdout.replace(/ \((?:in [^)]*|[^)]* ago)\)/g, ''), stderr })
   for (const args of [['status', id], ['inspect', id, '--payload']]) {
     t.strictSame(timeless(await builtHandoff(args, { env })), timeless(await handoff(args, { env })), `the built ${args[0]}`)
   }
