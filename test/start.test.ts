@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -9,7 +9,7 @@ import t from 'tap'
 import { idOfSecret } from '../src/store/key-secret.ts'
 import { ownRedis } from './helpers/own-redis.ts'
 import { scratchDir, untilGone } from './helpers/processes.ts'
-import { npmStart } from './helpers/service.ts'
+import { npmStart, projectRoot } from './helpers/service.ts'
 import type { Started } from './helpers/service.ts'
 
 const keyOf = (output: string) => /agent key\s+(\S+)/.exec(output)?.[1] ?? ''
@@ -114,10 +114,13 @@ t.test('with a REDIS_URL several run side by side, and none makes a key', async 
 })
 
 t.test('a wrong setting stops the start with one line', async t => {
-  for (const [env, says] of [[{ PORT: 'abc' }, /^PORT: /m], [{ DURABILITY: 'replicas:x' }, /^DURABILITY: /m], [{ REDIS_URL: 'redis+sentinel://h' }, /^REDIS_URL: /m], [{ API_KEYS: 'a:b' }, /^API_KEYS: /m]] as const) {
-    const refused = await npmStart(t, env).catch((error: Error) => error.message)
-    t.match(refused, says)
-    t.match(refused, /^ended \(1\): /)
-    t.notMatch(refused, /\n\s+at /, 'no stack')
+  const refused = await npmStart(t, { PORT: 'abc' }).catch((error: Error) => error.message)
+  t.match(refused, /^PORT: /m)
+  t.match(refused, /^ended \(1\): /)
+  t.notMatch(refused, /\n\s+at /, 'no stack')
+  // Without npm, which has no part in the others.
+  for (const [name, value] of Object.entries({ DURABILITY: 'replicas:x', REDIS_URL: 'redis+sentinel://h', API_KEYS: 'a:b' })) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/main.js'], { cwd: projectRoot, encoding: 'utf8', env: { [name]: value } })
+    t.match({ status, stdout, stderr }, { status: 1, stdout: '', stderr: new RegExp(`^${name}: [^\\n]+\\n$`) }, name)
   }
 })

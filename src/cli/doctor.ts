@@ -23,14 +23,14 @@ type Placed = Finding & { server: string | null }
 /** How long to wait for connections to the masters, in milliseconds. */
 const connectTimeout = 2000
 
-/** Checks Redis as the service would use it. The exit status is 1 if something may lose handoffs or stops the service. */
-export async function doctor ({ json = false }: { json?: boolean }): Promise<void> {
+/** Checks Redis as the service would use it. @returns whether nothing may lose handoffs or stops the service */
+export async function doctor ({ json = false }: { json?: boolean }): Promise<boolean> {
   const config = loadConfig()
   const findings = await withStore(config, config.replicas, (store, url) => examine(store, parseRedisUrl(url), config))
-  const sick = findings.some(({ level }) => level === 'error')
-  if (sick) process.exitCode = 1
-  if (json) printJson({ ok: !sick, findings: findings.map(({ set = null, why = null, ...rest }) => ({ ...rest, set, why })) })
+  const ok = !findings.some(({ level }) => level === 'error')
+  if (json) printJson({ ok, findings: findings.map(({ set = null, why = null, ...rest }) => ({ ...rest, set, why })) })
   else print(describe(findings))
+  return ok
 }
 
 async function examine (store: Store, address: RedisAddress, config: Config): Promise<Placed[]> {

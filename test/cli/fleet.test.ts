@@ -3,7 +3,7 @@ import t from 'tap'
 import { tags } from '../../src/handoff/id.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
-import { handoff, parsed } from '../helpers/command.ts'
+import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { pass, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -28,7 +28,7 @@ t.test('Sentinel', async t => {
   await pass(store.handoffs, place)
   const { at } = await fleet.master()
 
-  const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env }))
+  const made = parsed(await builtHandoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env }))
   t.match(parsed<object[]>(await handoff(['keys', 'list', '--json'], { env })), [{ id: made.id }])
   t.match(parsed(await handoff(['inspect', place.id, '--json'], { env })), { status: 'pending', master: at })
 
@@ -63,7 +63,7 @@ t.test('Cluster', async t => {
     t.match(parsed(await handoff(['inspect', place.id, '--json'], { env })), { status: 'pending', master: at, slot: slotOf(place.tag), kept_until: /Z$/ })
   }
   const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env }))
-  t.match(await handoff(['keys', 'revoke', String(made.id)], { env }), { code: 0 })
+  t.match(await builtHandoff(['keys', 'revoke', String(made.id)], { env }), { code: 0 })
 
   const well = await examine(env)
   t.strictSame([well.code, well.bad], [0, []])

@@ -3,7 +3,8 @@ import t from 'tap'
 import { randomHomeId, randomToken, tagOf } from '../../src/handoff/id.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { testApp } from '../helpers/app.ts'
-import { handoff, parsed } from '../helpers/command.ts'
+import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import type { Ended } from '../helpers/command.ts'
 import { newPlace, pass, payload } from '../helpers/handoffs.ts'
 import { testStore } from '../helpers/redis.ts'
 
@@ -49,6 +50,12 @@ t.test('status and inspect show a handoff and change nothing', async t => {
   t.match(parsed(await unchanged('inspect', id, '--json')), { status: 'done', payload_bytes: null, result_bytes: 12, deadline_in_ms: null })
   t.ok((await unchanged('inspect', id, '--json', '--payload')).stdout.includes('"result":{"sum": 6.0}'), 'as it was given')
   t.match((await unchanged('status', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
+
+  // Times pass between two looks; nothing else does.
+  const timeless = ({ code, stdout, stderr }: Ended) => ({ code, stdout: stdout.replace(/ \((?:in [^)]*|[^)]* ago)\)/g, ''), stderr })
+  for (const args of [['status', id], ['inspect', id, '--payload']]) {
+    t.strictSame(timeless(await builtHandoff(args, { env })), timeless(await handoff(args, { env })), `the built ${args[0]}`)
+  }
 })
 
 t.test('status shows a person’s decision, and expiry before the sweep', async t => {
@@ -138,7 +145,7 @@ t.test('--tenant isn’t needed when the tenant is known', async t => {
   const place = { ...newPlace(), tenant: 'acme' }
   await pass(store.handoffs, place)
   const none = { code: 1, stdout: '', stderr: /^no such handoff: [^\n]*--tenant\)\n$/ }
-  t.match(await handoff(['status', place.id], { env }), none)
+  t.match(await builtHandoff(['status', place.id], { env }), none)
   t.match(await handoff(['status', place.id, '--tenant', 'other'], { env }), none)
   t.match(parsed(await handoff(['status', place.id, '--tenant', 'acme', '--json'], { env })), { tenant: 'acme' })
   t.match(parsed(await handoff(['status', place.id, '--json'], { env: { ...env, API_KEYS: 'acme/a:a-secret-of-16-or-more' } })), { tenant: 'acme' }, 'from the settings')

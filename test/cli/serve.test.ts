@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { loopback, run } from '../faults/fleet/process.ts'
-import { handoff } from '../helpers/command.ts'
+import { builtHandoff, handoff } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -31,14 +31,14 @@ t.test('handoff serve runs the service, and handoff healthcheck checks it', asyn
   t.equal(passed.status, 201)
 
   const well = { code: 0, stdout: '', stderr: '' }
-  t.match(await handoff(['healthcheck'], { env: { PORT: port, REDIS_URL: url } }), well)
+  t.match(await builtHandoff(['healthcheck'], { env: { PORT: port, REDIS_URL: url } }), well)
   t.match(await handoff(['healthcheck'], { env: { PORT: port, HOST: '0.0.0.0' } }), well, 'all addresses')
   t.match(await handoff(['healthcheck'], { env: { PORT: '1', METRICS_PORT: port } }), well, 'where METRICS_PORT has it')
   t.match(await handoff(['healthcheck'], { env: { PORT: '0' } }), { code: 1, stderr: /^PORT is 0: [^\n]*\n$/ })
 
   service.child.kill('SIGTERM')
   t.equal(await service.ended, 0, 'SIGTERM lets it end by itself')
-  t.match(await handoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
+  t.match(await builtHandoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
 })
 
 t.test('healthcheck fails on a service that errs, and on a silent one', async t => {
@@ -49,6 +49,6 @@ t.test('healthcheck fails on a service that errs, and on a silent one', async t 
   const env = { PORT: String((server.address() as AddressInfo).port) }
   t.match(await handoff(['healthcheck'], { env }), { code: 1, stderr: /healthz answers 500\n$/ })
   answer = undefined
-  const silent = await handoff(['healthcheck'], { env })
+  const silent = await builtHandoff(['healthcheck'], { env })
   t.match(silent, { code: 1, stderr: /does not answer: nothing within 2\.5 s\n$/ })
 })

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
-import { handoff, parsed } from '../helpers/command.ts'
+import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { npmStart } from '../helpers/service.ts'
@@ -31,31 +31,35 @@ t.test('a missing, silent or refusing Redis is one line', async t => {
     t.match(ended, oneLine(says), `${url}: ${args[0]}`)
     t.notMatch(ended.stderr, /secret|wrong@|\bat /)
   }
+  // What waits must not keep the process: a Redis, a Sentinel, somebody who lets nobody in.
+  await Promise.all([cases[0]!, cases[3]!, cases[6]!].map(async ([url, args, says]) =>
+    t.match(await builtHandoff(args, { env: { REDIS_URL: url } }), oneLine(says), `built: ${url}`)))
   server.pause()
-  t.match(await handoff(['keys', 'list'], { env: { REDIS_URL: `redis://:secret@127.0.0.1:${port}` } }), oneLine(/Redis (is not connected|does not answer in time)\./))
+  t.match(await builtHandoff(['keys', 'list'], { env: { REDIS_URL: `redis://:secret@127.0.0.1:${port}` } }), oneLine(/Redis (is not connected|does not answer in time)\./))
   server.resume()
 })
 
 t.test('a wrong setting is one line that names the variable', async t => {
   const redis = { REDIS_URL: 'redis://127.0.0.1:1' }
   for (const [args, env, variable] of [
-    [['serve'], { ...redis, PORT: 'abc' }, 'PORT'],
     [['keys', 'list'], { REDIS_URL: '/run/redis.sock' }, 'REDIS_URL'],
     [['doctor'], { ...redis, DURABILITY: 'all' }, 'DURABILITY'],
     [['status', newPlace().id], { ...redis, REDIS_KEY_PREFIX: '{a}' }, 'REDIS_KEY_PREFIX'],
     [['healthcheck'], { API_KEYS: 'a:b' }, 'API_KEYS'],
   ] as const) t.match(await handoff(args, { env }), oneLine(new RegExp(`${variable}: `)), variable)
+  t.match(await builtHandoff(['serve'], { env: { ...redis, PORT: 'abc' } }), oneLine(/PORT: /))
 })
 
 t.test('without REDIS_URL the command uses the Redis of npm start', async t => {
   const cwd = await scratchDir(t)
-  const none = oneLine(/REDIS_URL is unset, and no Redis runs on DATA_DIR \.data: set REDIS_URL, or start the service \(npm start\)/)
-  for (const args of [['keys', 'list'], ['doctor'], ['inspect', newPlace().id]]) t.match(await handoff(args, { cwd }), none, args.join())
+  const none = (dataDir: string) => oneLine(new RegExp(`REDIS_URL is unset, and no Redis runs on DATA_DIR ${dataDir}: set REDIS_URL, or start the service \\(npm start\\)`))
+  t.match(await builtHandoff(['keys', 'list'], { cwd }), none('\\.data'))
+  for (const args of [['doctor'], ['inspect', newPlace().id]]) t.match(await handoff(args, { env: { DATA_DIR: cwd } }), none(cwd), args.join())
 
   // A path too long for a unix socket.
   const DATA_DIR = join(cwd, 'd'.repeat(100))
   await npmStart(t, { DATA_DIR })
-  const made = parsed(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env: { DATA_DIR } }))
+  const made = parsed(await builtHandoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env: { DATA_DIR } }))
   t.match(parsed<object[]>(await handoff(['keys', 'list', '--json'], { env: { DATA_DIR } })), [{ id: made.id }])
   t.match(await handoff(['doctor'], { env: { DATA_DIR } }), { code: 0, stdout: /\n0 errors, 0 warnings, 0 notes\n$/ }, 'it is set as it should be')
 })

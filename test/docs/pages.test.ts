@@ -128,7 +128,7 @@ t.test('the pages name what the code has', async t => {
   const told = firstColumn('docs/observability.md').map(name => name.replace(/\{.*/, ''))
   t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
 
-  const commands = [...read('src/cli/main.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
+  const commands = [...read('src/cli/command.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
   for (const command of commands.filter(name => name !== 'keys')) {
     t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)
   }

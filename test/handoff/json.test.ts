@@ -4,6 +4,10 @@ import fc from 'fast-check'
 import t from 'tap'
 import { BodyError, cutMembers, pointerTo } from '../../src/handoff/json.ts'
 import { skipValue } from '../../src/handoff/json-scan.ts'
+import { isWhole } from '../helpers/extent.ts'
+
+/** How much of the random bodies there is. */
+const share = isWhole ? 1 : 0.1
 
 function refusal (body: Buffer | string): { pointer: string, message: string } | undefined {
   try {
@@ -116,7 +120,8 @@ t.test('every member of any object is found, outlined and cut out literally', as
 const shreds = ['"', '\\', '{', '}', '[', ']', ',', ':', '0', '1', '-', '+', '.', 'e', 'E', 't', 'true', 'null', 'false', 'u', '\\u', '\\ud800', ' ', '\n',
   '\t', '\u0000', '\u001f', '\u007f', '\u00a0', '\u2028', '\ufeff', '{}', '[]', '"":1,', '1e5', '-0', '/', "'"].map(text => Buffer.from(text))
 const odd = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x80], [0xe2, 0x80], [0xf5, 0x80, 0x80, 0x80]].map(bytes => Buffer.from(bytes))
-const anyChange = fc.record({ at: fc.double({ min: 0, max: 1, noNaN: true }), cut: fc.nat({ max: 3 }), put: fc.constantFrom(Buffer.alloc(0), ...shreds, ...shreds, ...odd) })
+// Where in thousandths: most doubles from 0 to 1 lie next to 0.
+const anyChange = fc.record({ at: fc.nat({ max: 999 }), cut: fc.nat({ max: 3 }), put: fc.constantFrom(Buffer.alloc(0), ...shreds, ...shreds, ...odd) })
 
 t.test('for bodies with small mutations, the verdict agrees with JSON.parse and the further rules', async t => {
   const seen = { taken: 0, refused: 0 }
@@ -127,33 +132,15 @@ t.test('for bodies with small mutations, the verdict agrees with JSON.parse and 
   }
   fc.assert(fc.property(anyBody, fc.array(anyChange, { maxLength: 3 }), (body, changes) => {
     for (const { at, cut, put } of changes) {
-      const place = Math.floor(at * (body.length + 1))
+      const place = Math.floor(at / 1000 * (body.length + 1))
       body = Buffer.concat([body.subarray(0, place), put, body.subarray(place + cut)])
     }
     agree(body)
-  }), { numRuns: 20_000 })
-  fc.assert(fc.property(anyBody, fc.nat(), (body, length) => agree(body.subarray(0, length % (body.length + 1)))), { numRuns: 2000 })
+  }), { numRuns: 20_000 * share })
+  fc.assert(fc.property(anyBody, fc.nat(), (body, length) => agree(body.subarray(0, length % (body.length + 1)))), { numRuns: 2000 * share })
   fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 8 }), parts =>
-    agree(Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')]))), { numRuns: 20_000 })
-  t.ok(seen.taken > 2000 && seen.refused > 2000, `both happen: ${JSON.stringify(seen)}`)
-})
-
-t.test('no body makes the scanner read past its end, which would slow down all later reads', async t => {
-  fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 6 }), parts => {
-    const json = Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')])
-    const watched = new Proxy(json, {
-      get (target, key) {
-        assert.ok(!(Number(key.toString()) >= target.length), 'a read past the end')
-        return Reflect.get(target, key)
-      }
-    })
-    try {
-      skipValue(watched, 5, 'a')
-    } catch (error) {
-      if (!(error instanceof BodyError)) throw error
-    }
-  }), { numRuns: 10_000 })
-  t.pass('none')
+    agree(Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')]))), { numRuns: 20_000 * share })
+  t.ok(seen.taken > 2000 * share && seen.refused > 2000 * share, `both happen: ${JSON.stringify(seen)}`)
 })
 
 t.test('values that JSON does not have are refused', async t => {
@@ -261,11 +248,11 @@ t.test('a hostile body costs no more than its length', async t => {
     }))
   }
   for (const nest of ['[', '{"a":']) {
-    const nested = `{"a":${nest.repeat(500_000)}}`
+    const nested = `{"a":${nest.repeat(500_000 / nest.length)}}`
     // As long, and read to its end.
     const shallow = `{"a":[${'1,'.repeat((nested.length - 9) / 2)}1]}`
     t.equal(refusal(shallow), undefined)
-    t.ok(costOfTen(nested) < costOfTen(shallow) / 3, `500,000 of form ${nest.length}: no reading on`)
+    t.ok(costOfTen(nested) < costOfTen(shallow) / 3, `half a megabyte of form ${nest.length}: no reading on`)
   }
   // Compared with itself, not with the clock: four times the length must not take sixteen times as long.
   const hostile: Record<string, (length: number) => string> = {
@@ -278,4 +265,23 @@ t.test('a hostile body costs no more than its length', async t => {
     'a long name twice': length => `{"${'a'.repeat(length / 2)}":1,"${'a'.repeat(length / 2)}":1}`,
   }
   for (const [name, body] of Object.entries(hostile)) t.ok(costOfTen(body(480_000)) < 9 * costOfTen(body(120_000)) + 5, name)
+})
+
+// Last: once a proxy was read, the compiler reads every body more slowly.
+t.test('no body, however broken, makes a read past its end, which would slow down all that come after', async t => {
+  fc.assert(fc.property(fc.array(fc.constantFrom(...shreds), { maxLength: 6 }), parts => {
+    const json = Buffer.concat([Buffer.from('{"a":'), ...parts, Buffer.from('}')])
+    const watched = new Proxy(json, {
+      get (target, key) {
+        assert.ok(!(Number(key.toString()) >= target.length), 'a read past the end')
+        return Reflect.get(target, key)
+      }
+    })
+    try {
+      skipValue(watched, 5, 'a')
+    } catch (error) {
+      if (!(error instanceof BodyError)) throw error
+    }
+  }), { numRuns: 10_000 * share })
+  t.pass('none')
 })

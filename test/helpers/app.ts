@@ -1,3 +1,4 @@
+import './compiled-schemas.ts'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import type { Logger } from 'pino'
 import type { Test } from 'tap'

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import root from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from './app.ts'
 import type { TestApp } from './app.ts'
@@ -38,11 +39,12 @@ export async function webApp (t: Test, env: Record<string, string> = {}, args: s
   const service = await testApp(t, env)
   const port = await listen(service.app)
   const address = `http://127.0.0.1:${port}`
-  const browser = await launch(t, args)
+  const browser = await browserWith(args)
   const visitor = async (options: BrowserContextOptions = devices.desk) => {
     const context = await browser.newContext({ baseURL: address, ...options })
     // Far below the test's own time-out, so that the failure names what didn't appear.
     context.setDefaultTimeout(10_000)
+    t.teardown(() => context.close())
     return context.newPage()
   }
   return {
@@ -63,13 +65,22 @@ export async function webApp (t: Test, env: Record<string, string> = {}, args: s
   }
 }
 
-async function launch (t: Test, args: string[]): Promise<Browser> {
-  const browser = await chromium.launch({
+/** Those that run, by their arguments: one serves all tests of a file, since people in different contexts share nothing. */
+const browsers = new Map<string, Promise<Browser>>()
+root.teardown(async () => { for (const browser of browsers.values()) await (await browser).close() })
+
+function browserWith (args: string[]): Promise<Browser> {
+  const key = args.join(' ')
+  const running = browsers.get(key) ?? launch(args)
+  browsers.set(key, running)
+  return running
+}
+
+function launch (args: string[]): Promise<Browser> {
+  return chromium.launch({
     executablePath: found!,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', ...args],
   })
-  t.teardown(() => browser.close())
-  return browser
 }
 
 /** Signs in as a person does: types the key, presses Enter. */

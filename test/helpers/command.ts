@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { runCommand } from '../../src/cli/command.ts'
 import { projectRoot } from './service.ts'
 
 /** How a run of the command ended. */
@@ -12,20 +14,67 @@ export interface Ended {
 export interface CommandOptions {
   /** Its whole environment but for PATH and the Redis to start, if one is to be started. */
   env?: Record<string, string>
-  cwd?: string
 }
 
-/** Runs the built `handoff` as an operator does, to its end. After a minute it is killed, and the code is -1. */
-export function handoff (args: readonly string[], { env = {}, cwd }: CommandOptions = {}): Promise<Ended> {
-  const { PATH, REDIS_SERVER_BIN } = process.env
+/** What the command prints, apart from what the rest of this process does: its asynchronous context tells whose a line is. */
+const printing = new AsyncLocalStorage<Ended>()
+for (const name of ['stdout', 'stderr'] as const) {
+  const stream = process[name]
+  const write = stream.write.bind(stream) as (...args: unknown[]) => boolean
+  stream.write = (chunk: string | Uint8Array, ...more: unknown[]) => {
+    const ended = printing.getStore()
+    if (ended === undefined) return write(chunk, ...more)
+    ended[name] += Buffer.from(chunk as Uint8Array).toString()
+    return true
+  }
+}
+
+/** The run before: there is one environment in a process. */
+let last: Promise<unknown> = Promise.resolve()
+
+/**
+ * Runs `handoff` in this process, which spares it loading everything anew: nearly all that a run costs. Each verb has a test that runs
+ * the built one (`builtHandoff`): it shows that the process prints as much, ends, and with that status.
+ */
+export function handoff (args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+  const run = last.then(() => runHere(args, options))
+  last = run.catch(() => {})
+  return run
+}
+
+async function runHere (args: readonly string[], options: CommandOptions): Promise<Ended> {
+  const { env } = process
+  const { warn, error } = console
+  const ended: Ended = { code: -1, stdout: '', stderr: '' }
+  process.env = environment(options)
+  console.warn = console.error = () => {} // as main.ts does
+  try {
+    ended.code = await printing.run(ended, () => runCommand(args))
+    return ended
+  } finally {
+    Object.assign(console, { warn, error })
+    process.env = env
+  }
+}
+
+/**
+ * Runs the built `handoff` as an operator does, in a process of its own and to its end. One that doesn't end within a minute is killed, and
+ * told by its code -1.
+ */
+export function builtHandoff (args: readonly string[], { cwd, ...options }: CommandOptions & { cwd?: string } = {}): Promise<Ended> {
   return new Promise(resolve => {
-    const child = execFile(join(projectRoot, 'dist/cli/main.js'), args, { env: { PATH, ...REDIS_SERVER_BIN && { REDIS_SERVER_BIN }, ...env }, cwd, timeout: 60_000 }, (error, stdout, stderr) => {
+    const child = execFile(join(projectRoot, 'dist/cli/main.js'), args, { env: environment(options), cwd, timeout: 60_000 }, (error, stdout, stderr) => {
       resolve({ code: error === null ? 0 : child.exitCode ?? -1, stdout, stderr })
     })
   })
 }
 
-/** Parses the output of `--json`: one line on stdout, and nothing on stderr. @throws on any other output */
+function environment ({ env = {} }: CommandOptions): NodeJS.ProcessEnv {
+  const { PATH, REDIS_SERVER_BIN } = process.env
+  return { PATH, ...REDIS_SERVER_BIN && { REDIS_SERVER_BIN }, ...env }
+}
+
+/** What `--json` printed: one line on stdout, and nothing on stderr. @throws where it is anything else */
 export function parsed<T = Record<string, unknown>> ({ stdout, stderr }: Ended): T {
   if (stderr !== '' || !/^[^\n]+\n$/.test(stdout)) throw new Error(`not one line of JSON: ${stdout}${stderr}`)
   return JSON.parse(stdout) as T

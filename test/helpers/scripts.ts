@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
@@ -20,14 +21,22 @@ export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
   return { redis, prefix, keys: new KeyNames(prefix) }
 }
 
+const scripts = loadScripts('local function clock() return @now, @now * 1000 end\n')
+
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */
 export function sourceAt (name: ScriptName, now: number): string {
-  return loadScripts(`local function clock() return ${now}, ${now} * 1000 end\n`)[name].source
+  return scripts[name].source.replaceAll('@now', String(now))
 }
 
 /** Runs a script at a given time. The reply consists of texts, numbers, null and arrays. */
 export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>): Promise<unknown> {
-  return await on.redis.eval((on.sourceAt ?? sourceAt)(name, now), keys.length, ...keys, ...args)
+  const source = (on.sourceAt ?? sourceAt)(name, now)
+  const sha1 = createHash('sha1').update(source).digest('hex')
+  // The text is much longer than all else, and the same a hundred times.
+  return await on.redis.evalsha(sha1, keys.length, ...keys, ...args).catch((error: Error) => {
+    if (!error.message.startsWith('NOSCRIPT')) throw error
+    return on.redis.eval(source, keys.length, ...keys, ...args)
+  })
 }
 
 /** The one handoff that the tables are about, and its partition. */

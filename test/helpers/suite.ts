@@ -10,7 +10,7 @@ import { projectRoot } from './service.ts'
 /** Runs some of the suite's own files again in another environment. @param names `http/pass` is test/http/pass.test.ts */
 export async function passes (t: Test, more: Record<string, string>, names: readonly string[]): Promise<void> {
   const files = names.map(name => `${name}.test.ts`)
-  const child = spawn('npx', ['tap', 'run', '--reporter=tap', '--timeout=0', compiledTest('files.ts')], {
+  const child = spawn(process.execPath, ['--enable-source-maps', compiledTest('files.ts')], {
     cwd: projectRoot, env: { ...withoutTap(), ...more, TEST_FILES: JSON.stringify({ files, jobs: 1 } satisfies FilesToRun) }, stdio: ['ignore', 'pipe', 'inherit'],
   })
   const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])

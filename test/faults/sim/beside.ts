@@ -16,21 +16,12 @@ export interface Asking { name: Modelled, keys: string[], args: Argument[] }
 const names: Modelled[] = ['pass', 'pass', 'catch', 'catch', 'catch', 'done', 'done', 'status', 'approve', 'reject', 'sweep']
 const retention = '600000'
 
-const sources = new Map<Modelled, [before: string, after: string]>()
-
-/** Like sourceAt, which reads the files each time. */
-function sourceOf (name: Modelled, now: number): string {
-  let parts = sources.get(name)
-  if (parts === undefined) sources.set(name, parts = sourceAt(name, 123454321).split('123454321') as [string, string])
-  return parts.join(String(now))
-}
-
-/** Makes the same call to both, a random one, valid or not, at the time `now`. */
+/** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
 export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
   if (random.chance(0.03)) await lose(on, db, random)
   const asking = choose(on, db, now, random)
   const { name, keys, args } = asking
-  const real = await on.redis.callBuffer('EVAL', sourceOf(name, now), keys.length, ...keys, ...args) as unknown[]
+  const real = await on.redis.callBuffer('EVAL', sourceAt(name, now), keys.length, ...keys, ...args) as unknown[]
   return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
 }
 

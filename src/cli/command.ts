@@ -1,0 +1,110 @@
+import { Command, CommanderError } from 'commander'
+import { scopes } from '../model.ts'
+import { version } from '../version.ts'
+import { UsageError, oneLine } from './failure.ts'
+import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
+
+/** `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded only when it runs. */
+
+const json = 'print one JSON value on stdout'
+
+/** Runs what the command line says. An error is one line on stderr. @returns the exit status */
+export async function runCommand (args: readonly string[]): Promise<number> {
+  let status = 0
+  const program = commands(found => { status = found })
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return status
+  } catch (error) {
+    return sayWhy(error as Error)
+  }
+}
+
+/** @param exitWith sets the status of a command that ends without an error, where that isn't 0 */
+function commands (exitWith: (status: number) => void): Command {
+  const program = new Command('handoff')
+    .description('The Agent Handoff Service and what its operator needs. Settings come from the environment, as for the service itself:\n' +
+      'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL the command uses the Redis that npm start runs on DATA_DIR.')
+    .version(version)
+    .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
+    .showSuggestionAfterError(false)
+    .exitOverride()
+    .configureOutput({ outputError: () => {} })
+
+  program.command('serve')
+    .description('run the service')
+    .action(async () => (await import('./serve.ts')).serve())
+
+  const keys = program.command('keys').description('create, list, rotate and revoke API keys; Redis stores only their digests')
+
+  keys.command('create')
+    .description('create a key and show its secret once')
+    .requiredOption('--name <name>', 'the agent that uses it; several keys may have the same name', taking(parseName, '--name'))
+    .requiredOption('--scopes <scopes>', `what it may do, separated by commas: ${scopes.join(', ')}`, taking(parseScopes, '--scopes'))
+    .option('--tenant <tenant>', 'the tenant whose handoffs it can see', taking(parseName, '--tenant'), 'default')
+    .option('--expires-in <duration>', 'when it expires: 60s, 15m, 48h, 90d; never by default', taking(parseDuration, '--expires-in'))
+    .option('--inboxes <inboxes>', 'the inboxes it may catch from, separated by commas; any of its tenant by default', taking(parseNames, '--inboxes'))
+    .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(parseRate, '--rate-limit'))
+    .option('--json', json)
+    .action(async options => (await import('./keys.ts')).createKey(options))
+
+  keys.command('list')
+    .description('list all keys; expired and revoked ones are listed for 30 days')
+    .option('--json', json)
+    .action(async options => (await import('./keys.ts')).listKeys(options))
+
+  keys.command('rotate')
+    .description('give a key a new secret and show it once')
+    .argument('<id>', 'as create and list show it')
+    .option('--grace <duration>', 'how long the old secret stays valid: 48h; not at all by default', taking(parseDuration, '--grace'))
+    .option('--json', json)
+    .action(async (id, options) => (await import('./keys.ts')).rotateKey(id, options))
+
+  keys.command('revoke')
+    .description('revoke a key for good; it stops working everywhere within 2 s')
+    .argument('<id>', 'as create and list show it')
+    .option('--json', json)
+    .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
+
+  for (const [kind, description] of [
+    ['status', 'show a handoff’s status: who has it, and until when'],
+    ['inspect', 'show also where it is stored in Redis, and its size'],
+  ] as const) {
+    const command = program.command(kind)
+      .description(description)
+      .argument('<id>', 'the handoff’s id')
+      .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
+      .option('--json', json)
+      .action(async (id, options) => (await import('./look.ts')).look(id, kind, options))
+    if (kind === 'inspect') command.option('--payload', 'include what was passed and the result, which may be confidential')
+  }
+
+  program.command('doctor')
+    .description('check Redis and recommend settings, each with the reason')
+    .option('--json', json)
+    .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose handoffs or stops the service.')
+    .action(async options => { if (!await (await import('./doctor.ts')).doctor(options)) exitWith(1) })
+
+  program.command('healthcheck')
+    .description('check whether the service with these settings answers on this machine')
+    .action(async () => (await import('./healthcheck.ts')).healthcheck())
+
+  return program
+}
+
+/** Binds an option's name to its parser, for error messages. */
+function taking<T> (parse: (option: string, text: string) => T, option: string): (text: string) => T {
+  return text => parse(option, text)
+}
+
+/** @returns the exit status */
+function sayWhy (error: Error): number {
+  // Commander has already printed the version or the help: on request, or because no command was given.
+  if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) return error.exitCode === 0 ? 0 : 2
+  const isUsageError = error instanceof UsageError || error instanceof CommanderError
+  // By name: to load the modules that define the others takes longer than all of this.
+  const isKnown = isUsageError || ['Failure', 'SettingError', 'EmbeddedError'].includes(error.name)
+  const line = isKnown ? error.message.replace(/^error: /, '') : `internal error of this command: ${error.message}`
+  process.stderr.write(`${oneLine(line)}${isUsageError ? ' (see handoff --help)' : ''}\n`)
+  return isUsageError ? 2 : 1
+}
