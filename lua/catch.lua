@@ -15,8 +15,7 @@
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
-local catcher = { token = ARGV[2], agent = ARGV[3], work_ttl = ARGV[4], retention = ARGV[5] }
-local member, inboxes = ARGV[6], ARGV[7]
+local token, agent, work_ttl, retention, member, inboxes = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local now = clock()
 local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))
 
@@ -32,7 +31,7 @@ local trace = string.match(passed, TRACE)
 if status == 'caught' then
   local beat = extra and string.match(extra, ' h(%d+)')
   if now >= tonumber(until_done) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
-  if by ~= catcher.agent or made_by ~= catcher.token then return { 'already_caught', now, record, extra } end
+  if by ~= agent or made_by ~= token then return { 'already_caught', now, record, extra } end
   return { 'replayed', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }
 end
 if status == 'expired' or status == 'pending' and now >= tonumber(expires) then return { 'expired', now, record, extra } end
@@ -46,5 +45,5 @@ local available = extra and string.match(extra, ' a(%d+)')
 if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
 
 if inbox then leaveList(key, inbox, member) end
-record, extra = becomeCaught(key, due, member, record, extra, expires, catcher, now)
+record, extra = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
 return { 'caught', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- Counts what an inbox has in one partition, and tells since when; moves nothing.
--- KEYS: 1 prefix:{tag}:i:tenant:inbox           what can be caught from it, by its turn (lib/inbox.lua)
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox           what can be caught from it, by its turn (lib/entering.lua)
 --       2 prefix:{tag}:i:tenant:inbox:waiting   what is for it and waits for a person, by when it expires
 -- ARGV: none
 -- Replies: {'counted', pending, waiting, oldest}  oldest: when the one entered that has been there longest (microseconds), nil where there is

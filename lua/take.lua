@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- pending -> caught, for the first that can be caught from an inbox: each as catch.lua does it. What frees memory in the end goes on when
 -- Redis is full (allow-oom). What can't be caught any more leaves the list where it is met: 32 more are looked at than are wanted.
--- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/inbox.lua)
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
 --       2 prefix:{tag}:due              live handoffs by when to look at them
 --       3 prefix:{tag}:n:token          what this operation took, for when it is asked again
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
@@ -15,7 +15,7 @@
 --          {'reused'}    this operation's token was another request's; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
-local catcher = { token = ARGV[2], agent = ARGV[3], work_ttl = ARGV[4], retention = ARGV[5] }
+local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local prefix, most, size, kept_for, request = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 local now = clock()
 local before = redis.call('GET', remembered)
@@ -24,7 +24,7 @@ if late(ARGV[1], now) then return { 'late' } end
 if before then
   local asked, others, members = string.match(before, '^(%S+) (%d+)(.*)$')
   if asked ~= request then return { 'reused' } end
-  return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, catcher, now)) }
+  return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) }
 end
 
 local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
@@ -48,7 +48,7 @@ while most > 0 and more == 0 do
       local length = #payload + #(schema or '') + #(decision or '') + 700
       if size > 0 and size + length > 4194304 then more = 1 break end
       size = size + length
-      record, extra = becomeCaught(key, due, member, record, extra, expires, catcher, now)
+      record, extra = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
       latest = math.max(latest, tonumber(string.match(record, ' (%d+) %S+ %S+$')))
       gone[#gone + 1], names = member, names .. ' ' .. member
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)

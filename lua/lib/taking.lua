@@ -5,7 +5,7 @@ local function addItem(items, turn, member, created, payload, decision, passed, 
 end
 -- Of what an operation took, what is caught by it still. One that isn't here may be on another node while its slot moves: Redis refuses to
 -- say then of two keys together, and is asked again.
-local function stillCaught(remembered, prefix, members, catcher, now)
+local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
   for member in string.gmatch(members, '%S+') do
     local key = prefix .. member
@@ -14,7 +14,7 @@ local function stillCaught(remembered, prefix, members, catcher, now)
     local status, _, created, _, _, passed, deadline, by, made_by = string.match(record or '', RECORD)
     local beat = extra and string.match(extra, ' h(%d+)')
     local isOver = status == 'caught' and (now >= tonumber(deadline) or beat and now >= tonumber(beat))
-    if status == 'caught' and not isOver and by == catcher.agent and made_by == catcher.token then
+    if status == 'caught' and not isOver and by == agent and made_by == token then
       addItem(items, 0, member, created, payload, decision, passed, record, extra, schema)
     end
   end

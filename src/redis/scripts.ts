@@ -13,19 +13,19 @@ export type ScriptName = typeof names[number]
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place'],
   'key-list': ['place'],
-  pass: ['inbox'],
-  approve: ['inbox', 'decision'],
+  pass: ['entering'],
+  approve: ['inbox', 'entering', 'decision'],
   reject: ['inbox', 'decision'],
   catch: ['attempts', 'inbox', 'catching'],
   take: ['attempts', 'catching', 'taking'],
-  inbox: ['inbox'],
-  cancel: ['inbox'],
+  inbox: ['entering'],
   done: ['holder'],
   heartbeat: ['holder', 'attempts'],
-  fail: ['holder', 'attempts', 'inbox', 'successor'],
-  decline: ['holder', 'attempts', 'inbox', 'successor'],
-  reissue: ['attempts', 'inbox', 'successor'],
-  sweep: ['attempts', 'inbox', 'successor'],
+  fail: ['holder', 'attempts', 'inbox', 'entering', 'successor'],
+  decline: ['holder', 'attempts', 'inbox', 'entering', 'successor'],
+  reissue: ['attempts', 'inbox', 'entering', 'successor'],
+  cancel: ['inbox', 'entering', 'pending'],
+  sweep: ['attempts', 'inbox', 'entering', 'pending', 'successor'],
 }
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */

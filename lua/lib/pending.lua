@@ -1,0 +1,14 @@
+-- A delay is over that a handoff was passed with, or that its attempt waits for.
+local function enterOnceAvailable(key, member, extra, now)
+  local available = extra and string.match(extra, ' a(%d+)')
+  local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)
+  if inbox then
+    isHere(key, inbox)
+    enterInbox(inbox, member, extra, available * 1000)
+  end
+end
+-- It ends while it is pending.
+local function leaveInbox(key, member, extra, approval)
+  local inbox = inboxOf(key, member, extra)
+  if inbox then leaveList(key, approval == 'waiting' and inbox .. ':waiting' or inbox, member) end
+end
