@@ -20,7 +20,7 @@ t.test('a key is looked up once and then remembered', async t => {
   t.equal(keys.recall(key), undefined)
   const before = await callsOf(redis.admin, 'hgetall')
   const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(key)))
-  for (const caller of found) t.strictSame(caller, { tenant: 'acme', agent: 'alice', scopes: new Set(['pass']), keyId: id, ratePerMinute: 5 })
+  for (const caller of found) t.strictSame(caller, { tenant: 'acme', agent: 'alice', scopes: new Set(['pass']), keyId: id, ratePerMinute: 5, inboxes: null })
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'many at once are one call')
   t.equal(keys.recall(key), found[0])
   t.equal(keys.find(key), found[0], 'at once')

@@ -11,7 +11,7 @@ export async function prepared ({ call }: TestApp): Promise<Prepared> {
   const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
   const [toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject] = await Promise.all([
     pass(), pass(), pass({ heartbeat_within: 60 }), pass({ max_attempts: 2 }), pass(), pass(), pass(), pass(),
-    pass({ require_human: true }), pass({ require_human: true, to: 'work' }), pass({ require_human: true, expires_in: 1 }),
+    pass({ require_human: true, to: 'work' }), pass({ require_human: true, to: 'work' }), pass({ require_human: true, expires_in: 1 }),
   ])
   for (const id of [toDo, toHear, toFail, toDecline, toReissue]) await call('bob', 'GET', `/api/catch/${id}`)
   return { toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject }
