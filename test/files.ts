@@ -4,7 +4,7 @@
  * which cost every file a second and more.
  */
 import t from 'tap'
-import { compiledTest } from './compile.ts'
+import { compiledTest } from './compiled.ts'
 import { withoutTap } from './helpers/environment.ts'
 
 /** What is to be run, as JSON in TEST_FILES: files by their paths below test/, and how many of them at once. */
