@@ -9,26 +9,21 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build, transform } from 'esbuild'
+import { compiled } from './compiled.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const compiled = join(root, '.cache/compiled')
 
 /** Imports of the project's own files, static and dynamic, as esbuild prints them: in double quotes, which our strings with imports don't use. */
 const ownImport = /((?:\bfrom|\bimport)\s*\(?\s*"\.[^"]*)\.ts(")/g
 
 /**
- * Packages of hundreds of small modules, which every test file loads: bundled, they are one file each. They lie where those that are compiled find
- * them before the ones that are installed; who runs the tests has tap as it is.
+ * Packages of hundreds of small modules, which every test file loads: bundled, they are one file each. They lie where
+ * what is compiled finds them before the ones that are installed.
  */
 const bundled = {
   '@sinclair/typebox': "export * from '@sinclair/typebox'",
   // Of this scope, which tap leaves out of the stacks that it shows.
   '@tapjs/bundle': "export * from 'tap'\nexport { default } from 'tap'",
-}
-
-/** Where the compiled file of one in test/ is. @param path below test/ */
-export function compiledTest (path: string): string {
-  return join(compiled, 'test', path.replace(/\.ts$/, '.js'))
 }
 
 /** Compiles all files, and replaces the previous output. */

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
+import { compiledTest } from './compiled.ts'
 import { freePort } from './faults/fleet/ports.ts'
 import { loopback } from './faults/fleet/process.ts'
 import { ownRedis } from './helpers/own-redis.ts'
@@ -22,8 +22,7 @@ const slack = 1500
 interface WorkingAgent { process: ChildProcess, next: () => Promise<any>, ended: Promise<unknown> }
 
 function startAgent (t: Test, ...args: string[]): WorkingAgent {
-  const script = fileURLToPath(new URL('helpers/working-agent.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--import=tsx', script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [compiledTest('helpers/working-agent.ts'), ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
   return { process: child, next: async () => JSON.parse((await lines.next()).value ?? '{}'), ended: once(child, 'exit') }

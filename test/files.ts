@@ -3,7 +3,7 @@
  * `tap run` would do the same, but with loaders for mocks and coverage, which aren't used here and cost each file over a second.
  */
 import t from 'tap'
-import { compiledTest } from './compile.ts'
+import { compiledTest } from './compiled.ts'
 import { withoutTap } from './helpers/environment.ts'
 
 /** The files to run, as JSON in TEST_FILES: paths below test/, and how many at once. */

@@ -14,6 +14,20 @@ export const alone: readonly string[] = [
   'store/sweeper.test.ts',
 ]
 
+/** The files of `npm test` that take longest, up to half a minute. They start first, so that none of them runs alone at the end. */
+export const first: readonly string[] = [
+  'store/acl.test.ts',
+  'web/life.test.ts',
+  'web/together.test.ts',
+  'auth/stored-keys.test.ts',
+  'cli/unreached.test.ts',
+  'web/accessibility.test.ts',
+  'start.test.ts',
+  'redis/cluster.test.ts',
+  'web/person.test.ts',
+  'redis/grown-cluster.test.ts',
+]
+
 /** One file of each long kind, which `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
 export const smoke: readonly string[] = [
   'bench.test.ts',
@@ -60,13 +74,13 @@ export type Run = typeof runs[number]
 
 /** Files that run together, those of `alone` after the others. */
 export function inBatches (files: readonly string[], jobs: number): FilesToRun[] {
-  const [last, first] = [true, false].map(isLast => files.filter(path => alone.includes(path) === isLast)) as [string[], string[]]
-  return [{ files: first, jobs }, { files: last, jobs: 1 }].filter(batch => batch.files.length > 0)
+  const [apart, others] = [true, false].map(isAlone => files.filter(path => alone.includes(path) === isAlone)) as [string[], string[]]
+  return [{ files: others, jobs }, { files: apart, jobs: 1 }].filter(batch => batch.files.length > 0)
 }
 
 /** The batches of a run, one after the other. */
 export function batchesOf (run: Run): FilesToRun[] {
-  const quick = everyFile().filter(path => ![...smoke, ...long].includes(path))
+  const quick = [...first, ...everyFile().filter(path => ![...first, ...smoke, ...long].includes(path))]
   const batches = { quick: inBatches(quick, together), smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }
   return run === 'all' ? [...batches.quick, ...batches.all] : batches[run]
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { alone, batchesOf, everyFile, long, smoke } from '../tiers.ts'
+import { alone, batchesOf, everyFile, first, long, smoke } from '../tiers.ts'
 
 const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8')
 
@@ -19,7 +19,7 @@ t.test('docs/testing.md says of each file when it runs', async t => {
 })
 
 t.test('each list names existing files, each file once', async t => {
-  const named = [...alone, ...smoke, ...long]
+  const named = [...first, ...alone, ...smoke, ...long]
   t.equal(new Set(named).size, named.length)
   t.strictSame(named.filter(file => !everyFile().includes(file)), [])
 })
@@ -27,4 +27,5 @@ t.test('each list names existing files, each file once', async t => {
 t.test('test:all runs every file once', async t => {
   t.strictSame(batchesOf('all').flatMap(({ files }) => files).sort(), everyFile())
   t.ok(batchesOf('quick').flatMap(({ files }) => files).includes('docs/testing.test.ts'))
+  t.strictSame(batchesOf('quick')[0]!.files.slice(0, first.length), first, 'what takes longest begins')
 })

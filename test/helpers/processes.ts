@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { compiledTest } from '../compiled.ts'
 
 /** A directory that is removed after the test. */
 export async function scratchDir (t: Pick<Test, 'teardown'>): Promise<string> {
@@ -45,8 +45,7 @@ export interface Owner { process: ChildProcess, next: () => Promise<{ socket?: s
 
 /** Runs embedded-owner.ts, in a process group of its own as a terminal's foreground job is; `next` reads its next line. */
 export function startOwner (t: Test, dataDir: string): Owner {
-  const script = fileURLToPath(new URL('embedded-owner.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--import=tsx', script, dataDir], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [compiledTest('helpers/embedded-owner.ts'), dataDir], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   t.teardown(async () => {
     child.kill('SIGKILL')
