@@ -5,6 +5,7 @@ import { cpuOf } from './cpu.ts'
 import { Maker, payloadOf } from './growth-handoffs.ts'
 import { startPair } from './growth-pair.ts'
 import type { Pair } from './growth-pair.ts'
+import { get, inTurns, post } from './in-turns.ts'
 import { lasting, openLoad } from './plain-load.ts'
 import { caption, circumstances, markdownTable, median, percentile } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
@@ -49,7 +50,7 @@ async function costsOf (pair: Pair): Promise<Costs> {
   const cpu = () => cpuOf(pair.service.pid) + cpuOf(pair.server.pid)
   const measured = async (expected: number, requests: string[]): Promise<{ cost: number, bodies: string[] }> => {
     const before = cpu()
-    const bodies = await inTurns(client, pair.service.url, requests, expected)
+    const bodies = await inTurns(client, pair.service.url, requests, expected, turn.connections)
     return { cost: (cpu() - before) / requests.length, bodies }
   }
   const times = <T>(make: (index: number) => T) => Array.from({ length: turn.requests }, (_, index) => make(index))
@@ -66,20 +67,6 @@ async function costsOf (pair: Pair): Promise<Costs> {
   } finally {
     client.close()
   }
-}
-
-async function inTurns (client: HttpClient, url: string, requests: string[], expected: number): Promise<string[]> {
-  const bodies: string[] = []
-  let next = 0
-  await Promise.all(Array.from({ length: turn.connections }, async () => {
-    while (next < requests.length) {
-      const index = next++
-      const reply = await client.ask(url, requests[index]!)
-      if (reply?.status !== expected) throw new Error(`attempts: ${reply?.status} in place of ${expected}: ${reply?.body}`)
-      bodies[index] = reply.body.toString()
-    }
-  }))
-  return bodies
 }
 
 /** Redis's memory for the options, without payload and schema. */
@@ -133,14 +120,6 @@ async function stallsOf ({ redis, server, service }: Pair, count: number, before
   const found: Stalled = { count, seconds: (over - due) / 1000, p99: [p99(-Infinity, due), p99(due, over)] }
   say(`attempts: ${count} stalled, reissued ${found.seconds.toFixed(1)} s after the first, p99 of the rest ${found.p99[1].toFixed(1)} ms, before ${found.p99[0].toFixed(1)}`)
   return found
-}
-
-function post (path: string, key: string, body: string): string {
-  return `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-}
-
-function get (path: string): string {
-  return `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${catcherKey}\r\n\r\n`
 }
 
 function report (costs: Costs[], bytes: number, { count, seconds, p99 }: Stalled, redisVersion: string): Report {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attempts } from './attempts.ts'
+import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
 import { keepFigures } from './figures.ts'
@@ -33,6 +34,7 @@ const scenarios = {
   growth,
   due,
   attempts,
+  inboxes,
   masters,
   waiting,
   list,

@@ -29,6 +29,12 @@ t.test('attempts', aside, async t => {
   t.ok(seconds > 0 && p99.every(time => time > 0), 'all that stalled have successors')
 })
 
+t.test('inboxes', aside, async t => {
+  const { costs, shallowCost, deepCost } = await bench(t, 'inboxes', '--due', '2000') as { costs: Array<Record<string, Record<string, Record<string, number>>>>, shallowCost: number, deepCost: number }
+  for (const way of ['byId', 'inbox', 'inboxMany', 'batch']) for (const part of ['pass', 'catch', 'done']) positive(t, costs[0]?.[way]?.[part] ?? {}, ['service', 'redis', 'wall'])
+  t.ok(shallowCost > 0 && deepCost > 0, 'a catch from either costs something')
+})
+
 t.test('masters', aside, async t => {
   const { rows, each } = await bench(t, 'masters', '--seconds', '1') as
     { rows: Array<Record<string, number>>, each: Record<string, Array<{ calls: number[] }>> }

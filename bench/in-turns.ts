@@ -1,0 +1,25 @@
+import type { HttpClient } from '../test/faults/http-client.ts'
+import { catcherKey } from './server-process.ts'
+
+/** Sends these requests over so many connections, each connection one after another. @returns their bodies, in the requests' order */
+export async function inTurns (client: HttpClient, url: string, requests: string[], expected: number, connections: number): Promise<string[]> {
+  const bodies: string[] = []
+  let next = 0
+  await Promise.all(Array.from({ length: connections }, async () => {
+    while (next < requests.length) {
+      const index = next++
+      const reply = await client.ask(url, requests[index]!)
+      if (reply?.status !== expected) throw new Error(`answered ${reply?.status} in place of ${expected}: ${reply?.body}`)
+      bodies[index] = reply.body.toString()
+    }
+  }))
+  return bodies
+}
+
+export function post (path: string, key: string, body: string): string {
+  return `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+export function get (path: string): string {
+  return `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${catcherKey}\r\n\r\n`
+}
