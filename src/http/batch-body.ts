@@ -91,7 +91,7 @@ function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: 
   const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => textOf(values.get(name)))
   const raw = values.get('body')
   // An optional member that is null is absent, as everywhere.
-  const body = raw === undefined || raw.toString('latin1') === 'null' ? undefined : raw
+  const body = raw?.length === 4 && raw.toString('latin1') === 'null' ? undefined : raw
   for (const name of values.keys()) if (!members.has(name)) fault(name, 'unknown')
   if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
   else if (op === 'pass' && id != null) fault('id', 'pass takes none')
