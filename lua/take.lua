@@ -7,10 +7,11 @@
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: those alone that this operation took before  8 how many bytes of an answer's they have already
 --       9 how long it is remembered what was taken (ms), and as long as the work on it may take; empty for as long as a call is asked again
---       10 the request's digest, or -  11 the turns of what this operation can take elsewhere, ascending, parted by spaces
+--       10 the request's digest, or -  11 the turns of what this operation can take elsewhere, ascending, parted by spaces; empty where
+--         there is nothing, and nobody asks for turns
 -- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 where
---                        there may be others, else 0; elsewhere: how many of the others' turns come before what is left; of each what
---                        catch.lua says
+--                        there may be others, else 0; elsewhere: how many of the others' turns come before what is left; a turn is 0
+--                        where ARGV 11 is empty; of each what catch.lua says
 --          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed
 --          {'reused'}    this operation's token was another request's; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
@@ -32,9 +33,10 @@ local turns = {}
 for turn in string.gmatch(ARGV[11], '%S+') do turns[#turns + 1] = tonumber(turn) end
 local from, upto = 0, most
 while most > 0 and more == 0 do
-  local entries = redis.call('ZRANGE', inbox, from, upto, 'WITHSCORES')
-  for i = 1, #entries, 2 do
-    local member, turn = entries[i], tonumber(entries[i + 1])
+  -- Scores are numbers made text, which takes as long as all the rest.
+  local entries = redis.call('ZRANGE', inbox, from, upto, unpack(#turns > 0 and { 'WITHSCORES' } or {}))
+  for i = 1, #entries, #turns > 0 and 2 or 1 do
+    local member, turn = entries[i], #turns > 0 and tonumber(entries[i + 1]) or 0
     while turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < most do elsewhere = elsewhere + 1 end
     if #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
     looked = looked + 1
@@ -48,13 +50,14 @@ while most > 0 and more == 0 do
       local length = #payload + #(schema or '') + #(decision or '') + 700
       if size > 0 and size + length > 4194304 then more = 1 break end
       size = size + length
-      record, extra = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
-      latest = math.max(latest, tonumber(string.match(record, ' (%d+) %S+ %S+$')))
+      local deadline
+      record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
+      latest = math.max(latest, deadline)
       gone[#gone + 1], names = member, names .. ' ' .. member
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
     end
   end
-  if #entries < 2 * (upto - from + 1) then break end
+  if #entries < (#turns > 0 and 2 or 1) * (upto - from + 1) then break end
   from, upto = upto + 1, upto + 32
 end
 if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end

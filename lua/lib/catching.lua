@@ -1,4 +1,5 @@
--- pending -> caught, once nothing is in the way: writes what a catch changes, and returns the fields s and x as they are now.
+-- pending -> caught, once nothing is in the way: writes what a catch changes, and returns the fields s and x as they are now, and
+-- the work's deadline.
 local function becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
   local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
   local looked_at = deadline
@@ -16,5 +17,5 @@ local function becomeCaught(key, due, member, record, extra, expires, token, age
   -- Where the deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
   if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end
   redis.call('SPUBLISH', key, 'caught')
-  return record, extra
+  return record, extra, deadline
 end

@@ -26,6 +26,8 @@ interface Found extends Batch { isMore: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
+/** A turn behind all others: what is taken tells its own where one is given. */
+const never = '9007199254740991'
 /** How long it is believed that nothing was approved which nobody told of, in milliseconds. */
 const homeBelieved = 1000
 /** How often a look goes on behind what can't be caught any more: each drops 32 of those. */
@@ -146,19 +148,18 @@ export class InboxService {
   /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
   async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
     queue.touch()
-    const turns = await this.#turnsOf(home, queue.home, asked.most)
+    const turns = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : []
     const isEmpty = queue.own.begin()
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
     if (!taken.isMore) isEmpty()
     if (taken.elsewhere === 0 || home === null) return taken
-    const rest = await this.#takeFrom(home, caller, taken.elsewhere, keyed, sizeOf(taken.items), [])
+    const rest = await this.#takeFrom(home, caller, taken.elsewhere, keyed, sizeOf(taken.items), [never])
     return {
       items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore,
     }
   }
 
-  async #turnsOf (place: InboxPlace | null, list: WatchedList, most: number): Promise<string[]> {
-    if (place === null || !list.isWorthALook(homeBelieved)) return []
+  async #turnsOf (place: InboxPlace, list: WatchedList, most: number): Promise<string[]> {
     const isEmpty = list.begin()
     const turns = await this.#inboxes.turns(place, most)
     if (turns.length === 0) isEmpty()
