@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
