@@ -1,0 +1,134 @@
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+import { listen, wire } from '../helpers/wire.ts'
+
+/** Where two things meet at an inbox or in a batch: two requests with one key, a replay and a waiter, a client that leaves too early. */
+
+const pass = async ({ call }: TestApp, to: string, more: object = {}): Promise<string> =>
+  (await call('alice', 'POST', '/api/pass', { task: 't', to, ...more })).json().handoff_id
+const next = ({ call }: TestApp, inbox: string, wait = 0, key?: string, who: Who = 'bob') =>
+  call(who, 'POST', wait === 0 ? '/api/catch' : `/api/catch?wait=${wait}`, { inbox }, key === undefined ? {} : { 'idempotency-key': key })
+const idsOf = (answer: { json (): { items: { handoff_id: string }[] } }) => answer.json().items.map(({ handoff_id: id }) => id)
+const waiters = async ({ app }: TestApp) => Number(/^handoff_inbox_waiters (\d+)$/m.exec((await app.inject('/metrics')).body)![1])
+const areWaiting = (service: TestApp, count: number) => until(async () => await waiters(service) === count)
+/** Has the replica listen to the inbox, as it does for some seconds after each request. */
+const heard = async (service: TestApp, inbox: string) => { t.strictSame(idsOf(await next(service, inbox, 1)), []) }
+
+/** A way to Redis that breaks a connection instead of passing on a reply that contains a word. */
+async function losing (t: Test, path: string): Promise<{ url: string, loseNext (word: string): void, isLost (): boolean }> {
+  let lose: string | undefined
+  const server = createServer(client => {
+    const redis = connect(path)
+    const end = () => { client.destroy(); redis.destroy() }
+    for (const side of [client, redis]) side.on('error', end).on('close', end)
+    client.pipe(redis)
+    redis.on('data', some => {
+      if (lose === undefined || !some.includes(lose)) return client.write(some)
+      lose = undefined
+      end()
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, loseNext: word => { lose = word }, isLost: () => lose === undefined }
+}
+
+const inboxes = ['a', 'b', 'c', 'd', 'e']
+
+t.test('a replay says nothing about what is left: who waits next gets that', async t => {
+  const service = await testApp(t)
+  // Which of the three is answered last isn't known; one of the inboxes may go well.
+  for (const inbox of inboxes) {
+    await heard(service, inbox)
+    for (let i = 0; i < 3; i++) await pass(service, inbox)
+    const three = await Promise.all([1, 2, 3].map(() => next(service, inbox, 0, `${inbox}-key`)))
+    t.equal(new Set(three.flatMap(idsOf)).size, 1)
+    t.equal(idsOf(await next(service, inbox, 1)).length, 1, `inbox ${inbox}: two are in it`)
+  }
+})
+
+t.test('a reply that is lost, and asked for again, says nothing about what is left', async t => {
+  const redis = await ownRedis(t)
+  const { url, loseNext, isLost } = await losing(t, redis.url)
+  const service = await testApp(t, {}, { url })
+  await heard(service, 'work')
+  const all = [await pass(service, 'work'), await pass(service, 'work')]
+  loseNext('taken')
+  const first = idsOf(await next(service, 'work'))
+  t.ok(isLost())
+  t.strictSame([...first, ...idsOf(await next(service, 'work', 1))], all)
+})
+
+t.test('two that wait with one key get the same', async t => {
+  const service = await testApp(t)
+  const first = next(service, 'work', 30, 'key')
+  await areWaiting(service, 1)
+  const second = next(service, 'work', 2, 'key')
+  await areWaiting(service, 2)
+  const id = await pass(service, 'work')
+  t.strictSame(idsOf(await first), [id])
+  t.strictSame(idsOf(await second), [id])
+})
+
+t.test('who asks again with wait gets the same again, also after another with that key was answered without', async t => {
+  const service = await testApp(t)
+  const first = next(service, 'work', 30, 'key')
+  await areWaiting(service, 1)
+  const shorter = next(service, 'work', 1, 'key')
+  t.strictSame(idsOf(await shorter), [])
+  const id = await pass(service, 'work')
+  t.strictSame(idsOf(await first), [id])
+  isProblem(t, await next(service, 'other', 0, 'key'), 422, 'idempotency_key_reused')
+  t.strictSame(idsOf(await next(service, 'work', 1, 'key')), [id])
+})
+
+t.test('all that wait on one connection are gone with it', async t => {
+  const service = await testApp(t)
+  const { socket, send } = await wire(t, await listen(service.app))
+  const body = '{"inbox":"work"}'
+  const request = `POST /api/catch?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  // Without waiting for an answer, as HTTP/1.1 allows.
+  send(request.repeat(3))
+  await areWaiting(service, 3)
+  const theirs = once(socket, 'close')
+  socket.destroy()
+  await theirs
+  t.ok(await areWaiting(service, 0), 'nobody waits any more')
+  const id = await pass(service, 'work')
+  t.strictSame(idsOf(await next(service, 'work')), [id])
+})
+
+t.test('an envelope that is wrong costs little, however often it is', async t => {
+  const { call } = await testApp(t)
+  const room = 4 * 1024 * 1024
+  const cost = async (ask: () => unknown) => {
+    const before = process.cpuUsage()
+    await ask()
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1000
+  }
+  const times = (text: string) => Array<string>(Math.floor(room / (text.length + 1))).fill(text).join(',')
+  const envelopes = {
+    'operations that are empty': `{"operations":[${times('{}')}]}`,
+    'operations that are numbers': `{"operations":[${times('1')}]}`,
+    'operations, more than 100': `{"operations":[${times('{"op":"pass"}')}]}`,
+    'repeated members': `{${times('"":1')}}`,
+    'unknown members': `{"operations":[{${times('"a":1')}}]}`,
+  }
+  for (const [name, envelope] of Object.entries(envelopes)) {
+    // As long, and right but for what the operation says: all that reading it takes.
+    const fair = await cost(() => call('bob', 'POST', '/api/batch', `{"operations":[{"op":"pass","body":{"x":[${times('{}')}]}}]}`))
+    let status = 0
+    const spent = await cost(async () => { status = (await call('bob', 'POST', '/api/batch', envelope)).statusCode })
+    t.equal(status, 400)
+    t.ok(spent < 3 * fair + 100, `${name}: ${Math.round(spent)} ms, a batch as long ${Math.round(fair)} ms`)
+  }
+})
