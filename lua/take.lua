@@ -66,5 +66,6 @@ if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 if #items > 0 then
   local remember = kept_for == '' and 10000 or math.max(kept_for, latest - now)
   redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names, 'PX', ms(remember))
+  if request ~= '-' then redis.call('SPUBLISH', remembered, 'taken') end
 end
 return { 'taken', more, elsewhere, unpack(items) }

@@ -7,7 +7,7 @@ import { iso } from './answers.ts'
 import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from './id.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
-import type { WaitOptions, Waiter } from './waiter.ts'
+import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** What a catch from an inbox answers: each as a catch by its id does. */
 export interface Batch { items: Taken[], replayed: boolean }
@@ -30,8 +30,8 @@ export interface InboxCount { inbox: string, pending: number, oldest_at: string 
 const never = '9007199254740991'
 /** How long it is believed that nothing was approved which nobody told of, in milliseconds. */
 const homeBelieved = 1000
-/** How often a look goes on behind what can't be caught any more: each drops 32 of those. */
-const callsALook = 10
+/** How long a look goes on behind what can't be caught any more, in milliseconds. Each call drops 32 of those. */
+const longestLook = 1000
 /** How long it then waits before it looks once more, in milliseconds. */
 const pause = 100
 /** How often queues that nobody uses are looked for, in milliseconds. */
@@ -99,7 +99,8 @@ export class InboxService {
     if (claim === 'reused') throw new Problem('idempotency_key_reused')
     const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
     const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting)
-    if (batch.items.length === 0 && !batch.replayed) await this.#inboxes.unclaim(keyed.tag, token, keyed.request)
+    // Another request that knows the key may wait yet: it claims it anew when it catches.
+    if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed.tag, token, keyed.request)
     const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
     // One that was known may have been forgotten meanwhile, by the same request that found nothing.
     if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
@@ -122,26 +123,43 @@ export class InboxService {
     const queue = this.#queueOf(places)
     const look = () => this.#look(queue, places, caller, asked, keyed)
     if (waiting === null) return look()
-    const ticket: Ticket = { hasTurn: queue.size === 0 && queue.mayHave, wake: () => {} }
+    // What its own key took is not in the inbox: it looks for that whoever else waits.
+    const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.mayHave), wake: () => {} }
     const lookInTurn = async () => {
-      if (!ticket.hasTurn) return nothing
+      if (!ticket.hasTurn || waiting.isGone()) return nothing
       const found = await look()
       // What came while it looked is its own to look for: nobody else was told.
       ticket.hasTurn = found.items.length === 0 && queue.mayHave
       if (found.items.length > 0 && queue.mayHave) queue.giveTurn()
       return found
     }
-    return this.#waiter.waitOn(queue.join(ticket), waiting, lookInTurn, ({ items, isMore }) => {
+    return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, isMore }) => {
       if (items.length > 0) return null
       return ticket.hasTurn ? isMore ? pause : 0 : waiting.milliseconds
     })
   }
 
-  /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, so many times. */
+  /** As the others, and looks at once when another request took something by the same key: that is its answer as well. */
+  #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Keyed): Listen {
+    return async wake => {
+      const look = () => {
+        ticket.hasTurn = true
+        wake()
+      }
+      const channels = [own, ...home === null ? [] : [home]].map(place => this.#inboxes.takenChannelOf(place, token))
+      const stops = await Promise.all([queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))])
+      // What it took before this was listened to nobody told of.
+      ticket.hasTurn = true
+      return () => { for (const stop of stops) stop() }
+    }
+  }
+
+  /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, for so long. */
   async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
-    for (let calls = 1; ; calls++) {
+    const end = performance.now() + longestLook
+    for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
-      if (found.items.length > 0 || found.replayed || !found.isMore || calls === callsALook) return found
+      if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
     }
   }
 
@@ -151,7 +169,7 @@ export class InboxService {
     const turns = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : []
     const isEmpty = queue.own.begin()
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
-    if (!taken.isMore) isEmpty()
+    if (taken.wasRead && !taken.isMore) isEmpty()
     if (taken.elsewhere === 0 || home === null) return taken
     const rest = await this.#takeFrom(home, caller, taken.elsewhere, keyed, sizeOf(taken.items), [never])
     return {
@@ -167,12 +185,13 @@ export class InboxService {
   }
 
   /** @param size bytes that the answer has already */
-  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number }> {
+  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number, wasRead: boolean }> {
     const reply = await this.#inboxes.take(place, {
       token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', turns,
     })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed' }
+    // What was taken before is answered without a look at the list: nothing is known of that then.
+    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed', wasRead: reply.outcome === 'taken' }
   }
 
   #queueOf ({ own, home }: Places): InboxQueue {

@@ -6,7 +6,10 @@ export interface WaitOptions {
   milliseconds: number
   /** Asked for where it comes to waiting. */
   grant (): Grant
-  onGone (stop: () => void): void
+  /** Has its client gone? */
+  isGone (): boolean
+  /** @returns what ends the listening */
+  onGone (stop: () => void): () => void
 }
 
 /** Has `wake` called at each change from then on; resolves with what stops it. */
@@ -42,13 +45,13 @@ export class Waiter {
     const first = await look()
     if (left(first) === null || this.#draining) return first
     const turn = new Turn(options.grant())
-    options.onGone(turn.stop)
+    const stopListening = options.onGone(turn.stop)
     this.#waiting.add(turn.wake)
     const leaving = await Promise.all([listen(turn.wake), turn.grant.onEnd(turn.refuse)])
     try {
       return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
     } finally {
-      for (const leave of leaving) leave()
+      for (const leave of [...leaving, stopListening]) leave()
       this.#waiting.delete(turn.wake)
     }
   }

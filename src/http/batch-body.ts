@@ -11,8 +11,23 @@ export type BatchOperation = typeof batchOperations[number]
 export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
 
 const most = 100
-/** How many faults are told: a batch may be wrong in each of its members. */
+/** How many faults are told. The batch is read no further then: it may be wrong in each of a million members. */
 const faultsTold = 100
+
+/** What is wrong with an envelope. */
+class Faults {
+  readonly #found: Fault[] = []
+
+  /** @throws {Problem} when that is enough */
+  add (pointer: string, message: string): void {
+    if (this.#found.push({ pointer, message }) === faultsTold) this.refuse()
+  }
+
+  /** @throws {Problem} if there were any */
+  refuse (): void {
+    if (this.#found.length > 0) throw invalid(...this.#found)
+  }
+}
 const bodiless = new Set<string>(['catch', 'status'])
 const keyShape = /^[!-~]{1,128}$/
 
@@ -24,40 +39,45 @@ const keyShape = /^[!-~]{1,128}$/
 export function cutBatch (bytes: Buffer): Entry[] {
   const json = enclosed(bytes)
   const open = roomFor(json.length)
-  const faults: Fault[] = []
+  const faults = new Faults()
   let entries: Entry[] | undefined
   const end = eachMember(json, skipSpace(json, 0), '', faults, (name, at) => {
     if (name === 'operations' && json[at] === openBracket) {
       entries = []
       return cutArray(json, at, open, faults, entries)
     }
-    faults.push({ pointer: pointerTo(name), message: name === 'operations' ? 'must be an array' : 'unknown' })
+    faults.add(pointerTo(name), name === 'operations' ? 'must be an array' : 'unknown')
     return skipValue(json, at, name, open)
   })
   if (end !== json.length) throw invalidAt(end)
-  if (entries === undefined && faults.length === 0) faults.push({ pointer: '/operations', message: 'required' })
-  if (entries !== undefined && faults.length === 0 && (entries.length === 0 || entries.length > most)) {
-    faults.push({ pointer: '/operations', message: `must have 1 to ${most} operations` })
-  }
-  if (faults.length > 0) throw invalid(...faults.slice(0, faultsTold))
-  return entries!
+  faults.refuse()
+  if (entries === undefined) throw invalid({ pointer: '/operations', message: 'required' })
+  if (entries.length === 0) throw wrongNumber()
+  return entries
 }
 
-function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Fault[], entries: Entry[]): number {
+function wrongNumber (): Error {
+  return invalid({ pointer: '/operations', message: `must have 1 to ${most} operations` })
+}
+
+function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[]): number {
   let at = skipSpace(json, start + 1)
   if (json[at] === closeBracket) return at + 1
   for (;;) {
+    // Read no further: what is behind may be a million.
+    if (entries.length === most) throw wrongNumber()
     const pointer = `/operations/${entries.length}`
     const values = new Map<string, Buffer>()
     if (json[at] === openBrace) {
       at = eachMember(json, at, pointer, faults, (name, valueAt) => {
         const end = skipValue(json, valueAt, name, open)
-        values.set(name, json.subarray(valueAt, end))
+        if (members.has(name)) values.set(name, json.subarray(valueAt, end))
+        else faults.add(pointer + pointerTo(name), 'unknown')
         return end
       })
     } else {
       at = skipValue(json, at, 'operations', open)
-      faults.push({ pointer, message: 'must be an object' })
+      faults.add(pointer, 'must be an object')
     }
     entries.push(entryOf(values, pointer, faults))
     at = skipSpace(json, at)
@@ -68,14 +88,14 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Fault[
 }
 
 /** Calls `visit` for each member of the object that begins at `at`, with where its value begins; it says where that ends. @returns where the object ends */
-function eachMember (json: Buffer, at: number, pointer: string, faults: Fault[], visit: (name: string, at: number) => number): number {
+function eachMember (json: Buffer, at: number, pointer: string, faults: Faults, visit: (name: string, at: number) => number): number {
   const seen = new Set<string>()
   at = skipSpace(json, at + 1)
   if (json[at] === closeBrace) return at + 1
   for (;;) {
     const nameEnd = skipString(json, at)
     const name = JSON.parse(json.toString('utf8', at, nameEnd)) as string
-    if (seen.has(name)) faults.push({ pointer: pointer + pointerTo(name), message: 'repeated' })
+    if (seen.has(name)) faults.add(pointer + pointerTo(name), 'repeated')
     seen.add(name)
     at = skipSpace(json, visit(name, skipColon(json, nameEnd)))
     if (json[at] === closeBrace) return at + 1
@@ -86,13 +106,12 @@ function eachMember (json: Buffer, at: number, pointer: string, faults: Fault[],
 
 const members = new Set(['op', 'id', 'body', 'idempotency_key'])
 
-function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: Fault[]): Entry {
-  const fault = (name: string, message: string) => { faults.push({ pointer: pointer + pointerTo(name), message }) }
+function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults): Entry {
+  const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
   const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => textOf(values.get(name)))
   const raw = values.get('body')
   // An optional member that is null is absent, as everywhere.
   const body = raw?.length === 4 && raw.toString('latin1') === 'null' ? undefined : raw
-  for (const name of values.keys()) if (!members.has(name)) fault(name, 'unknown')
   if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
   else if (op === 'pass' && id != null) fault('id', 'pass takes none')
   else if (op !== 'pass' && typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')

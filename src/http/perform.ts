@@ -11,7 +11,7 @@ export async function perform (operation: Operation, request: FastifyRequest, re
   const { id = '' } = request.params as { id?: string }
   const { until = 'done' } = request.query as { until?: Until }
   const { caller, body, members, bytes } = request
-  const asked = { caller, id, body, members, bytes, key: idempotencyKey(request), traceparent: traceparentOf(request), waiting: waitOptions(request, reply), until }
+  const asked = { caller, id, body, members, bytes, key: idempotencyKey(request), traceparent: traceparentOf(request), waiting: waitOptions(request), until }
   const { status, answer, replayed, moved, made, traceparent } = await operation.run(asked)
   markReplayed(reply, replayed)
   request.moved = moved

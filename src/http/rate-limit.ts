@@ -36,6 +36,7 @@ function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMi
 export class BatchLimit {
   readonly #budget: RateBudget | undefined
   readonly #refused: Refused
+  #isOver = false
 
   constructor (rates: Rates, caller: Caller, perMinute: number, refused: Refused) {
     this.#budget = budgetOf(rates, caller, perMinute)
@@ -56,13 +57,17 @@ export class BatchLimit {
     }))
   }
 
-  /** Tells how much is left, as every answer does. */
+  /** Tells how much is left, as every answer does, and where an operation was refused when to ask again. */
   tell (reply: FastifyReply): void {
-    if (this.#budget !== undefined) writeFields(this.#budget, performance.now(), reply)
+    if (this.#budget === undefined) return
+    const now = performance.now()
+    writeFields(this.#budget, now, reply)
+    if (this.#isOver) reply.header('retry-after', String(Math.max(1, secondsLeft(this.#budget, now))))
   }
 
   #refusal (budget: RateBudget): Problem {
     this.#refused.limited++
+    this.#isOver = true
     return limited(budget, performance.now())
   }
 }

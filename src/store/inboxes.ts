@@ -84,6 +84,11 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [this.#keyNames.taken(tag, token)], texts: [request], decode: tagged })
   }
 
+  /** Where it is told that a token took something here. */
+  takenChannelOf ({ tag }: InboxPlace, token: string): string {
+    return this.#keyNames.taken(tag, token)
+  }
+
   /** Where it is told that there is more to catch. */
   channelOf ({ tag, tenant, inbox }: InboxPlace): string {
     return this.#keyNames.inbox(tag, tenant, inbox)

@@ -23,7 +23,7 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
       return () => { happened.push('leave') }
     },
   }
-  const options = { milliseconds, grant: () => grant, onGone: (stop: () => void) => { told.go = stop } }
+  const options = { milliseconds, grant: () => grant, isGone: () => false, onGone: (stop: () => void) => { told.go = stop; return () => {} } }
   const channel = `${prefix}:{aaa}:h:t:x`
   const answer = waiter.wait(channel, options, async () => {
     happened.push('look')

@@ -26,7 +26,7 @@ export function inboxRoutes (app: FastifyInstance, service: InboxService): void 
   }, async (request, reply) => {
     const { caller, body, bytes: raw } = request
     const asked = { inbox: body.inbox ?? caller.agent, most: body.max ?? 1, raw }
-    const batch = await service.catch(caller, asked, idempotencyKey(request), waitOptions(request, reply))
+    const batch = await service.catch(caller, asked, idempotencyKey(request), waitOptions(request))
     markReplayed(reply, batch.replayed)
     const { items, replayed } = batch
     request.moved = { to: replayed ? [] : items.map(() => 'caught'), ids: items.map(({ id }) => id) }

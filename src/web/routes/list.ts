@@ -28,7 +28,7 @@ export function listRoutes (app: FastifyInstance, base: string, approvals: Appro
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part = await approvals.watch(request.caller, listed, waitFor(staysOpen, request, reply), part => fingerprint(part) !== seen)
+    const part = await approvals.watch(request.caller, listed, waitFor(staysOpen, request), part => fingerprint(part) !== seen)
     return show(reply, 200, listFragment(base, part, fingerprint(part) !== seen))
   })
 }
