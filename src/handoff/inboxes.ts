@@ -32,8 +32,8 @@ const never = '9007199254740991'
 const homeBelieved = 1000
 /** How long a look goes on behind what can't be caught any more, in milliseconds. Each call drops 32 of those. */
 const longestLook = 1000
-/** How long it then waits before it looks once more, in milliseconds. */
-const pause = 100
+/** How long it then waits before it looks once more, at most, in milliseconds. */
+const longestPause = 100
 /** How often queues that nobody uses are looked for, in milliseconds. */
 const tidying = 5000
 const nameShape = /^[A-Za-z0-9._-]{1,64}$/
@@ -124,6 +124,7 @@ export class InboxService {
     const look = () => this.#look(queue, places, caller, asked, keyed)
     if (waiting === null) return look()
     // What its own key took is not in the inbox: it looks for that whoever else waits.
+    let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.mayHave), wake: () => {} }
     const lookInTurn = async () => {
       if (!ticket.hasTurn || waiting.isGone()) return nothing
@@ -133,9 +134,11 @@ export class InboxService {
       if (found.items.length > 0 && queue.mayHave) queue.giveTurn()
       return found
     }
-    return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, isMore }) => {
-      if (items.length > 0) return null
-      return ticket.hasTurn ? isMore ? pause : 0 : waiting.milliseconds
+    return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
+      if (items.length > 0 || replayed) return null
+      // Something came while it looked, or stands in the list that can't be caught here: for that nobody is to ask without a pause.
+      pause = ticket.hasTurn ? Math.min(longestPause, 2 * pause) : 1
+      return ticket.hasTurn ? pause : waiting.milliseconds
     })
   }
 
