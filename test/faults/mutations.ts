@@ -10,7 +10,7 @@ export interface Mutation { file: string, from: string, to: string }
 /** Without tokens a retried operation looks like another's. */
 export const noToken: Mutation[] = [
   { file: 'lua/pass.lua', from: 'if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then', to: 'if true then' },
-  { file: 'lua/catch.lua', from: 'if by ~= caught_by or made_by ~= token then', to: 'if true then' },
+  { file: 'lua/catch.lua', from: 'if by ~= agent or made_by ~= token then', to: 'if true then' },
   { file: 'lua/lib/holder.lua', from: 'if made_by == token then', to: 'if false then' },
 ]
 
