@@ -86,6 +86,15 @@ export function refusalOf (name: OperationName, standing: Standing, approval: Ap
   return from.includes(standing) ? null : refusals[standing] ?? null
 }
 
+/** The name of a tenant, an agent or an inbox. */
+export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
+
+const nameShape = new RegExp(namePattern)
+
+export function isName (text: string): boolean {
+  return nameShape.test(text)
+}
+
 /** Who asks: the identity behind an API key. A handoff belongs to the tenant that passed it. */
 export interface Caller {
   tenant: string

@@ -1,4 +1,4 @@
-import { scopes as known } from '../model.ts'
+import { isName, scopes as known } from '../model.ts'
 import type { Scope } from '../model.ts'
 import { UsageError } from './failure.ts'
 import { readDuration } from '../durations.ts'
@@ -28,7 +28,7 @@ export function parseScopes (option: string, text: string): Scope[] {
 
 /** A tenant's or an agent's name. */
 export function parseName (option: string, text: string): string {
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
+  if (!isName(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
   return text
 }
 

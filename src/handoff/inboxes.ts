@@ -1,4 +1,5 @@
 import { Problem } from '../errors.ts'
+import { isName } from '../model.ts'
 import type { Caller } from '../model.ts'
 import type { Inboxes, InboxPlace, Taken } from '../store/inboxes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
@@ -36,7 +37,6 @@ const longestLook = 1000
 const longestPause = 100
 /** How often queues that nobody uses are looked for, in milliseconds. */
 const tidying = 5000
-const nameShape = /^[A-Za-z0-9._-]{1,64}$/
 
 /** Catches from inboxes, and counts what is in them. */
 export class InboxService {
@@ -74,7 +74,7 @@ export class InboxService {
   }
 
   async count (tenant: string, inbox: string): Promise<InboxCount> {
-    if (!nameShape.test(inbox)) throw new Problem('not_found')
+    if (!isName(inbox)) throw new Problem('not_found')
     const { own, home } = placesOf(tenant, inbox)
     const counts = await Promise.all([own, ...home === null ? [] : [home]].map(place => this.#inboxes.count(place)))
     const oldest = Math.min(...counts.map(({ oldestAt }) => oldestAt ?? Infinity))

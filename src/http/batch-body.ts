@@ -1,7 +1,8 @@
 import { invalid } from '../errors.ts'
 import type { Fault } from '../errors.ts'
 import { enclosed } from '../handoff/json.ts'
-import { closeBrace, closeBracket, comma, invalidAt, openBrace, openBracket, pointerTo, roomFor, skipColon, skipSpace, skipString, skipValue } from '../handoff/json-scan.ts'
+import { keyPattern } from '../schemas/handoff.ts'
+import { closeBrace, closeBracket, comma, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipColon, skipSpace, skipString, skipValue } from '../handoff/json-scan.ts'
 
 /** Operations that a batch takes. None of them waits, and none makes more than one handoff. */
 export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel'] as const
@@ -29,7 +30,7 @@ class Faults {
   }
 }
 const bodiless = new Set<string>(['catch', 'status'])
-const keyShape = /^[!-~]{1,128}$/
+const keyShape = new RegExp(keyPattern)
 
 /**
  * Cuts a batch's body into its operations, in one pass over its bytes. Its envelope is held to the rules at once, and all that is wrong with
@@ -108,22 +109,26 @@ const members = new Set(['op', 'id', 'body', 'idempotency_key'])
 
 function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults): Entry {
   const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
-  const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => textOf(values.get(name)))
+  const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => valueOf(values.get(name)))
   const raw = values.get('body')
   // An optional member that is null is absent, as everywhere.
-  const body = raw?.length === 4 && raw.toString('latin1') === 'null' ? undefined : raw
+  const body = raw !== undefined && isNull(raw) ? undefined : raw
   if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
   else if (op === 'pass' && id != null) fault('id', 'pass takes none')
   else if (op !== 'pass' && typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
   else if (bodiless.has(op) && body !== undefined) fault('body', `${op} takes none`)
   if (key != null && (typeof key !== 'string' || !keyShape.test(key))) fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
-  return { op: op as BatchOperation, id: id ?? '', body, key: key ?? undefined }
+  return { op: op as BatchOperation, id: typeof id === 'string' ? id : '', body, key: typeof key === 'string' ? key : undefined }
 }
 
-/** A string; null and what is absent as they are; of anything else that it is neither. */
-function textOf (value: Buffer | undefined): string | null | undefined {
-  if (value === undefined) return undefined
-  const text = value.toString()
-  if (text === 'null') return null
-  return text.startsWith('"') ? JSON.parse(text) as string : ([] as unknown as string)
+/** A string, or null; of anything else only that it is neither: it is not read. */
+function valueOf (raw: Buffer | undefined): unknown {
+  if (raw === undefined) return undefined
+  if (isNull(raw)) return null
+  return raw[0] === quote ? JSON.parse(raw.toString()) : {}
+}
+
+/** Of a value that is known to be JSON the first byte says so. */
+function isNull (raw: Buffer): boolean {
+  return raw[0] === 0x6e
 }

@@ -1,8 +1,8 @@
 import { errorTable, Problem, invalid } from '../errors.ts'
-import type { Caller, Scope } from '../model.ts'
+import type { Caller } from '../model.ts'
 import { hasScope, refusedScope } from '../auth/key-grant.ts'
-import type { BatchOperation, Entry } from './batch-body.ts'
 import { batchOperations } from './batch-body.ts'
+import type { BatchOperation, Entry } from './batch-body.ts'
 import { membersOf } from './body.ts'
 import type { Asked, Operation, Operations, Outcome } from './operations.ts'
 import { asProblem, problemText, readFault } from './problem.ts'
@@ -59,7 +59,7 @@ export class Batches {
   async #one (entry: Entry, batcher: Batcher): Promise<Outcome> {
     try {
       const { operation, validate } = this.#members[entry.op]
-      if (!hasScope(batcher.caller, operation.scope)) throw refusedScope(operation.scope as Scope)
+      if (!hasScope(batcher.caller, operation.scope)) throw refusedScope(operation.scope)
       const pending = batcher.limit.spend()
       if (pending !== undefined) await pending
       return await operation.run(this.#ask(entry, operation, validate, batcher))

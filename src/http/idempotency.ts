@@ -5,12 +5,6 @@ export function idempotencyKey (request: FastifyRequest): string | undefined {
   return request.headers['idempotency-key'] as string | undefined
 }
 
-const mark = 'idempotency-replayed'
-
 export function markReplayed (reply: FastifyReply, replayed: boolean): void {
-  if (replayed) reply.header(mark, 'true')
-}
-
-export function isReplayed (reply: FastifyReply): boolean {
-  return reply.hasHeader(mark)
+  if (replayed) reply.header('idempotency-replayed', 'true')
 }

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Verdict } from '../store/approvals.ts'
-import { isReplayed } from './idempotency.ts'
 import { readTraceparent, traceIdOf, traceparentOf } from './traceparent.ts'
 
 /** Where the service tells what happens: pino, as far as it is used. */
@@ -41,7 +40,7 @@ export function logTransitions (app: FastifyInstance, log: Log): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     const all = request.moved?.to ?? [request.routeOptions.config.moves]
     // The page answers with a redirection when it is done, and with a page where something is in the way.
-    if (all[0] === undefined || reply.statusCode >= 400 || isReplayed(reply)) return done()
+    if (all[0] === undefined || reply.statusCode >= 400) return done()
     const { id } = request.params as { id?: string }
     const { tenant, agent } = request.caller
     // A catch goes on in the trace that it answers with.

@@ -17,8 +17,9 @@ type Done = (error?: Error) => void
  */
 export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
+    if (request.routeOptions.config.isBatch === true) return done()
     const budget = budgetOf(rates, request.caller, perMinute)
-    if (budget === undefined || request.routeOptions.config.isBatch === true) return done()
+    if (budget === undefined) return done()
     const now = performance.now()
     const known = budget.spend(now)
     if (known !== undefined) answer(budget, known, now, reply, done, refused)
@@ -62,7 +63,7 @@ export class BatchLimit {
     if (this.#budget === undefined) return
     const now = performance.now()
     writeFields(this.#budget, now, reply)
-    if (this.#isOver) reply.header('retry-after', String(Math.max(1, secondsLeft(this.#budget, now))))
+    if (this.#isOver) reply.header('retry-after', retryAfter(this.#budget, now))
   }
 
   #refusal (budget: RateBudget): Problem {
@@ -78,7 +79,11 @@ function writeFields (budget: RateBudget, now: number, reply: FastifyReply): voi
 }
 
 function limited (budget: RateBudget, now: number): Problem {
-  return new Problem('rate_limited', { headers: { 'retry-after': String(Math.max(1, secondsLeft(budget, now))) } })
+  return new Problem('rate_limited', { headers: { 'retry-after': retryAfter(budget, now) } })
+}
+
+function retryAfter (budget: RateBudget, now: number): string {
+  return String(Math.max(1, secondsLeft(budget, now)))
 }
 
 function secondsLeft (budget: RateBudget, now: number): number {

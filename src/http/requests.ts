@@ -4,7 +4,6 @@ import { errorTable } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
 import { statuses } from '../model.ts'
 import type { Status } from '../model.ts'
-import { isReplayed } from './idempotency.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -86,7 +85,7 @@ export class Requests {
       if (request.moved !== null) {
         for (const to of request.moved.to) moved[to]++
         for (const because of request.moved.reissued ?? []) reissued[because]++
-      } else if (moves !== undefined && status < 400 && !isReplayed(reply)) moved[moves]++
+      } else if (moves !== undefined && status < 400) moved[moves]++
       done()
     }
   }

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { nullable } from './handoff.ts'
+import { keyPattern, nullable } from './handoff.ts'
 
 /** The schemas of a batch, for the document: its body is held to the rules by http/batch-body.ts. */
 
@@ -9,7 +9,7 @@ export const batchBody = (operations: readonly string[]) => Type.Object({
     op: Type.Union(operations.map(name => Type.Literal(name)), { description: 'What to do; as the request of that name does it.', examples: ['done'] }),
     id: Type.Optional(nullable<string>('string', { description: 'The handoff’s id; required but for pass, which takes none.', examples: ['AVHdDBR3Ox_T_H9gltuUjYVhg'] })),
     body: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'The body that the single request takes; none for catch and status.', examples: [{ output: { total: 3 } }] })),
-    idempotency_key: Type.Optional(nullable<string>('string', { pattern: '^[!-~]{1,128}$', description: 'Its Idempotency-Key.', examples: ['report-42-done'] })),
+    idempotency_key: Type.Optional(nullable<string>('string', { pattern: keyPattern, description: 'Its Idempotency-Key.', examples: ['report-42-done'] })),
   }, { additionalProperties: false }), { minItems: 1, maxItems: 100, description: 'They run side by side, in no order.', examples: [[{ op: 'pass', body: { task: 'Summarise the figures.' } }]] }),
 }, { additionalProperties: false })
 

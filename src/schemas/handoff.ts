@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TUnsafe } from '@sinclair/typebox'
-import { statuses } from '../model.ts'
+import { namePattern, statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
 
@@ -9,8 +9,8 @@ export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
-/** What names an inbox, as an agent or a tenant: 1 to 64 characters. */
-export const namePattern = '^[A-Za-z0-9._-]{1,64}$'
+/** An Idempotency-Key: 1 to 128 visible ASCII characters. */
+export const keyPattern = '^[!-~]{1,128}$'
 export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
 
 const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
@@ -47,7 +47,7 @@ export type StatusQuery = Static<typeof statusQuery>
 
 export const idempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(Type.String({
-    pattern: '^[!-~]{1,128}$',
+    pattern: keyPattern,
     description: 'Identifies this operation, so that a retry gets the same answer and changes nothing: 1 to 128 visible ASCII characters.',
     examples: ['report-42-pass'],
   }))
@@ -55,7 +55,7 @@ export const idempotencyHeaders = Type.Object({
 
 /** Operations that are idempotent by themselves accept a key and ignore it. */
 export const ignoredKeyHeaders = Type.Object({
-  'idempotency-key': Type.Optional(Type.String({ pattern: '^[!-~]{1,128}$', description: 'Ignored: this request can be retried without one.', examples: ['report-42'] })),
+  'idempotency-key': Type.Optional(Type.String({ pattern: keyPattern, description: 'Ignored: this request can be retried without one.', examples: ['report-42'] })),
 })
 
 export const passHeaders = Type.Object({

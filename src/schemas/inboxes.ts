@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { catchAnswer, namePattern, nullable } from './handoff.ts'
+import { namePattern } from '../model.ts'
+import { catchAnswer, nullable } from './handoff.ts'
 
 /** The schemas of inboxes. */
 
