@@ -20,6 +20,12 @@ function failedOnce (behind: (tale: Tale) => Tale): Track[] {
   return [before, behind(new Tale(before, 22)).track()]
 }
 
+/** The first reply is lost; the service asks Redis again when the second for the work is over, and the answer comes at this time. */
+function caughtAndExpired (answered: number): Track {
+  return first({ workWithin: 1000 }).refused('catch', 10, answered, 410, 'expired')
+    .status(1300, 1305, 'expired', { ...caught(12), ...ended(1012, null), expiredBecause: 'not_done' }).audited()
+}
+
 /** Histories of a sound service. */
 export const lawful: Array<[what: string, tracks: Track[], options?: Partial<CheckOptions>]> = [
   ['a failure', [held({}).fail('fail', 20, 25, 22).status(30, 35, 'failed', failed()).audited()]],
@@ -33,6 +39,7 @@ export const lawful: Array<[what: string, tracks: Track[], options?: Partial<Che
   ['heartbeats', [heard().beat(4000, 4010, 60_012, 9005).beat(8000, 8010, 60_012, 13_005).status(8020, 8030, 'caught', caught(12)).audited()]],
   ['a heartbeat whose answer was lost, and one long after it', [heard().lost('heartbeat', 4000, 4010).beat(8000, 8010, 60_012, 13_005).track()]],
   ['a stall', [heard().beat(4000, 4010, 60_012, 9005).refused('done', 9010, 9020, 410, 'expired').status(9100, 9110, 'expired', { ...caught(12), ...ended(9005, null), expiredBecause: 'stalled' }).audited()]],
+  ['a catch that was asked again after its work had expired', [caughtAndExpired(1200)]],
   ['a stall whose successor is still to come', [held({ maxAttempts: 2, workWithin: 1000 }).status(1100, 1110, 'expired', { ...caught(12), ...ended(1012, null), reissuedAs: null })
     .status(2000, 2010, 'expired', { ...caught(12), ...ended(1012, null), reissuedAs: 'id2' }).audited()]],
   ['a cancel that nobody had caught', [first().cancel(10, 15, 12).refused('catch', 20, 25, ...refused('cancelled')).cancel(30, 35, 12).status(40, 45, 'cancelled', ended(12, 'alice')).audited()]],
@@ -66,6 +73,7 @@ export const broken: Array<[Invariant, what: string, tracks: Track[], options?: 
     .add('fail', 40, 45, { agent: 'north/bob', token: 'f', status: 409, code: 'already_failed' }).track()]],
   ['I4', 'nobody cancelled it', [held().refused('done', 20, 25, ...refused('cancelled')).track()]],
   ['I4', 'the winner’s heartbeat is nobody’s', [held().refused('heartbeat', 20, 25, 403, 'not_the_catcher').track()]],
+  ['I5', 'a catch that is answered as if its work had expired', [caughtAndExpired(600)]],
   ['I5', 'a heartbeat of another', [held().beat(20, 25, 86_400_012, null, { agent: 'north/carol' }).track()]],
   ['I5', 'a heartbeat after the end', [held({}).fail('fail', 20, 25, 22).beat(30, 35, 86_400_012).track()]],
   ['I5', 'a catcher that isn’t told to stop', [held().cancel(20, 25, 22, { status: 202 }).beat(30, 35, 86_400_012).track()]],

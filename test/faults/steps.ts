@@ -73,18 +73,27 @@ export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endle
       known,
       next: known ? state => afterAnswer(state, operation, terms) : state => effectOf(state, operation, terms),
     })
-    if (mayHaveAsked(operation)) steps.push({ operation, from: operation.sent, to, at: null, known: false, next: state => effectOf(state, operation, terms) })
+    if (mayHaveHappenedBefore(operation)) steps.push({ operation, from: operation.sent, to, at: earlierOf(operation, facts), known: false, next: state => effectOf(state, operation, terms) })
     if (known) last = Math.max(last, operation.ended as number)
   }
   return [...steps, ...eventsOf(track, facts, tolerance, terms, last)].sort((a, b) => a.from - b.from)
 }
 
+/** Refusals of a handoff that has ended since it could be caught. */
+const ended = new Set<string | null>(['expired', 'cancelled', 'already_done', 'already_failed', 'already_declined'])
+
 /**
- * A refused cancel may have asked the catcher to stop before: the Redis connection broke, the service retried, and in between the
- * handoff ended.
+ * A refused request may have had its effect before: the Redis connection broke, the service retried, and in between the handoff ended. A
+ * cancel may have asked the catcher to stop, a catch may have caught, an approve may have approved.
  */
-function mayHaveAsked ({ kind, firm, code }: Operation): boolean {
-  return kind === 'cancel' && !firm && code !== null && code !== 'not_found' && code !== 'not_the_passer'
+function mayHaveHappenedBefore ({ kind, firm, code }: Operation): boolean {
+  if (kind === 'cancel') return !firm && code !== null && code !== 'not_found' && code !== 'not_the_passer'
+  return (kind === 'catch' || kind === 'approve') && ended.has(code)
+}
+
+/** When it happened before. A cancel that only asked has its own time, which few answers tell. */
+function earlierOf (operation: Operation, facts: Facts): number | null {
+  return operation.kind === 'cancel' ? null : whenOf(operation, facts)
 }
 
 /** Steps without an operation. @param last when the last answer came: later steps are unobservable */
