@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Keeps which request an agent's Idempotency-Key came with to an inbox, whichever inbox that was.
--- KEYS: 1 prefix:{tag}:n:token   the request's digest
+-- KEYS: 1 prefix:{tag}:q:token   the request's digest
 -- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long it is kept (ms): where it is kept for longer, that stays
 -- Replies: {'claimed'}   the key is new
 --          {'known'}     it came with this request before

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Forgets which request an Idempotency-Key came with, where it was answered without a handoff: such an answer isn't kept.
--- KEYS: 1 prefix:{tag}:n:token   the request's digest
+-- KEYS: 1 prefix:{tag}:q:token   the request's digest
 -- ARGV: 1 the call's deadline (ms)  2 the request's digest
 -- Replies: {'forgotten'}   it isn't kept now, or another request's is
 --          {'late'}        the call's deadline is over; nothing changed

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { tagOf } from '../src/handoff/id.ts'
+import { homeTag, inboxTag, tagOf } from '../src/handoff/id.ts'
 import { operations } from '../src/model.ts'
 import { KeyNames, memberOf } from '../src/store/key-names.ts'
 import { testApp } from './helpers/app.ts'
@@ -9,9 +9,10 @@ import type { TestApp, Who } from './helpers/app.ts'
 import { isWhole } from './helpers/extent.ts'
 import { Model } from './helpers/model.ts'
 import type { Agent, Expected } from './helpers/model.ts'
+import { turnOf } from './helpers/modelled-inbox.ts'
 import { digestOf } from './helpers/modelled.ts'
 import type { Modelled } from './helpers/modelled.ts'
-import { noTarget, sequence } from './helpers/steps.ts'
+import { inboxes, noTarget, sequence } from './helpers/steps.ts'
 import type { Asked, Step, StepOf } from './helpers/steps.ts'
 
 /** Random sequences of all requests of agents and approvers, with time passing in between, compared with the model. */
@@ -29,6 +30,8 @@ const work = { usual: 10_000, most: 20_000 }
 /** The refusals that occurred: operation and code. */
 const met = new Set<string>()
 const unknownId = 'A'.repeat(25)
+/** How many catches from an inbox gave several handoffs. */
+let several = 0
 
 /** The scope of an Idempotency-Key. */
 const replayed = ['catch', 'done', 'fail', 'decline']
@@ -57,12 +60,26 @@ class Run {
     return Math.max(0, ...this.#model.all().map(({ first }) => first.attempt))
   }
 
+  /** Empties the inboxes, which sequences share; a former one may have failed. */
+  async begin (): Promise<void> {
+    for (const tenant of ['default', 'other']) {
+      for (const inbox of inboxes) {
+        for (const tag of [inboxTag(tenant, inbox), homeTag(tenant)]) await this.#t.redis.del(this.#names.inbox(tag, tenant, inbox), this.#names.undecided(tag, tenant, inbox))
+      }
+    }
+  }
+
   async take (step: Step): Promise<void> {
     if (step.op === 'onward') return await this.take(this.#onward(step))
     if (step.op === 'wait' || step.op === 'until') return await this.#move(step)
     if (step.op === 'sweep') return await this.#sweep(step)
     if (step.op === 'pass') return await this.#pass(step)
     if (step.op === 'list') return await this.#list(step)
+    if (step.op === 'count') return await this.#count(step)
+    if (step.op === 'next') {
+      if (step.key !== undefined) this.#last = () => this.#catchNext(step)
+      return await this.#catchNext(step)
+    }
     if (step.op === 'again') return await this.#last()
     const id = this.#at(step.target)?.first.id ?? unknownId
     const who = step.who === 'may' ? this.#whoMay(step.op, id) : step.who
@@ -83,14 +100,19 @@ class Run {
   async end (): Promise<void> {
     const all = this.#model.all()
     const looks = this.#t.redis.pipeline()
-    for (const { tenant, first: { id } } of all) {
+    for (const { tenant, passed, first: { id } } of all) {
       const member = memberOf(tenant, id)
-      looks.hget(this.#names.handoff(tagOf(id), member), 'p').zscore(this.#names.due(tagOf(id)), member)
+      const inbox = this.#names.inbox(tagOf(id), tenant, passed.to ?? 'none')
+      looks.hget(this.#names.handoff(tagOf(id), member), 'p').zscore(this.#names.due(tagOf(id)), member).zscore(inbox, member)
     }
     for (const { tenant, first: { id } } of all) looks.del(this.#names.due(tagOf(id)), this.#names.waiting(tagOf(id), tenant))
     const found = (await looks.exec())!.map(([, value]) => value as string | null)
-    for (const [n, { first, passed, hasPayload, isLive, deadline }] of all.entries()) {
-      const [held, due] = [found[2 * n]?.startsWith(`"task":"${passed.task}"`) === true, found[2 * n + 1] ?? null]
+    for (const [n, handoff] of all.entries()) {
+      const { first, passed, hasPayload, isLive, isListed, status, deadline } = handoff
+      const [held, due, turn] = [found[3 * n]?.startsWith(`"task":"${passed.task}"`) === true, found[3 * n + 1] ?? null, found[3 * n + 2] ?? null]
+      // What has expired leaves when a catch meets it, or by the sweep.
+      const mayBeGone = status === 'expired'
+      if (turn === null ? isListed && !mayBeGone : !isListed || Number(turn) !== turnOf(handoff)) throw new Error(`${first.id} is listed at ${turn}, and entered at ${handoff.entered}`)
       if (held !== hasPayload) throw new Error(`${first.id} has the payload: ${held}`)
       if ((due !== null) !== isLive || Number(due) > deadline) throw new Error(`${first.id} is due ${due}, its deadline ${deadline}`)
     }
@@ -121,6 +143,20 @@ class Run {
     const body = JSON.stringify(step.passed)
     const answer = await this.#t.call(step.who as Who, 'POST', '/api/pass', body, this.#headers(step.key))
     check(this.#model.pass(agents[step.who]!, step.key, body, answer.json().handoff_id), answer, step)
+  }
+
+  async #catchNext (step: StepOf<'next'>): Promise<void> {
+    const answer = await this.#t.call(step.who as Who, 'POST', '/api/catch', step.body, this.#headers(step.key))
+    check(this.#model.catchNext(agents[step.who]!, step.body, step.key), answer, step)
+    if (answer.json().items?.length > 1) several++
+  }
+
+  async #count ({ who, inbox }: StepOf<'count'>): Promise<void> {
+    const counted = (await this.#t.call(who as Who, 'GET', `/api/inboxes/${inbox}`)).json()
+    const { least, most, oldest, waiting } = this.#model.count(agents[who]!, inbox)
+    const isRight = counted.inbox === inbox && counted.pending >= least && counted.pending <= most && counted.waiting_approval === waiting &&
+      (oldest === undefined || counted.oldest_at === oldest)
+    if (!isRight) throw new Error(`${who}'s ${inbox}\n expected ${JSON.stringify({ least, most, oldest, waiting })}\n got ${JSON.stringify(counted)}`)
   }
 
   /** Sequences share a Redis, so only the handoffs of this one count in the list. */
@@ -207,14 +243,16 @@ t.test(`${sequences} random sequences agree with the model`, { timeout: 600_000 
   await fc.assert(fc.asyncProperty(sequence, async steps => {
     await app.setClock(start)
     const run = new Run(app, start, ++number)
+    await run.begin()
     for (const step of steps) await run.take(step)
     await run.end()
     attempts.push(run.attempts)
   }), { numRuns: sequences })
-  const several = attempts.filter(highest => highest > 1).length
+  const retried = attempts.filter(highest => highest > 1).length
   t.ok(attempts.length >= sequences, `${attempts.length} sequences`)
-  t.comment(`${several} sequences with several attempts, ${attempts.filter(highest => highest > 2).length} with more than two`)
-  t.ok(several > sequences / 6, 'enough of them have attempts behind the first')
+  t.comment(`${retried} sequences with several attempts, ${attempts.filter(highest => highest > 2).length} with more than two`)
+  t.ok(retried > sequences / 6, 'enough of them have attempts behind the first')
+  t.ok(several > sequences / 50, `${several} catches from an inbox gave several`)
   const refusals = Object.entries(operations).flatMap(([name, { refusals }]) => Object.values(refusals).map(code => `${name} ${code}`))
   if (isWhole) t.strictSame(refusals.filter(refusal => !met.has(refusal)), [], 'each operation was refused in each way that the table of states has')
   const forgotten = Object.entries(await app.dump()).filter(([key, { expires }]: [string, any]) => key.includes(':h:') && !(expires > 0))

@@ -76,12 +76,12 @@ export class Inboxes {
 
   /** Keeps which request a token stands for, for so many milliseconds. @returns did it before? `reused`: for another one */
   claim (tag: string, token: string, request: string, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
-    return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.taken(tag, token)], texts: [request, String(keptFor)], decode: readClaim })
+    return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor)], decode: readClaim })
   }
 
   /** Forgets it again. */
   unclaim (tag: string, token: string, request: string): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [this.#keyNames.taken(tag, token)], texts: [request], decode: tagged })
+    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request], decode: tagged })
   }
 
   /** Where it is told that a token took something here. */

@@ -43,6 +43,11 @@ export class KeyNames {
     return `${this.partition(tag)}n:${token}`
   }
 
+  /** Which request an Idempotency-Key came with to an inbox. Another name than `taken`, whose partition may be the same one. */
+  request (tag: string, token: string): string {
+    return `${this.partition(tag)}q:${token}`
+  }
+
   /** A person's session, by its secret's digest. */
   session (tag: string, digest: string): string {
     return `${this.partition(tag)}s:${digest}`

@@ -2,6 +2,7 @@ import { operations, refusalOf } from '../../src/model.ts'
 import type { OperationName } from '../../src/model.ts'
 import { Modelled, digestOf, iso } from './modelled.ts'
 import type { Passed } from './modelled.ts'
+import { catchable, countOf } from './modelled-inbox.ts'
 
 /** Who makes a request: an agent's name in a tenant. Two keys with the same name are one agent. */
 export interface Agent { tenant: string, name: string }
@@ -27,6 +28,8 @@ export class Model {
   readonly #handoffs = new Map<string, Modelled>()
   /** Passes with an Idempotency-Key: agent, require_human and key → the body, and the handoff that it made. */
   readonly #keyed = new Map<string, { body: string, id: string }>()
+  /** Catches from inboxes with an Idempotency-Key that caught something: agent and key → the body, and the handoffs. */
+  readonly #taken = new Map<string, { body: string, items: Modelled[] }>()
   readonly #work: WorkTimes
   now: number
 
@@ -48,13 +51,14 @@ export class Model {
   /** @param id the id in the answer, which the new handoff gets */
   pass (who: Agent, key: string | undefined, body: string, id: string): Expected {
     const passed = JSON.parse(body) as Passed
-    const scope = `${who.tenant} ${who.name} ${passed.require_human} ${key}`
+    const scope = `${who.tenant} ${who.name} ${passed.require_human} ${passed.to} ${key}`
     const before = key === undefined ? undefined : this.#keyed.get(scope)
     if (before !== undefined && before.body !== body) return { status: 422, code: 'idempotency_key_reused' }
     if (before !== undefined) return { status: 201, replayed: true, members: this.#handoffs.get(before.id)!.passAnswer() }
     const { expires_in: expiresIn, delay } = passed
     const times = { createdAt: this.now, expiresAt: this.now + expiresIn * 1000, availableAt: delay && this.now + delay * 1000 }
     const handoff = this.#add(new Modelled(who.tenant, who.name, passed, { id, ...times, attempt: 1 }))
+    if (!passed.require_human && times.availableAt === undefined) handoff.enter(this.now)
     this.#keyed.set(scope, { body, id })
     return { status: 201, members: handoff.passAnswer() }
   }
@@ -62,17 +66,36 @@ export class Model {
   catch (who: Agent, id: string, key: string | undefined): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
-    const { status, caught, passed } = handoff
+    const { status, caught } = handoff
     if (status === 'caught' && key !== undefined && caught!.key === key && caught!.by === who.name) {
       return { status: 200, replayed: true, members: handoff.catchAnswer() }
     }
     const refused = this.#refusal('catch', handoff, who)
     if (refused?.code === 'not_yet') return { ...refused, retryAfter: Math.ceil((handoff.first.availableAt! - this.now) / 1000) }
     if (refused !== null) return refused
-    const deadline = this.now + (passed.work_within === undefined ? this.#work.usual : passed.work_within * 1000)
-    handoff.status = operations.catch.to
-    handoff.caught = { by: who.name, key, at: this.now, deadline, heartbeat: this.#heardUntil(passed, deadline), isExtended: false }
-    return { status: 200, members: handoff.catchAnswer() }
+    return { status: 200, members: this.#become(handoff, who, key) }
+  }
+
+  /** A catch from an inbox. */
+  catchNext (who: Agent, body: string, key: string | undefined): Expected {
+    const { inbox = who.name, max = 1 } = JSON.parse(body || '{}') as { inbox?: string, max?: number }
+    const scope = `${who.tenant} ${who.name} ${key}`
+    const before = key === undefined ? undefined : this.#taken.get(scope)
+    if (before !== undefined && before.body !== body) return { status: 422, code: 'idempotency_key_reused', members: {} }
+    const all = this.all()
+    // A key of both kinds of catch stands for two requests.
+    const own = key && `next ${key}`
+    if (before !== undefined) {
+      const still = before.items.filter(({ status, caught }) => status === 'caught' && caught!.key === own && caught!.by === who.name)
+      return { status: 200, replayed: true, members: { items: still.map(handoff => handoff.catchAnswer()) } }
+    }
+    const items = catchable(all, { tenant: who.tenant, name: inbox }).slice(0, max)
+    if (items.length > 0 && key !== undefined) this.#taken.set(scope, { body, items })
+    return { status: 200, members: { items: items.map(handoff => this.#become(handoff, who, own)) } }
+  }
+
+  count (who: Agent, inbox: string): ReturnType<typeof countOf> {
+    return countOf(this.all(), { tenant: who.tenant, name: inbox })
   }
 
   decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null, digest?: string): Expected {
@@ -83,8 +106,10 @@ export class Model {
     if (refused !== null) return refused
     if (digest !== undefined && digest !== digestOf(handoff.passed.task)) return refusal(409, 'content_changed', handoff)
     handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note, ...digest !== undefined && { digest } }
-    if (verdict === 'approve') handoff.status = operations.approve.to
-    else handoff.end(operations.reject.to, this.now, who.name)
+    if (verdict === 'approve') {
+      handoff.status = operations.approve.to
+      if (this.now >= (handoff.first.availableAt ?? 0)) handoff.enter(this.now)
+    } else handoff.end(operations.reject.to, this.now, who.name)
     return { status: 200, members: { handoff_id: id, status: handoff.status, approval: handoff.decision } }
   }
 
@@ -164,13 +189,26 @@ export class Model {
     return handoff === undefined ? notFound : { status: 200, members: handoff.statusAnswer() }
   }
 
-  /** The sweep visits these handoffs' partitions: ended handoffs leave the index, and due successors are made. */
+  /** The sweep visits these handoffs' partitions: ended handoffs leave the index, due successors are made, and delayed handoffs enter inboxes. */
   sweep (isThere: (id: string) => boolean): void {
-    for (const handoff of this.all().filter(({ status, first }) => status === 'expired' && isThere(first.id))) {
-      handoff.isLive = false
+    for (const handoff of this.all().filter(({ first }) => isThere(first.id))) {
+      const { availableAt } = handoff.first
+      if (handoff.status === 'pending' && handoff.approval !== 'waiting' && availableAt !== undefined && availableAt <= this.now) handoff.enter(availableAt)
+      if (handoff.status !== 'expired') continue
+      handoff.isLive = handoff.isListed = false
       if (handoff.reissuedAs === null) this.#add(handoff.next(this.now))
       else if (handoff.caught === undefined) handoff.hasPayload = false
     }
+  }
+
+  /** It is caught. @returns the answer's members */
+  #become (handoff: Modelled, who: Agent, key: string | undefined): object {
+    const { passed } = handoff
+    const deadline = this.now + (passed.work_within === undefined ? this.#work.usual : passed.work_within * 1000)
+    handoff.status = operations.catch.to
+    handoff.isListed = false
+    handoff.caught = { by: who.name, key, at: this.now, deadline, heartbeat: this.#heardUntil(passed, deadline), isExtended: false }
+    return handoff.catchAnswer()
   }
 
   #add (handoff: Modelled): Modelled {

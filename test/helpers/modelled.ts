@@ -12,6 +12,8 @@ export interface Passed {
   delay?: number
   max_attempts?: number
   retry_delay?: number
+  to?: string
+  priority?: number
 }
 
 /** The `approval` of an answer. */
@@ -42,6 +44,9 @@ export class Modelled {
   hasPayload = true
   /** Whether it is in the sweep's index. */
   isLive = true
+  /** When it entered its inbox, and whether it is still in the inbox's list. */
+  entered: number | undefined
+  isListed = false
 
   constructor (tenant: string, passedBy: string, passed: Passed, first: Beginning) {
     this.tenant = tenant
@@ -80,11 +85,18 @@ export class Modelled {
     this.ended = { at, by: null, because }
   }
 
+  /** It can be caught from its inbox from now on. */
+  enter (at: number): void {
+    if (this.passed.to === undefined || this.entered !== undefined) return
+    this.entered = at
+    this.isListed = true
+  }
+
   /** @param told the result, error or reason */
   end (status: Status, at: number, by: string, told?: unknown): void {
     this.status = status
     this.ended = { at, by, told }
-    this.isLive = false
+    this.isLive = this.isListed = false
     if (status === 'done' || status === 'cancelled') this.hasPayload = false
   }
 
@@ -94,8 +106,8 @@ export class Modelled {
     const pause = isAtOnce ? 0 : Math.min(3600, (this.passed.retry_delay ?? 1) * 2 ** (attempt - 1)) * 1000
     const availableAt = now + pause
     this.reissuedAs = successorOf(id, createdAt)
-    this.hasPayload = this.isLive = false
-    return new Modelled(this.tenant, this.passedBy, this.passed, {
+    this.hasPayload = this.isLive = this.isListed = false
+    const next = new Modelled(this.tenant, this.passedBy, this.passed, {
       id: this.reissuedAs,
       createdAt: now,
       availableAt: pause > 0 ? availableAt : undefined,
@@ -104,6 +116,8 @@ export class Modelled {
       reissueOf: id,
       ...this.decision && { decision: this.decision },
     })
+    if (pause === 0) next.enter(now)
+    return next
   }
 
   /** The answer of pass, or of reissue for the successor. */
@@ -116,7 +130,7 @@ export class Modelled {
     const { id, createdAt } = this.first
     const payload = { task: this.passed.task, ...asLeftOut }
     return {
-      handoff_id: id, status: 'caught', ...payload, created_at: iso(createdAt), approval: this.decision, heartbeat_within: this.passed.heartbeat_within, ...this.#windows(), ...this.#attempt(),
+      handoff_id: id, status: 'caught', ...payload, created_at: iso(createdAt), approval: this.decision, to: this.passed.to, heartbeat_within: this.passed.heartbeat_within, ...this.#windows(), ...this.#attempt(),
     }
   }
 
@@ -135,6 +149,8 @@ export class Modelled {
       completed_at: status === 'done' ? iso(ended!.at) : null,
       approval: this.#approvalMember(),
       result: status === 'done' ? ended!.told ?? null : null,
+      to: passed.to,
+      priority: passed.to && (passed.priority ?? 0),
       available_at: iso(availableAt),
       ...this.#windows(),
       progress: this.progress,
@@ -159,6 +175,8 @@ export class Modelled {
       created_at: iso(createdAt),
       expires_at: iso(expiresAt),
       passed_by: this.passedBy,
+      to: this.passed.to,
+      priority: this.passed.priority,
       approval: this.#approvalMember(),
       work_within: workWithin,
       heartbeat_within: heartbeatWithin,

@@ -13,7 +13,12 @@ export const noTarget = 99
 const target = fc.constantFrom(-1, -1, -1, -1, -1, -1, -2, 0, 0, 0, 0, 1, noTarget)
 const one = <T> (...values: T[]) => fc.constantFrom(...values)
 
-const passed = fc.record({
+export const inboxes = ['w', 'alice', 'bob']
+const inbox = one('w', ...inboxes)
+// Few priorities, so that some are the same; and a step outweighs more than a sequence lasts.
+const addressed = fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: fc.record({ to: inbox, priority: one(undefined, undefined, 0, 5, 9) }) })
+
+const passed = fc.tuple(addressed, fc.record({
   task: one('a', 'b'),
   require_human: one(false, false, true),
   expires_in: one(5, 20),
@@ -22,7 +27,7 @@ const passed = fc.record({
   delay: one(undefined, undefined, undefined, 3),
   max_attempts: one(undefined, 2, 3, 3),
   retry_delay: one(undefined, 0, 0, 4),
-})
+})).map(([to, rest]) => ({ ...rest, ...to }))
 
 // Bodies as sent, the empty one included.
 const results = one('', '{}', '{"output":{"n":1.0}}')
@@ -35,6 +40,7 @@ const by = (of: fc.Arbitrary<string>) => ({ who: of, key, target })
 
 const pass = fc.record({ op: fc.constant('pass' as const), who, key, passed })
 const caught = fc.record({ op: fc.constant('catch' as const), ...by(who) })
+const caughtNext = fc.record({ op: fc.constant('next' as const), who, key, body: one('', '{}', '{"inbox":"w"}', '{"inbox":"w"}', '{"inbox":"w","max":2}', '{"max":100}', '{"inbox":"w","max":100}') })
 // The requests of a catcher.
 const said = fc.oneof(
   { weight: 4, arbitrary: fc.record({ op: fc.constant('heartbeat' as const), ...by(whoMay), body: beats }) },
@@ -53,6 +59,8 @@ const until = fc.record({ op: fc.constant('until' as const), target, ms: one(-1,
 const step = fc.oneof(
   { weight: 3, arbitrary: pass },
   { weight: 5, arbitrary: caught },
+  { weight: 3, arbitrary: caughtNext },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('count' as const), who, inbox }) },
   { weight: 12, arbitrary: said },
   { weight: 4, arbitrary: decided },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('list' as const), who: decider }) },
@@ -70,5 +78,16 @@ export type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 export type Asked = StepOf<'catch' | 'heartbeat' | 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'decide' | 'inspect' | 'status'>
 export type StepOf<Op extends Step['op']> = Extract<Step, { op: Op }>
 
+// Much comes into an inbox, and is caught from it.
+const addressedPass = pass.map(one => ({ ...one, passed: { ...one.passed, to: 'w' } }))
+const inboxStep = fc.oneof(
+  { weight: 6, arbitrary: addressedPass },
+  { weight: 4, arbitrary: caughtNext },
+  { weight: 2, arbitrary: decided },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('count' as const), who, inbox: fc.constant('w') }) },
+  { weight: 8, arbitrary: step }
+)
+
 /** Every sequence begins with a pass, so that there is a handoff from the start. */
-export const sequence = fc.tuple(pass, fc.array(step, { minLength: 8, maxLength: 24, size: 'max' })).map(([first, steps]) => [first, ...steps] as Step[])
+const sequenceOf = (first: fc.Arbitrary<Step>, then: fc.Arbitrary<Step>) => fc.tuple(first, fc.array(then, { minLength: 8, maxLength: 24, size: 'max' })).map(([first, steps]) => [first, ...steps])
+export const sequence = fc.oneof({ weight: 2, arbitrary: sequenceOf(pass, step) }, { weight: 1, arbitrary: sequenceOf(addressedPass, inboxStep) })

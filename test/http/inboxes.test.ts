@@ -1,5 +1,5 @@
 import t from 'tap'
-import { homeTag, inboxTag } from '../../src/handoff/id.ts'
+import { homeTag, inboxTag, tagOfDigest } from '../../src/handoff/id.ts'
 import { callerOf } from '../../src/model.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
@@ -288,11 +288,27 @@ t.test('two with one key under way at once catch once', async t => {
   }
 })
 
+t.test('a key whose own partition is that of the inbox, or of its tenant', async t => {
+  const service = await testApp(t)
+  for (const tag of [inboxTag('default', 'work'), homeTag('default')]) {
+    let n = 0
+    while (tagOfDigest(`key default bob ${tag}${n}`) !== tag) n++
+    const headers = { 'idempotency-key': `${tag}${n}` }
+    const ids = [await pass(service), await pass(service, { require_human: true })]
+    await approve(service, ids[1]!)
+    t.strictSame(await taken(service, undefined, headers), ids)
+    const again = await next(service, { inbox: 'work', max: 100 }, headers)
+    t.equal(again.headers['idempotency-replayed'], 'true')
+    t.strictSame(again.json().items.map(({ handoff_id: id }: { handoff_id: string }) => id), ids)
+    isProblem(t, await next(service, { inbox: 'other' }, headers), 422, 'idempotency_key_reused')
+  }
+})
+
 t.test('a key lives as long as the work on what it took', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   await pass(service, { work_within: 3600 })
   await next(service, { inbox: 'work' }, { 'idempotency-key': 'k' })
-  const keys = (await service.redis.keys(`${service.prefix}:*:n:*`))
+  const keys = [...await service.redis.keys(`${service.prefix}:*:n:*`), ...await service.redis.keys(`${service.prefix}:*:q:*`)]
   t.equal(keys.length, 2)
   for (const name of keys) {
     const left = await service.redis.pttl(name)
