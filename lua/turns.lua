@@ -1,9 +1,16 @@
 #!lua flags=no-writes
--- Reads the turns of the first in an inbox's list, and moves nothing: for who merges two lists.
+-- Reads the turns of the first that can be caught from an inbox's list, and moves nothing: for who merges two lists. What can't be caught
+-- any more is passed over, or it would take the turns of what can: 32 more are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
--- ARGV: 1 how many at most
--- Replies: {'read', turn, …}  ascending
-local entries = redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')
+-- ARGV: 1 how many at most  2 prefix:{tag}:h:
+-- Replies: {'read', more, turn, …}  ascending; more: 1 where there may be others behind those that were looked at, else 0
+local most, prefix = tonumber(ARGV[1]), ARGV[2]
+local now = clock()
+local entries = redis.call('ZRANGE', KEYS[1], 0, most + 31, 'WITHSCORES')
 local turns = {}
-for i = 2, #entries, 2 do turns[#turns + 1] = entries[i] end
-return { 'read', unpack(turns) }
+for i = 1, #entries, 2 do
+  if #turns == most then break end
+  local status, _, _, expires = string.match(redis.call('HGET', prefix .. entries[i], 's') or '', RECORD)
+  if status == 'pending' and now < tonumber(expires) then turns[#turns + 1] = entries[i + 1] end
+end
+return { 'read', #entries == 2 * (most + 32) and 1 or 0, unpack(turns) }

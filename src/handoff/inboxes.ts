@@ -1,7 +1,7 @@
 import { Problem } from '../errors.ts'
 import { isName } from '../model.ts'
 import type { Caller } from '../model.ts'
-import type { Inboxes, InboxPlace, Taken } from '../store/inboxes.ts'
+import type { Inboxes, InboxPlace, Taken, Turns } from '../store/inboxes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { caughtText } from './catch-answer.ts'
 import { iso } from './answers.ts'
@@ -169,22 +169,25 @@ export class InboxService {
   /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
   async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
     queue.touch()
-    const turns = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : []
+    const atHome = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : unread
+    const { turns } = atHome
     const isEmpty = queue.own.begin()
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
     if (taken.wasRead && !taken.isMore) isEmpty()
-    if (taken.elsewhere === 0 || home === null) return taken
-    const rest = await this.#takeFrom(home, caller, taken.elsewhere, keyed, sizeOf(taken.items), [never])
+    // That there is nothing at all is not believed but seen: what a person has just approved may not have been heard of here.
+    const isUnseen = taken.items.length === 0 && !taken.replayed && turns.length === 0 && atHome.isMore
+    if (home === null || (taken.elsewhere === 0 && !isUnseen)) return taken
+    const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [never])
     return {
       items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore,
     }
   }
 
-  async #turnsOf (place: InboxPlace, list: WatchedList, most: number): Promise<string[]> {
+  async #turnsOf (place: InboxPlace, list: WatchedList, most: number): Promise<Turns> {
     const isEmpty = list.begin()
-    const turns = await this.#inboxes.turns(place, most)
-    if (turns.length === 0) isEmpty()
-    return turns
+    const found = await this.#inboxes.turns(place, most)
+    if (found.turns.length === 0 && !found.isMore) isEmpty()
+    return found
   }
 
   /** @param size bytes that the answer has already */
@@ -222,6 +225,8 @@ export class InboxService {
   }
 }
 
+/** What is known of a list that wasn't read. */
+const unread: Turns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
 
 function placesOf (tenant: string, inbox: string): Places {

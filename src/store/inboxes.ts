@@ -35,6 +35,9 @@ export type TakeReply = {
   items: Taken[]
 } | { outcome: 'reused' }
 
+/** `isMore`: there may be others behind those that were looked at. */
+export interface Turns { turns: string[], isMore: boolean }
+
 /** `oldestAt` is when the oldest entered, in milliseconds; null where there is none. */
 export interface Counted { pending: number, waiting: number, oldestAt: number | null }
 
@@ -65,8 +68,9 @@ export class Inboxes {
   }
 
   /** The turns of the first that can be caught, ascending. */
-  turns ({ tag, tenant, inbox }: InboxPlace, most: number): Promise<string[]> {
-    return this.#lanes.call({ script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts: [String(most)], decode: readTurns })
+  turns ({ tag, tenant, inbox }: InboxPlace, most: number): Promise<Turns> {
+    const texts = [String(most), this.#keyNames.handoff(tag, '')]
+    return this.#lanes.call({ script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns })
   }
 
   count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
@@ -106,9 +110,9 @@ function readTake (reply: unknown): TakeReply {
   return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, items }
 }
 
-function readTurns (reply: unknown): string[] {
-  const [, ...turns] = tagged(reply)
-  return turns.map(String)
+function readTurns (reply: unknown): Turns {
+  const [, more, ...turns] = tagged(reply)
+  return { turns: turns.map(String), isMore: more === 1 }
 }
 
 function readCount (reply: unknown): Counted {

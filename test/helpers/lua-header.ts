@@ -19,7 +19,7 @@ const functionsOfReaders = new Set(['pcall'])
 const shapes = new KeyNames('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'),
-  shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
+  shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
 ])

@@ -198,6 +198,24 @@ t.test('what ends leaves its inbox', async t => {
   t.match(await inbox(service), { pending: 0, oldest_at: null })
 })
 
+t.test('what has expired takes nobody’s turn, in either list', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  for (let i = 0; i < 2; i++) {
+    await approve(service, await pass(service, { require_human: true, expires_in: 1 }))
+    await pass(service, { expires_in: 1 })
+  }
+  await service.setClock(start + 1000)
+  const one = await pass(service)
+  await service.setClock(start + 1001)
+  const two = await pass(service)
+  await service.setClock(start + 2000)
+  const approved = await pass(service, { require_human: true })
+  await approve(service, approved)
+  t.strictSame(await taken(service, { inbox: 'work', max: 2 }), [one, two])
+  t.strictSame(await taken(service), [approved])
+})
+
 t.test('successors go to the inbox of the first', async t => {
   const service = await testApp(t)
   await service.setClock(start)
