@@ -3,6 +3,7 @@ import { Asking } from './asking.ts'
 import type { AskingOptions, Counts, Wish } from './asking.ts'
 import { clock, passOf } from './history.ts'
 import type { History, Track } from './history.ts'
+import { InboxLoad } from './inbox-load.ts'
 import { Job } from './jobs.ts'
 import type { JobKind } from './jobs.ts'
 import { approverKeys, within } from './load-keys.ts'
@@ -12,8 +13,9 @@ import { TriedJob } from './tried-jobs.ts'
 export type { Counts } from './asking.ts'
 export { loadSettings } from './load-keys.ts'
 
-/** The usual share of handoffs with attempts, if there are any. */
+/** The usual shares of handoffs with attempts, and of those for inboxes, if there are any. */
 export const triedShare = 0.3
+export const inboxShare = 0.2
 
 export interface LoadOptions extends AskingOptions {
   /** How many handoffs are under way at once, apart from those that wait for their expiry. */
@@ -27,6 +29,8 @@ export interface LoadOptions extends AskingOptions {
   brief?: number
   /** The share of handoffs with windows, heartbeats, attempts and successors. */
   tried?: number
+  /** The share of handoffs for inboxes. */
+  inboxed?: number
   /** Seconds until other handoffs expire; by default a day. */
   lifetime?: number
   /** Most handoffs begun per second; by default as many as the service answers. */
@@ -35,10 +39,11 @@ export interface LoadOptions extends AskingOptions {
 
 /** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
 export async function runAgents (options: LoadOptions): Promise<Counts> {
-  const { agents, seed, until, human = 0.1, brief = 0.03, tried = 0, perSecond = Infinity } = options
+  const { agents, seed, until, human = 0.1, brief = 0.03, tried = 0, inboxed = 0, perSecond = Infinity } = options
   const began = clock()
   const isOver = typeof until === 'function' ? until : () => until.aborted
   const asking = new Asking(options)
+  const inboxLoad = new InboxLoad(asking, options.lifetime)
   const waiting = new Set<Promise<void>>()
   // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`
@@ -65,15 +70,23 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
         else await done
         continue
       }
+      if (draw >= 1 - tried - inboxed) {
+        await inboxLoad.pass(random, name)
+        continue
+      }
       const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'
       const done = new Job(asking, random, name, kind, options.lifetime).run()
       if (kind !== 'brief') await done
       else put(done)
     }
   }
+  const passed = new AbortController()
+  const served = inboxed > 0 ? inboxLoad.serve(agents, seed, passed.signal) : Promise.resolve()
+  served.catch(() => {}) // awaited below
   try {
     await Promise.all(Array.from({ length: agents }, work))
-    await Promise.all(waiting)
+    passed.abort()
+    await Promise.all([...waiting, served])
   } finally {
     asking.close()
   }

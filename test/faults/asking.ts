@@ -2,10 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { clock, isUnknown, markOf } from './history.ts'
 import type { Asked, History, Kind, Operation } from './history.ts'
 import { HttpClient } from './http-client.ts'
+import type { Reply } from './http-client.ts'
 import type { Key } from './load-keys.ts'
 import { faultOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
-import { read } from './reading.ts'
+import { read, readItems, readRefusal } from './reading.ts'
+import type { Found } from './reading.ts'
 
 /** What an agent wants of one handoff; repeated until there is an outcome. */
 export interface Wish {
@@ -26,6 +28,17 @@ export interface Wish {
   body?: string
   /** What a catch must give back: JSON members as passed. */
   payload?: string
+}
+
+/** What an agent wants of an inbox. */
+export interface InboxWish {
+  inbox: string
+  who: Key
+  token: string | null
+  max: number
+  /** Seconds to wait until there is something. */
+  wait: number
+  fickle: boolean
 }
 
 export interface Counts {
@@ -87,24 +100,62 @@ export class Asking {
     }
   }
 
+  /** Catches from an inbox, and asks until an answer says what it caught; a fickle wish is sent once. @returns null if nobody knows what it caught */
+  async next (wish: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
+    const until = clock() + this.#patience
+    for (;;) {
+      const found = await this.#nextOnce(wish, payloadOf)
+      if (found !== null) return found
+      if (wish.fickle || clock() > until) {
+        this.counts.givenUp++
+        return null
+      }
+      await sleep(this.#random.between(20, 150))
+    }
+  }
+
+  async #nextOnce ({ inbox, who, token, max, wait }: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
+    const operation = this.#history.sentToInbox(`${who.tenant}/${inbox}`, who.agent, token)
+    const body = JSON.stringify({ inbox, max })
+    const key = token === null ? '' : `idempotency-key: ${token}\r\n`
+    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+    const reply = await this.#client.ask(this.#nextUrl(), `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
+    const at = clock()
+    this.#count(reply)
+    operation.ended = at
+    if (reply?.status !== 200) {
+      if (reply !== null) Object.assign(operation, { answered: at, ...readRefusal(reply) })
+      this.#history.untold.push(operation)
+      return null
+    }
+    const found = readItems(reply.body, payloadOf)
+    this.#history.answeredByInbox(operation, found, reply.replayed, at)
+    return found
+  }
+
+  #nextUrl (): string {
+    return this.#urls[this.#next++ % this.#urls.length] as string
+  }
+
+  #count (reply: Reply | null): void {
+    const { counts } = this
+    counts.requests++
+    if (reply === null) counts.unanswered++
+    else if (reply.status < 300) counts.acknowledged++
+    else if (reply.status < 500) counts.refused++
+    else counts.unavailable++
+    if (reply?.replayed) counts.recognised++
+  }
+
   /** Asks once, at the next address. */
   async once (wish: Wish): Promise<Operation> {
     const { kind, handoff, who, token, asked = null, firm = false } = wish
-    const url = this.#urls[this.#next++ % this.#urls.length] as string
     const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
-    const reply = await this.#client.ask(url, requestOf(wish, markOf(operation)))
-    this.counts.requests++
-    if (reply === null) {
-      this.#history.unanswered(operation)
-      this.counts.unanswered++
-    } else {
-      const at = clock()
-      this.#history.answered(operation, read(reply, wish), at)
-      if (reply.status < 300) this.counts.acknowledged++
-      else if (reply.status < 500) this.counts.refused++
-      else this.counts.unavailable++
-      if (reply.replayed) this.counts.recognised++
-    }
+    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, markOf(operation)))
+    const at = clock()
+    this.#count(reply)
+    if (reply === null) this.#history.unanswered(operation)
+    else this.#history.answered(operation, read(reply, wish), at)
     return operation
   }
 

@@ -1,9 +1,10 @@
 import t from 'tap'
-import { check, describe, usual } from './checker.ts'
+import { check, checkHistory, describe, usual } from './checker.ts'
 import type { CheckOptions, Invariant } from './checker.ts'
+import { History } from './history.ts'
 import type { Track } from './history.ts'
 import { broken, lawful } from './made-attempts.ts'
-import { Tale, caught, finished, start } from './made-history.ts'
+import { Tale, caught, finished, operation, start } from './made-history.ts'
 import type { RedisState } from './redis-state.ts'
 
 const tale = () => new Tale()
@@ -141,6 +142,7 @@ function lying (record: string | null, scores: number[], at = 1000): RedisState 
     to: start + at + 5,
     due: scores.map(score => ({ tag: 'AAA', member: 'north:id', score: start + score })),
     hashes: record === null ? [] : [{ tag: 'AAA', member: 'north:id', record, extra: '', payload: 9 }],
+    listed: [],
   }
 }
 
@@ -203,4 +205,67 @@ t.test('I1: the payload is in Redis', async t => {
   const track = tale().pass(0, 5).track()
   t.strictSame(check([track], usual, lying(pending, [60_000])), [])
   t.match(check([track], usual, lying(null, [])), [{ invariant: 'I1', handoff: 'h', sentence: /Redis has no hash of it/ }])
+})
+
+// --- I14
+
+/** A handoff for an inbox in Redis, and the lists where it is; read 10 s after `start`. */
+function addressed (record: string, extra: string, lists: string[], tag = 'AAA'): RedisState {
+  return {
+    ...lying(null, [], 10_000),
+    hashes: [{ tag: 'AAA', member: 'north:id', record: `2:${record}`, extra: ` twork${extra}`, payload: 9 }],
+    listed: lists.map(list => ({ tag, list, member: 'north:id' })),
+  }
+}
+
+t.test('I14: an inbox lists exactly what can be caught from it', async t => {
+  const faults = (state: RedisState) => check([], usual, state).filter(({ invariant }) => invariant === 'I14').map(({ sentence }) => sentence)
+  const waiting = pending.replace('none', 'waiting')
+  const available = (after: number) => ` a${start + after}`
+  t.strictSame(faults(addressed(pending, '', ['north:work'])), [])
+  t.strictSame(faults(addressed(waiting, '', ['north:work:waiting'])), [])
+  t.strictSame(faults(addressed(held, '', [])), [])
+  t.strictSame(faults(addressed(pending, available(20_000), [])), [], 'not yet available')
+  t.strictSame(faults(addressed(pending, available(9000), [])), [], 'the sweep may still be on its way')
+  t.strictSame(faults(addressed(pending, available(9000), ['north:work'])), [], 'and may have been here')
+
+  t.match(faults(addressed(pending, '', [])), ['it is pending and listed in no inbox'])
+  t.match(faults(addressed(pending, available(5000), [])), ['it is pending and listed in no inbox'], 'the sweep never came')
+  t.match(faults(addressed(pending, available(20_000), ['north:work'])), ['not in none'], 'before its time')
+  t.match(faults(addressed(waiting, '', ['north:work'])), ['it is pending and listed in {AAA} north:work'])
+  t.match(faults(addressed(pending, '', ['north:work', 'north:work:waiting'])), ['it is pending and listed in'])
+  t.match(faults(addressed(pending, '', ['north:mail'])), ['it is pending and listed in'], 'another inbox')
+  t.match(faults(addressed(pending, '', ['north:work'], 'BBB')), ['it is pending and listed in'], 'another partition')
+  t.match(faults(addressed(held, '', ['north:work'])), ['it is caught and listed in'])
+  t.match(faults({ ...addressed(pending, '', ['north:work']), hashes: [] }), ['it is gone and listed in'])
+})
+
+const toWork = () => tale().pass(0, 5, { asked: { to: 'work' } })
+
+t.test('I14: an inbox gives what is for it', async t => {
+  const given = (inbox: string) => {
+    const track = toWork().catch(10, 15).track()
+    return { ...track, operations: track.operations.map(one => one.kind === 'catch' ? { ...one, inbox } : one) }
+  }
+  t.strictSame(check([given('north/work')]), [])
+  for (const inbox of ['north/mail', 'east/work']) t.match(check([given(inbox)]), [{ invariant: 'I14' }])
+})
+
+t.test('a catch from an inbox that nobody answered may have caught what its agent has', async t => {
+  const caughtAt = (at: number, by = 'bob') => {
+    const track = toWork().status(100, 105, 'caught', { ...caught(at), caughtBy: by }).audited()
+    const history = new History()
+    history.tracks.set(track.name, track)
+    history.untold.push({ ...operation(0, 'catch', 10, 30, { agent: 'north/bob', status: 503, code: 'unavailable' }), handoff: '', inbox: 'north/work' })
+    return checkHistory(history, usual).map(({ invariant }) => invariant)
+  }
+  t.strictSame(caughtAt(20), [])
+  t.strictSame(caughtAt(20, 'carol'), ['I5'], 'not what another has')
+  t.strictSame(caughtAt(60), ['I5'], 'not after its 503')
+})
+
+t.test('a catch from an inbox is never refused for the state of a handoff', async t => {
+  const history = new History()
+  history.untold.push({ ...operation(0, 'catch', 10, 30, { agent: 'north/bob', status: 409, code: 'already_caught' }), handoff: '', inbox: 'north/work' })
+  t.match(checkHistory(history, usual), [{ invariant: 'I8' }])
 })

@@ -5,7 +5,8 @@ import { endFaults, forceFaults, heartbeatFaults } from './ending-checks.ts'
 import { factsOf } from './facts.ts'
 import type { Fact, Facts } from './facts.ts'
 import { markOf } from './history.ts'
-import type { Operation, Track } from './history.ts'
+import type { History, Operation, Track } from './history.ts'
+import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
 import { indexFaults } from './index-checks.ts'
 import { findStuck } from './linear.ts'
 import { finalFaults } from './final-checks.ts'
@@ -22,9 +23,9 @@ import { lines } from './words.ts'
  * caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and every answer fits its request;
  * I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it; I11 a handoff
  * ends once; I12 after a cancel with force nothing is done, failed or declined; I13 an answered heartbeat came before the deadline of
- * the answer before it.
+ * the answer before it; I14 an inbox gives what was passed to it, and lists exactly what can be caught from it.
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14'
 
 export interface Violation {
   invariant: Invariant
@@ -45,7 +46,13 @@ export interface CheckOptions extends Tolerance {
 /** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */
 export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, gateway: false }
 
-/** Checks the history against all invariants except I7 and a part of I10, which are checked on Redis's data. */
+/** Checks a whole history, with its catches from inboxes. */
+export function checkHistory (history: History, options: CheckOptions, state?: RedisState): Violation[] {
+  assignUntold(history, options)
+  return [...check(history.tracks.values(), options, state), ...refusedTakes(history, options)]
+}
+
+/** Checks the handoffs against all invariants except I7 and parts of I10 and I14, which are checked on Redis's data. */
 export function check (tracks: Iterable<Track>, options: CheckOptions = usual, state?: RedisState): Violation[] {
   const violations: Violation[] = []
   const byMember = new Map<string, Track>()
@@ -61,6 +68,7 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
   }
   indexFaults(state, options.slack).forEach(inRedis('I7'))
   payloadFaults(state).forEach(inRedis('I10'))
+  listFaults(state, options.slack).forEach(inRedis('I14'))
   const held = new Set(state.hashes.map(({ member }) => member))
   for (const [member, track] of byMember) {
     if (!held.has(member)) violations.push({ invariant: 'I1', handoff: track.name, sentence: 'it was passed, but Redis has no hash of it', operations: track.operations })
@@ -94,6 +102,7 @@ export function checkTrack (track: Track, options: CheckOptions): Fault[] {
     ...endFaults(track),
     ...forceFaults(track),
     ...heartbeatFaults(track, facts, options),
+    ...addresseeFaults(track),
     ...orderFaults(track, facts, options),
   ]
 }

@@ -71,6 +71,8 @@ export interface Operation {
   same: boolean | null
   /** Whether the answer had Idempotency-Replayed. */
   replayed: boolean
+  /** A catch from this inbox (`tenant/inbox`), not by the handoff's id. */
+  inbox?: string
 }
 
 /** Durations in milliseconds; only those that were passed. */
@@ -82,6 +84,7 @@ export interface Asked {
   delay?: number
   maxAttempts?: number
   retryDelay?: number
+  to?: string
 }
 
 /** A successor's origin: the track of the previous attempt, the attempt's number, and the pass of the first attempt. */
@@ -143,32 +146,56 @@ export function nameOf (agent: string): string {
 /** Records operations by handoff. Checked handoffs can be dropped, so that a long run holds only those under way. */
 export class History {
   readonly tracks = new Map<string, Track>()
+  /** Catches from inboxes that weren't answered 200: what they caught nobody knows. */
+  readonly untold: Operation[] = []
   /** Recorded so far, those of dropped tracks too. */
   count = 0
 
   /** Records a request when it is sent. */
   sent (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null = null, firm = false): Operation {
-    const operation: Operation = {
-      n: this.count++,
-      kind,
-      handoff,
-      agent,
-      token,
-      asked,
-      firm,
-      sent: clock(),
-      answered: null,
-      ended: null,
-      status: 0,
-      code: null,
-      answer: null,
-      same: null,
-      replayed: false,
+    const operation = this.#operation(kind, handoff, agent, token, asked, firm)
+    this.#trackOf(handoff).operations.push(operation)
+    return operation
+  }
+
+  /** Records a catch from an inbox when it is sent. Which handoffs it is about is known once it is answered. */
+  sentToInbox (inbox: string, agent: string, token: string | null): Operation {
+    return { ...this.#operation('catch', '', agent, token, null, false), inbox }
+  }
+
+  /**
+   * Records what a catch from an inbox caught: one operation on each handoff.
+   * @param items `name` is that of the first attempt
+   */
+  answeredByInbox (request: Operation, items: ReadonlyArray<{ name: string, answer: Answer, same: boolean }>, replayed: boolean, at: number): void {
+    for (const { name, answer, same } of items) {
+      const track = this.#attempt(name, answer.attempt ?? 1)
+      track.id ??= answer.id ?? null
+      const before = track.descent === null ? undefined : this.tracks.get(track.descent.from)
+      if (before !== undefined) before.id ??= answer.reissueOf ?? null
+      track.operations.push({ ...request, n: this.count++, handoff: track.name, answered: at, ended: at, status: 200, answer, same, replayed })
     }
+  }
+
+  #operation (kind: Kind, handoff: string, agent: string, token: string | null, asked: Asked | null, firm: boolean): Operation {
+    const unanswered = { answered: null, ended: null, status: 0, code: null, answer: null, same: null, replayed: false }
+    return { n: this.count++, kind, handoff, agent, token, asked, firm, sent: clock(), ...unanswered }
+  }
+
+  #trackOf (handoff: string): Track {
     let track = this.tracks.get(handoff)
     if (track === undefined) this.tracks.set(handoff, track = { name: handoff, id: null, operations: [], final: null, descent: null })
-    track.operations.push(operation)
-    return operation
+    return track
+  }
+
+  /** The track of an attempt, and those of the attempts before it, which nobody may have heard of. */
+  #attempt (first: string, attempt: number): Track {
+    if (attempt === 1) return this.#trackOf(first)
+    const before = this.#attempt(first, attempt - 1)
+    const pass = passOf(before)
+    const track = this.#trackOf(nameOfAttempt(first, attempt))
+    if (pass !== undefined) track.descent ??= { from: before.name, attempt, pass }
+    return track
   }
 
   /** @param at when the answer arrived */
@@ -201,5 +228,6 @@ export class History {
   /** Drops checked handoffs. */
   drop (tracks: Iterable<Track>): void {
     for (const { name } of tracks) this.tracks.delete(name)
+    if (this.tracks.size === 0) this.untold.length = 0
   }
 }

@@ -8,8 +8,8 @@ export const sweepRound = 3000
 /** @returns a sentence for each handoff that breaks I7, by its member (`tenant:id`) */
 export function indexFaults (state: RedisState, slack: number): Array<{ member: string, sentence: string }> {
   const faults: Array<{ member: string, sentence: string }> = []
-  const due = grouped(state.due)
-  const hashes = grouped(state.hashes)
+  const due = grouped(state.due, memberOf)
+  const hashes = grouped(state.hashes, memberOf)
   for (const member of new Set([...due.keys(), ...hashes.keys()])) {
     const sentence = faultOf(due.get(member) ?? [], hashes.get(member) ?? [], state, slack)
     if (sentence !== null) faults.push({ member, sentence })
@@ -44,8 +44,12 @@ function deadlineOf (hash: Hash): number | null {
   return status === 'caught' ? Number(/ h(\d+)/.exec(hash.extra)?.[1] ?? words[7]) : null
 }
 
-/** Catch leaves the score at the pickup deadline if that is earlier than the work's, and a heartbeat doesn't change the score. */
+/**
+ * Catch leaves the score at the pickup deadline if that is earlier than the work's, and a heartbeat doesn't change the score. What is to
+ * enter an inbox later is due when it does.
+ */
 function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
+  if (statusIn(hash) === 'pending') return hash.extra.includes(' t') && score === Number(/ a(\d+)/.exec(hash.extra)?.[1])
   if (statusIn(hash) !== 'caught' || score > deadline) return false
   return score === Number(hash.record.split(' ')[3]) || / [hf]\d/.test(hash.extra)
 }
@@ -55,11 +59,14 @@ export function statusIn ({ record }: Hash): string {
   return record.slice(record.startsWith('2:') ? 2 : 0).split(' ', 1)[0]!
 }
 
-function grouped<T extends { member: string }> (all: readonly T[]): Map<string, T[]> {
+const memberOf = ({ member }: { member: string }) => member
+
+export function grouped<T> (all: readonly T[], keyOf: (one: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>()
   for (const one of all) {
-    const group = groups.get(one.member)
-    if (group === undefined) groups.set(one.member, [one])
+    const key = keyOf(one)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [one])
     else group.push(one)
   }
   return groups

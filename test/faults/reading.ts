@@ -17,6 +17,26 @@ export function read ({ status, body, replayed }: Reply, { kind, id, payload }: 
   return { status, code, answer: kind === 'reissue' && code === null ? ofSuccessor(id, answer) : answer, same, replayed }
 }
 
+/** A handoff that a catch from an inbox gave; `name` is that of its first attempt in the history. */
+export interface Found { name: string, answer: Answer, same: boolean }
+
+/** @param payloadOf what was passed with this name; undefined if nothing was */
+export function readItems (body: string, payloadOf: (name: string) => string | undefined): Found[] {
+  const { items } = JSON.parse(body) as { items: Array<Record<string, any>> }
+  return items.map(members => {
+    const name = String(members.task).split(' ', 1)[0]!
+    const payload = payloadOf(name)
+    const same = payload !== undefined && body.includes(`{"handoff_id":"${members.handoff_id}","status":"caught",${payload},"created_at":`)
+    return { name, answer: answerOf(members, body), same }
+  })
+}
+
+/** What a catch from an inbox was refused with. */
+export function readRefusal ({ status, body }: Reply): Pick<Answered, 'status' | 'code' | 'answer'> {
+  const members = parse(body)
+  return { status, code: typeof members?.code === 'string' ? members.code : null, answer: members === null ? null : answerOf(members, body) }
+}
+
 /** A reissue's answer describes the successor. */
 function ofSuccessor (id: string, { id: successor, status, createdAt }: Answer): Answer {
   return { id, ...status !== undefined && { status }, ...successor !== undefined && { reissuedAs: successor }, ...createdAt !== undefined && { reissuedAt: createdAt } }

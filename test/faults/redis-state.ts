@@ -6,19 +6,22 @@ export interface Due { tag: string, member: string, score: number }
 /** A handoff's hash: the record in field `s`, field `x` if there is one, and the size of field `p` in bytes. */
 export interface Hash { tag: string, member: string, record: string, extra: string, payload: number }
 
+/** A handoff's place in a list of an inbox: `tenant:inbox`, or `tenant:inbox:waiting` while it waits for a person. */
+export interface Listed { tag: string, list: string, member: string }
+
 /** All handoffs in Redis, on all masters; read between `from` and `to` (this machine's clock). */
-export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[] }
+export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[], listed: Listed[] }
 
 const keysPerCall = 1000
 
 /** Reads it, while there is no load on the service. @param masters a connection to each */
 export async function dumpRedis (masters: readonly Redis[], prefix: string): Promise<RedisState> {
-  const state: RedisState = { from: clock(), to: 0, due: [], hashes: [] }
+  const state: RedisState = { from: clock(), to: 0, due: [], hashes: [], listed: [] }
   for (const redis of masters) {
     // SCAN may return a key more than once. A key that two masters have must show up twice.
     const keys = new Set<string>()
     for await (const some of redis.scanStream({ match: `${prefix}:*`, count: keysPerCall }) as AsyncIterable<string[]>) {
-      for (const key of some) if (isDue(key) || key.includes(handoffMark)) keys.add(key)
+      for (const key of some) if (isIndex(key) || key.includes(handoffMark)) keys.add(key)
     }
     const all = [...keys]
     for (let at = 0; at < all.length; at += keysPerCall) await readKeys(redis, all.slice(at, at + keysPerCall), state)
@@ -28,15 +31,16 @@ export async function dumpRedis (masters: readonly Redis[], prefix: string): Pro
 }
 
 const handoffMark = '}:h:'
+const inboxMark = '}:i:'
 
-function isDue (key: string): boolean {
-  return key.endsWith('}:due')
+function isIndex (key: string): boolean {
+  return key.endsWith('}:due') || key.includes(inboxMark)
 }
 
 async function readKeys (redis: Redis, keys: string[], state: RedisState): Promise<void> {
   const pipeline = redis.pipeline()
   for (const key of keys) {
-    if (isDue(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
+    if (isIndex(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
     else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p')
   }
   const replies = (await pipeline.exec() ?? []).map(([error, reply]) => {
@@ -46,9 +50,14 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState): Promi
   for (const key of keys) {
     const reply = replies.next().value
     const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
-    if (isDue(key)) {
+    if (isIndex(key)) {
       const members = reply as string[]
-      for (let at = 0; at < members.length; at += 2) state.due.push({ tag, member: members[at] as string, score: Number(members[at + 1]) })
+      const list = key.split(inboxMark)[1]
+      for (let at = 0; at < members.length; at += 2) {
+        const member = members[at] as string
+        if (list === undefined) state.due.push({ tag, member, score: Number(members[at + 1]) })
+        else state.listed.push({ tag, list, member })
+      }
     } else {
       const payload = replies.next().value as number
       const [record, extra] = reply as Array<string | null>

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { audit, runAgents } from './agents.ts'
 import type { Counts } from './agents.ts'
-import { check, describe, usual } from './checker.ts'
+import { checkHistory, describe, usual } from './checker.ts'
 import type { CheckOptions, Violation } from './checker.ts'
 import { longestGap } from './gaps.ts'
 import { History, clock } from './history.ts'
@@ -26,6 +26,8 @@ export interface Trial {
   brief?: number
   /** The share of handoffs with windows, heartbeats, attempts and successors; by default none. */
   tried?: number
+  /** The share of handoffs for inboxes; by default none. */
+  inboxed?: number
   /** Seconds until the other handoffs expire. */
   lifetime?: number
   /** Most handoffs begun per second. */
@@ -70,7 +72,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
   await audit(trial.urls, history)
   await untilSwept(masters, trial.prefix)
   const state = await dumpRedis(masters, trial.prefix ?? 'handoff')
-  const violations = check(history.tracks.values(), { ...usual, ...trial.tolerance }, state)
+  const violations = checkHistory(history, { ...usual, ...trial.tolerance }, state)
   for (const violation of violations.slice(0, 5)) t.comment(describe(violation))
   tally.add(counts, violations)
   return { history, gap }

@@ -153,7 +153,7 @@ function slowTerms (random: Random): Omit<Asked, 'expiresIn'> {
 }
 
 /** Options of pass, in seconds. */
-function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
+export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   const members = {
     require_human: human,

@@ -1,5 +1,5 @@
 import { median } from '../../../bench/report.ts'
-import { loadSettings, triedShare } from '../agents.ts'
+import { inboxShare, loadSettings, triedShare } from '../agents.ts'
 import { info } from '../fleet/ask.ts'
 import { startCluster } from '../fleet/cluster.ts'
 import type { RedisServer } from '../fleet/redis.ts'
@@ -53,6 +53,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       agents,
       seed: 200 + round,
       tried: triedShare,
+      inboxed: inboxShare,
       async faults (history) {
         await operationsMore(history, between)
         befell.push(await fault({ fleet, history, random, between, share, ending: server => refused.read(server) }))
@@ -99,7 +100,7 @@ function lengthOf ({ from, to }: Gap): number {
  */
 function countOutside (history: History, gaps: readonly Gap[]): { requests: number, unavailable: number, shed: number } {
   const counts = { requests: 0, unavailable: 0, shed: 0 }
-  for (const { operations, final } of history.tracks.values()) {
+  for (const { operations, final } of [...history.tracks.values(), { operations: history.untold, final: null }]) {
     for (const operation of operations) {
       const { sent, ended, answered, status, answer } = operation
       // The final statuses, which no agent asked for.

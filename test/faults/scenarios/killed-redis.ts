@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { loadSettings } from '../agents.ts'
+import { inboxShare, loadSettings } from '../agents.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import { Random } from '../random.ts'
@@ -28,6 +28,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     urls: services.map(({ url }) => url),
     agents: inFlight,
     seed: 2,
+    inboxed: inboxShare,
     async faults (history) {
       for (let kill = 0; kill < kills; kill++) {
         await operationsMore(history, 200 + random.between(0, 300))

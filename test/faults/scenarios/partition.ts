@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { loadSettings } from '../agents.ts'
+import { inboxShare, loadSettings } from '../agents.ts'
 import { startNet } from '../fleet/net.ts'
 import type { NetHost, PrivateNet } from '../fleet/net.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
@@ -118,6 +118,7 @@ export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition
         urls: services.map(({ url }) => url),
         agents,
         seed: 300 + round,
+        inboxed: inboxShare,
         faults: history => befall(partition, net, fleet, hosts, history),
         async healed () {
           await fleet.untilWhole()

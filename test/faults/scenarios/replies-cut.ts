@@ -1,4 +1,4 @@
-import { loadSettings } from '../agents.ts'
+import { inboxShare, loadSettings } from '../agents.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
@@ -25,6 +25,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     urls: [service.url],
     agents: inFlight,
     seed: 1,
+    inboxed: inboxShare,
     async faults (history) {
       await operationsMore(history, operationsPerCut)
       for (let cut = 0; cut < cuts; cut++) {

@@ -6,18 +6,22 @@ import { startServiceReplica } from '../fleet/service.ts'
 import type { ServiceReplica } from '../fleet/service.ts'
 import { loadSettings } from '../load-keys.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
+import { serveInbox } from '../inbox-workers.ts'
 import { lasting, steadyLoad } from '../steady-load.ts'
 
 const agents = 48
 /** The share of handoffs with attempts. */
 const tried = 0.3
+/** How many workers wait for an inbox meanwhile, and what comes into it a second. */
+const workers = 200
+const forInbox = 20
 const drainTimeout = 15_000
 
 /** Three replicas behind HAProxy are restarted in turn while agents go on working. */
 export const rollingRestarts: Scenario = {
   name: 'rolling-restarts',
-  fault: '20 rolling restarts of 3 replicas behind HAProxy at 70 % load',
-  goal: '≥ 1 million requests: 0 broken, 0 5xx',
+  fault: '20 rolling restarts of 3 replicas behind HAProxy at 70 % load, beside 200 workers that wait for an inbox',
+  goal: '≥ 1 million requests: 0 broken, 0 5xx; nothing lost from the inbox',
   async run (t: Stage, scale: number): Promise<Outcome> {
     const redis = await startRedisServer(t)
     const ports = [await freePort(loopback), await freePort(loopback), await freePort(loopback)]
@@ -35,6 +39,8 @@ export const rollingRestarts: Scenario = {
     let restarted = false
     const perSecond = 0.7 * saturation
     const load = steadyLoad(proxy.url, { agents, perSecond, tried, isOver: requests => restarted && requests >= wanted })
+    const over = new AbortController()
+    const served = serveInbox(proxy.url, { workers, perSecond: forInbox, over: over.signal })
     const stops: Stop[] = []
     for (let round = 1; round <= rounds; round++) {
       for (const [index, port] of ports.entries()) {
@@ -46,15 +52,17 @@ export const rollingRestarts: Scenario = {
     }
     restarted = true
     const tally = await load
+    over.abort()
+    const inbox = await served
     const { serverErrors, retries } = await proxy.counts()
     const bad = stops.filter(({ how, after }) => how !== 0 || after > drainTimeout)
     const longest = Math.max(...stops.map(({ after }) => after))
-    const wrong = Object.entries(tally.wrong).map(([what, times]) => `, ${times} × ${what}`).join('')
+    const wrong = [...Object.entries(tally.wrong), ...Object.entries(inbox.wrong)].map(([what, times]) => `, ${times} × ${what}`).join('')
     return {
-      load: `${tally.requests.toLocaleString('en')} requests at ${Math.round(tally.rate)}/s of ${Math.round(saturation)}/s, ${stops.length} restarts`,
+      load: `${tally.requests.toLocaleString('en')} requests at ${Math.round(tally.rate)}/s of ${Math.round(saturation)}/s, ${stops.length} restarts; ${inbox.passed} passed to the inbox, ${workers} workers`,
       result: `${tally.broken} broken, ${tally.serverErrors} 5xx (${serverErrors} by HAProxy’s count, ${retries} connections tried again)${wrong}; ` +
-        `${bad.length} bad exits${bad.map(({ how, log }) => ` (${how}: ${log})`).join('')}, the longest stop took ${(longest / 1000).toFixed(1)} s`,
-      held: tally.broken + tally.serverErrors + serverErrors + bad.length + Object.keys(tally.wrong).length === 0 && tally.requests >= wanted,
+        `${bad.length} bad exits${bad.map(({ how, log }) => ` (${how}: ${log})`).join('')}, the longest stop took ${(longest / 1000).toFixed(1)} s; ${inbox.passed - inbox.done} of the inbox not done`,
+      held: tally.broken + tally.serverErrors + serverErrors + bad.length === 0 && wrong === '' && tally.requests >= wanted && inbox.passed > 0 && inbox.done === inbox.passed,
     }
   },
 }

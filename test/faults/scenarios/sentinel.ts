@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../../bench/report.ts'
-import { loadSettings, triedShare } from '../agents.ts'
+import { inboxShare, loadSettings, triedShare } from '../agents.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
 import type { SentinelFleet } from '../fleet/sentinel.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -83,6 +83,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       agents: 96,
       seed: 100 + round,
       tried: triedShare,
+      inboxed: inboxShare,
       async faults (history) {
         await operationsMore(history, around)
         await faults[name](fleet, history, around)

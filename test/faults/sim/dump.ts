@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 
 /** The masters' handoffs, in the form in which test/faults/redis-state.ts reads real ones. */
 export function dumpServers ({ time }: World, topology: Topology): RedisState {
-  const state: RedisState = { from: epoch + time.now, to: epoch + time.now, due: [], hashes: [] }
+  const state: RedisState = { from: epoch + time.now, to: epoch + time.now, due: [], hashes: [], listed: [] }
   for (const { db } of topology.masters()) {
     for (const [key, value] of db.values) {
       const tag = tagIn(key)

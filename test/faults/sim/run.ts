@@ -1,4 +1,4 @@
-import { describe, check } from '../checker.ts'
+import { checkHistory, describe } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
 import { History } from '../history.ts'
 import { dumpServers } from './dump.ts'
@@ -57,7 +57,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     await Promise.all(topology.tags.map(tag => sweep(tag, 5)))
     const longest = Math.max(...services.map(({ paused }) => paused))
     const options: CheckOptions = { slack, budget: 2100 + longest, workTtl, gateway: false }
-    violations = check(history.tracks.values(), options, dumpServers(world, topology))
+    violations = checkHistory(history, options, dumpServers(world, topology))
   }
   let over = false
   let failure: unknown = null

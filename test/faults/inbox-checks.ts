@@ -1,0 +1,77 @@
+import type { CheckOptions, Fault, Violation } from './checker.ts'
+import { factsOf } from './facts.ts'
+import { isUnknown, passOf } from './history.ts'
+import type { History, Operation, Track } from './history.ts'
+import { grouped, statusIn, sweepRound } from './index-checks.ts'
+import type { Hash, RedisState } from './redis-state.ts'
+
+/** I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, and what waits for a person. */
+
+/** What an inbox gave out that isn't for it. */
+export function addresseeFaults (track: Track): Fault[] {
+  const pass = passOf(track)
+  const asked = pass?.asked
+  const inbox = pass === undefined || asked?.to === undefined ? 'none' : `${pass.agent.split('/', 1)[0]}/${asked.to}`
+  const wrong = track.operations.filter(operation => operation.inbox !== undefined && operation.inbox !== inbox)
+  return wrong.map(operation => ({ invariant: 'I14', sentence: `${operation.inbox} gave it, which is for ${inbox}`, operations: [operation] }))
+}
+
+/** Refusals that no catch from an inbox may get here. */
+export function refusedTakes ({ untold }: History, { gateway }: CheckOptions): Violation[] {
+  const isLawful = ({ answered, status, code }: Operation) => answered === null || code === 'unavailable' || code === 'request_timeout' || (gateway && code === null && status >= 500)
+  return untold.filter(operation => !isLawful(operation))
+    .map(operation => ({ invariant: 'I8', handoff: operation.inbox!, sentence: 'a catch from an inbox can’t be answered so', operations: [operation] }))
+}
+
+/**
+ * Adds to each handoff the catches from its inbox that may have caught it though no answer said so: by its catcher, when it was caught.
+ * Whether they fit is for the search for an order.
+ */
+export function assignUntold (history: History, { slack, budget }: CheckOptions): void {
+  const unknown = history.untold.filter(isUnknown)
+  if (unknown.length === 0) return
+  const byCatcher = grouped(unknown, ({ inbox, agent }) => `${inbox} ${agent}`)
+  for (const track of history.tracks.values()) {
+    const pass = passOf(track)
+    if (pass?.asked?.to === undefined) continue
+    const tenant = pass.agent.split('/', 1)[0]
+    const { facts: { caughtAt, caughtBy } } = factsOf(track)
+    if (caughtAt === null) continue
+    for (const operation of byCatcher.get(`${tenant}/${pass.asked.to} ${tenant}/${caughtBy}`) ?? []) {
+      const { sent, ended } = operation
+      if (caughtAt < sent - slack || caughtAt > Math.max(ended ?? Infinity, sent + budget) + slack) continue
+      track.operations.push({ ...operation, n: history.count++, handoff: track.name })
+    }
+  }
+}
+
+/** @returns a sentence for each handoff that breaks I14 in Redis's data, by its member (`tenant:id`) */
+export function listFaults (state: RedisState, slack: number): Array<{ member: string, sentence: string }> {
+  const faults: Array<{ member: string, sentence: string }> = []
+  const listed = grouped(state.listed, ({ member }) => member)
+  const hashes = new Map(state.hashes.map(hash => [hash.member, hash]))
+  for (const member of new Set([...listed.keys(), ...hashes.keys()])) {
+    const places = (listed.get(member) ?? []).map(({ tag, list }) => `{${tag}} ${list}`)
+    const hash = hashes.get(member)
+    const wanted = hash === undefined ? [] : placesOf(hash, state, slack)
+    if (wanted !== null && wanted.join() !== places.join()) {
+      faults.push({ member, sentence: `it is ${hash === undefined ? 'gone' : statusIn(hash)} and listed in ${places.join(' and ') || 'no inbox'}, not in ${wanted.join() || 'none'}` })
+    }
+  }
+  return faults
+}
+
+/** The lists where it must be; null if it is about to enter or to leave one. */
+function placesOf (hash: Hash, { from, to }: RedisState, slack: number): string[] | null {
+  const { member, tag, record, extra } = hash
+  const inbox = / t(\S+)/.exec(extra)?.[1]
+  if (inbox === undefined || statusIn(hash) !== 'pending') return []
+  const words = record.split(' ')
+  const [approval, expires] = [words[1], Number(words[3])]
+  if (expires <= to + slack) return null
+  const list = `{${tag}} ${member.split(':', 1)[0]}:${inbox}`
+  if (approval === 'waiting') return [`${list}:waiting`]
+  const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
+  if (available > to + slack) return []
+  return available + sweepRound + slack > from ? null : [list]
+}

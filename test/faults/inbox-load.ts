@@ -1,0 +1,101 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Asking } from './asking.ts'
+import { nameOfAttempt } from './history.ts'
+import type { Asked } from './history.ts'
+import { agentKeys, approverKeys, within } from './load-keys.ts'
+import type { Key } from './load-keys.ts'
+import { makePayload } from './payloads.ts'
+import { Random } from './random.ts'
+import type { Found } from './reading.ts'
+import { bodyOf } from './tried-jobs.ts'
+import { Wishes } from './wishes.ts'
+
+/** Handoffs that are passed to inboxes, and the workers that serve these. All at random. */
+
+const inboxes = ['work', 'mail']
+/** Workers for each agent that passes. */
+const workersEach = 0.25
+
+interface Caught extends Found { who: Key }
+
+export class InboxLoad {
+  readonly #asking: Asking
+  /** What was passed under each name, for comparing it with what is caught. */
+  readonly #payloads = new Map<string, { payload: string, passer: Key }>()
+  readonly #lifetime: number
+  #tokens = 0
+
+  /** @param lifetime seconds until handoffs expire */
+  constructor (asking: Asking, lifetime = 86_400) {
+    this.#asking = asking
+    this.#lifetime = lifetime
+  }
+
+  /** Passes one, and sometimes decides on it, catches it by its id, or takes it back. */
+  async pass (random: Random, name: string): Promise<void> {
+    const passer = random.pick(agentKeys)
+    const payload = makePayload(random, name)
+    this.#payloads.set(name, { payload, passer })
+    const asked: Asked = {
+      human: random.chance(0.15),
+      expiresIn: this.#lifetime * 1000,
+      to: random.pick(inboxes),
+      ...random.chance(0.1) && { delay: 1000 },
+      ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
+      ...random.chance(0.1) && { workWithin: 2000 },
+    }
+    const priority = random.chance(0.3) ? `,"priority":${random.between(0, 9)}` : ''
+    const wishes = new Wishes(this.#asking, random, name, payload)
+    const body = `{${payload},${bodyOf(asked)},"to":"${asked.to}"${priority}}`
+    // Without a key it is passed once only: otherwise workers might find two of the same name.
+    const token = wishes.maybeToken(0.8)
+    const passed = await wishes.askAndAskAgain(wishes.wish('pass', passer, token, { asked, body, fickle: token === null }), 0.1)
+    if (passed.status !== 201) return
+    wishes.turnTo(passed.answer?.id as string)
+    if (asked.human) await wishes.ask(random.chance(0.9) ? 'approve' : 'reject', random.pick(within(approverKeys, passer.tenant)), null)
+    if (random.chance(0.08)) {
+      const catcher = await wishes.compete(within(agentKeys, passer.tenant), 1, passer)
+      if (catcher !== null) await wishes.ask('done', catcher, wishes.maybeToken(0.7))
+    } else if (random.chance(0.05)) {
+      await wishes.ask(random.chance(0.7) ? 'cancel' : 'reissue', passer, null, { firm: random.chance(0.5) })
+    }
+  }
+
+  /** Workers serve the inboxes until this is aborted and each has found its inbox empty. */
+  async serve (agents: number, seed: number, over: AbortSignal): Promise<void> {
+    await Promise.all(Array.from({ length: Math.ceil(agents * workersEach) }, async (_, number) => {
+      const random = new Random(seed * 1000 + number)
+      for (;;) {
+        // At the end some are left in their inboxes, for the checks of these.
+        const isLast = over.aborted
+        const found = await this.#next(random, isLast)
+        if (isLast && (found === null || found.length === 0)) return
+        for (const one of found ?? []) await this.#work(random, one)
+      }
+    }))
+  }
+
+  async #next (random: Random, isLast: boolean): Promise<Caught[] | null> {
+    const who = random.pick(agentKeys)
+    const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
+    const wish = { inbox: random.pick(inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
+    const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
+    // An agent may forget its answer and repeat the request.
+    if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
+    return found?.map(one => ({ ...one, who })) ?? null
+  }
+
+  /** Ends it, or drops it. */
+  async #work (random: Random, { name, answer, same, who }: Caught): Promise<void> {
+    if (!same) return
+    const attempt = answer.attempt ?? 1
+    const wishes = new Wishes(this.#asking, random, `${name}.${attempt}.${who.agent}`, this.#payloads.get(name)!.payload)
+    wishes.turnTo(answer.id as string, nameOfAttempt(name, attempt))
+    if (random.chance(0.2)) await wishes.ask('heartbeat', who, null)
+    if (random.chance(0.05)) await sleep(random.between(1, 50))
+    const draw = random.next()
+    if (draw < 0.05) return
+    const kind = draw < 0.75 ? 'done' : draw < 0.9 ? 'fail' : 'decline'
+    await wishes.askAndAskAgain(wishes.wish(kind, who, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.1)
+  }
+}
