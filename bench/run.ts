@@ -24,6 +24,7 @@ import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
 import { payloadSizes } from './sizes.ts'
 import { waiting } from './waiting.ts'
+import { workers } from './workers.ts'
 
 const scenarios = {
   mix,
@@ -37,6 +38,7 @@ const scenarios = {
   inboxes,
   masters,
   waiting,
+  workers,
   list,
   instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>

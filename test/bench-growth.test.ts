@@ -35,6 +35,11 @@ t.test('inboxes', aside, async t => {
   t.ok(shallowCost > 0 && deepCost > 0, 'a catch from either costs something')
 })
 
+t.test('workers', aside, async t => {
+  const { rounds } = await bench(t, 'workers', '--seconds', '1', '--waiters', '30') as { rounds: Array<Record<string, number>> }
+  positive(t, rounds[0] ?? {}, ['p50', 'p99', 'looks'])
+})
+
 t.test('masters', aside, async t => {
   const { rows, each } = await bench(t, 'masters', '--seconds', '1') as
     { rows: Array<Record<string, number>>, each: Record<string, Array<{ calls: number[] }>> }

@@ -6,7 +6,7 @@ const lingering = 5000
 
 /** A list of an inbox, as far as this replica knows it: may there be something in it? Known only while it is listened to. */
 export class WatchedList {
-  mayHave = true
+  #mayHave = true
   #version = 0
   #looked = -Infinity
   #isHeard = false
@@ -15,7 +15,7 @@ export class WatchedList {
   constructor (subscriptions: Subscriptions, channel: string, changed: () => void) {
     this.heard = subscriptions.listen(channel, () => {
       this.#version++
-      this.mayHave = true
+      this.#mayHave = true
       changed()
     }).then(stop => {
       this.#isHeard = true
@@ -28,7 +28,7 @@ export class WatchedList {
 
   /** May there be something, or is it so long since somebody looked that a message may have been lost? @param believed milliseconds */
   isWorthALook (believed: number): boolean {
-    return this.mayHave || performance.now() - this.#looked > believed
+    return this.#mayHave || performance.now() - this.#looked > believed
   }
 
   /** Call it before a look. @returns what to call when that has found nothing, or all there was: whatever came meanwhile counts */
@@ -36,7 +36,7 @@ export class WatchedList {
     const seen = this.#version
     const wasHeard = this.#isHeard
     this.#looked = performance.now()
-    return () => { if (wasHeard && seen === this.#version) this.mayHave = false }
+    return () => { if (wasHeard && seen === this.#version) this.#mayHave = false }
   }
 }
 
@@ -47,13 +47,16 @@ export interface Ticket {
 }
 
 /**
- * Those who wait at this replica for one inbox, longest first. Each message gives one of them a turn; who leaves with a turn that it didn't
- * use, or found more than it could take, hands it on. So whatever comes, somebody looks, and nobody asks Redis while nothing comes.
+ * Those who wait at this replica for one inbox, longest first. Each message gives one of them a turn. A message that finds nobody without a
+ * turn is owed one: whoever ends a look then looks once more, or hands the turn on; and so does who leaves with a turn that it didn't use, or
+ * left something behind. So whatever comes, somebody looks after it came, and nobody asks Redis while nothing comes.
  */
 export class InboxQueue {
   readonly own: WatchedList
   /** Of what a person approved; the same as its own where both are of one partition. */
   readonly home: WatchedList
+  /** Is there, or may there be, something that nobody has been given a turn for? */
+  isOwed = true
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
 
@@ -61,15 +64,13 @@ export class InboxQueue {
     const changed = () => this.giveTurn()
     this.own = new WatchedList(subscriptions, ownChannel, changed)
     this.home = homeChannel === ownChannel ? this.own : new WatchedList(subscriptions, homeChannel, changed)
+    // What came before it was listened to nobody told of.
+    Promise.all([this.own.heard, this.home.heard]).then(changed, () => {})
   }
 
   /** How many wait. */
   get size (): number {
     return this.#tickets.size
-  }
-
-  get mayHave (): boolean {
-    return this.own.mayHave || this.home.mayHave
   }
 
   /** Has nobody waited or asked for so long that it needn't be listened to? */
@@ -86,8 +87,8 @@ export class InboxQueue {
     ticket.wake = wake
     this.#tickets.add(ticket)
     await Promise.all([this.own.heard, this.home.heard])
-    // What came before it was listened to nobody told of.
-    if (this.mayHave && ![...this.#tickets].some(({ hasTurn }) => hasTurn)) this.giveTurn()
+    // Those with a turn see to what is owed when their look ends.
+    if (this.isOwed && ![...this.#tickets].some(({ hasTurn }) => hasTurn)) this.giveTurn()
     return () => this.#leave(ticket)
   }
 
@@ -99,6 +100,7 @@ export class InboxQueue {
       ticket.wake()
       return
     }
+    this.isOwed = true
   }
 
   async close (): Promise<void> {

@@ -16,6 +16,8 @@ export interface Batch { items: Taken[], replayed: boolean }
 /** What is asked of an inbox; `raw` are the request's bytes, which with its key say whether it is the same. */
 export interface Asked { inbox: string, most: number, raw: Buffer }
 
+interface Looked extends Asked { isWaiting: boolean }
+
 /** A request with an Idempotency-Key: its token, and what stands for its bytes. */
 interface Keyed { token: string, request: string, tag: string }
 
@@ -121,22 +123,24 @@ export class InboxService {
 
   async #wait (places: Places, caller: Caller, asked: Asked, keyed: Keyed | null, waiting: WaitOptions | null): Promise<Batch> {
     const queue = this.#queueOf(places)
-    const look = () => this.#look(queue, places, caller, asked, keyed)
+    const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
     // What its own key took is not in the inbox: it looks for that whoever else waits.
     let pause = 1
-    const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.mayHave), wake: () => {} }
+    const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
       if (!ticket.hasTurn || waiting.isGone()) return nothing
+      queue.isOwed = false
       const found = await look()
-      // What came while it looked is its own to look for: nobody else was told.
-      ticket.hasTurn = found.items.length === 0 && queue.mayHave
-      if (found.items.length > 0 && queue.mayHave) queue.giveTurn()
+      // Of what it left behind, and of what came while all who wait looked, nobody else was told. What its key took before is no look.
+      const isMore = found.isMore || found.replayed || queue.isOwed
+      ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
+      if (isMore && !ticket.hasTurn) queue.giveTurn()
       return found
     }
     return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
       if (items.length > 0 || replayed) return null
-      // Something came while it looked, or stands in the list that can't be caught here: for that nobody is to ask without a pause.
+      // Something came while it looked, or what can't be caught any more stands before it: for that nobody is to ask without a pause.
       pause = ticket.hasTurn ? Math.min(longestPause, 2 * pause) : 1
       return ticket.hasTurn ? pause : waiting.milliseconds
     })
@@ -158,7 +162,7 @@ export class InboxService {
   }
 
   /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, for so long. */
-  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
+  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Keyed | null): Promise<Found> {
     const end = performance.now() + longestLook
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
@@ -167,19 +171,17 @@ export class InboxService {
   }
 
   /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
-  async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Asked, keyed: Keyed | null): Promise<Found> {
+  async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Looked, keyed: Keyed | null): Promise<Found> {
     queue.touch()
     const atHome = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : unread
     const { turns } = atHome
-    const isEmpty = queue.own.begin()
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
-    if (taken.wasRead && !taken.isMore) isEmpty()
-    // That there is nothing at all is not believed but seen: what a person has just approved may not have been heard of here.
-    const isUnseen = taken.items.length === 0 && !taken.replayed && turns.length === 0 && atHome.isMore
-    if (home === null || (taken.elsewhere === 0 && !isUnseen)) return taken
+    // Who doesn't wait is told of nothing later, such as of what a person has just approved: for it home is read before it gets nothing.
+    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && turns.length === 0 && atHome.isMore
+    if (home === null || (taken.elsewhere === 0 && !isUnseen)) return { ...taken, isMore: taken.isMore || turns.length > 0 }
     const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [never])
     return {
-      items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore,
+      items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere,
     }
   }
 
@@ -191,13 +193,12 @@ export class InboxService {
   }
 
   /** @param size bytes that the answer has already */
-  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number, wasRead: boolean }> {
+  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
       token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', turns,
     })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
-    // What was taken before is answered without a look at the list: nothing is known of that then.
-    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed', wasRead: reply.outcome === 'taken' }
+    return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed' }
   }
 
   #queueOf ({ own, home }: Places): InboxQueue {

@@ -1,0 +1,85 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { until } from '../helpers/until.ts'
+
+/** Workers that wait for an inbox at two replicas: who is woken, in which order, and how often Redis is asked. */
+
+const number = async ({ app }: TestApp, name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await app.inject('/metrics')).body)?.[1] ?? 0)
+const waiters = (service: TestApp) => number(service, 'handoff_inbox_waiters')
+const looks = (service: TestApp) => number(service, 'handoff_redis_call_duration_seconds_count{script="take"}')
+const areWaiting = (service: TestApp, count: number) => until(async () => await waiters(service) === count)
+const pass = async ({ call }: TestApp, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', ...more })).json().handoff_id
+/** The ids that a catch which waits gets. */
+const next = async ({ call }: TestApp, max = 1): Promise<string[]> =>
+  (await call('bob', 'POST', '/api/catch?wait=60', { inbox: 'work', max })).json().items.map(({ handoff_id: id }: { handoff_id: string }) => id)
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+t.test('who has waited longest is served first', async t => {
+  const service = await testApp(t)
+  const served: number[] = []
+  const all: Array<Promise<unknown>> = []
+  for (const turn of numbers(5)) {
+    all.push(next(service).then(() => served.push(turn)))
+    await areWaiting(service, turn + 1)
+  }
+  for (const turn of numbers(5)) {
+    await pass(service)
+    await all[turn]
+    t.strictSame(served, numbers(turn + 1))
+  }
+})
+
+t.test('a handoff wakes one waiter of each replica, and nobody asks while nothing comes', async t => {
+  const one = await testApp(t)
+  const other = await testApp(t, {}, { prefix: one.prefix })
+  const passed: string[] = []
+  const caught: string[] = []
+  const all = [one, other].flatMap(service => numbers(30).map(async () => { caught.push(...await next(service)) }))
+  await Promise.all([areWaiting(one, 30), areWaiting(other, 30)])
+  const before = await looks(one) + await looks(other)
+  for (const turn of numbers(20)) {
+    passed.push(await pass(one))
+    await until(() => caught.length === turn + 1)
+  }
+  const oneByOne = await looks(one) + await looks(other) - before
+  t.ok(oneByOne >= 20 && oneByOne <= 40, `${oneByOne} looks for 20 handoffs`)
+  // All at once: each message has its own turn, so that nothing stays behind.
+  passed.push(...await Promise.all(numbers(40).map(() => pass(other))))
+  await Promise.all(all)
+  t.strictSame(caught.sort(), passed.sort())
+})
+
+t.test('bursts onto few workers that come back leave nothing behind', async t => {
+  const one = await testApp(t)
+  const other = await testApp(t, {}, { prefix: one.prefix })
+  const caught = new Set<string>()
+  const isDone = new AbortController()
+  const work = async (service: TestApp, max: number) => {
+    while (!isDone.signal.aborted) {
+      for (const id of await next(service, max)) {
+        t.notOk(caught.has(id), 'caught once')
+        caught.add(id)
+      }
+    }
+  }
+  const working = [work(one, 1), work(one, 3), work(other, 1), work(other, 2), work(other, 1)]
+  for (const burst of numbers(8)) {
+    const ids = await Promise.all(numbers(15).map(index => pass(index % 2 === 0 ? one : other, index % 5 === 0 ? { require_human: true } : {})))
+    await Promise.all(ids.filter((_, index) => index % 5 === 0).map(id => one.call('approver', 'POST', `/api/approve/${id}`)))
+    await until(() => ids.every(id => caught.has(id)))
+    t.equal(caught.size, 15 * (burst + 1))
+  }
+  isDone.abort()
+  await Promise.all([one.app.close(), other.app.close()])
+  await Promise.all(working)
+})
+
+t.test('a drain answers 200 that wait, with nothing', async t => {
+  const service = await testApp(t)
+  const all = numbers(200).map(() => next(service))
+  await areWaiting(service, 200)
+  await service.app.close()
+  t.strictSame((await Promise.all(all)).flat(), [])
+})
