@@ -34,6 +34,7 @@ import { doneRoute } from './http/routes/done.ts'
 import { inboxRoutes } from './http/routes/inboxes.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { llmsRoute } from './http/routes/llms.ts'
+import { skillRoutes } from './http/routes/skill.ts'
 import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
@@ -94,6 +95,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
 
   const baseUrl = baseUrlOf(app, config)
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
+  skillRoutes(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())

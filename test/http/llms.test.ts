@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
@@ -151,4 +152,22 @@ t.test('the front page has the headers of the other pages', async t => {
   t.notOk(front!['strict-transport-security'])
   const secure = await testApp(t, { BASE_URL: 'https://handoff.example' })
   t.ok((await secure.app.inject('/')).headers['strict-transport-security'])
+})
+
+t.test('the service is a skill, and the index says which bytes it has', async t => {
+  const { app } = await testApp(t)
+  const index = await app.inject('/.well-known/agent-skills/index.json')
+  t.match(index, { statusCode: 200, headers: { 'content-type': /^application\/json/ } })
+  const { skills: [skill] } = index.json()
+  t.match(skill, { name: 'agent-handoff', type: 'skill-md', description: /^Pass a task/ })
+  const path = new URL(skill.url).pathname
+  t.equal(path, '/.well-known/agent-skills/agent-handoff/SKILL.md')
+  const text = await app.inject(path)
+  t.match(text, { statusCode: 200, headers: { 'content-type': 'text/markdown; charset=utf-8' } })
+  t.equal(skill.digest, `sha256:${createHash('sha256').update(text.body).digest('hex')}`)
+  const [, front] = /^---\n([^]*?)\n---\n/.exec(text.body)!
+  t.strictSame(front!.split('\n').map(line => line.split(': ', 1)[0]), ['name', 'description'])
+  t.ok(front!.includes(skill.description) && skill.description.length <= 1024, 'as long as a description may be')
+  t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Beat|Decline)/gm)!.length, 5, 'the five rules')
+  t.equal((await app.inject({ method: 'HEAD', url: path })).statusCode, 200)
 })

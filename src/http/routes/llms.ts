@@ -68,6 +68,7 @@ function links (endpoints: readonly Endpoint[], baseUrl: string): string {
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
     `- [Documentation](${baseUrl}/docs): the same for people`,
     `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and what to do`,
+    `- [Skill](${baseUrl}/.well-known/agent-skills/agent-handoff/SKILL.md): the same in one page, for an agent's skills`,
     `- [Approvals](${baseUrl}/approvals): where people decide`,
     // With METRICS_PORT, health is on that port instead.
     ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],
