@@ -8,6 +8,7 @@ import { iso } from './answers.ts'
 import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from './id.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
+import { untilEndsAreHeard } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** What a catch from an inbox answers: each as a catch by its id does. */
@@ -129,7 +130,9 @@ export class InboxService {
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
-      if (!ticket.hasTurn || waiting.isGone()) return nothing
+      if (!ticket.hasTurn) return nothing
+      await untilEndsAreHeard()
+      if (waiting.isGone()) return nothing
       queue.isOwed = false
       const found = await look()
       // Of what it left behind, and of what came while all who wait looked, nobody else was told. What its key took before is no look.

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Grant } from '../auth/grant.ts'
 
@@ -10,6 +11,17 @@ export interface WaitOptions {
   isGone (): boolean
   /** @returns what ends the listening */
   onGone (stop: () => void): () => void
+}
+
+/** How many turns of the event loop the end of a connection may take to be known: it is read in one, and told in the next. */
+const turnsToHear = 2
+
+/**
+ * Before `isGone` is asked. A connection's end is read behind all that came by it, so where both came while this process stood still, the client
+ * would seem to be there, and what is caught for it is lost.
+ */
+export async function untilEndsAreHeard (): Promise<void> {
+  for (let turn = 0; turn < turnsToHear; turn++) await setImmediate()
 }
 
 /** Has `wake` called at each change from then on; resolves with what stops it. */

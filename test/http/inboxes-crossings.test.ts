@@ -90,6 +90,23 @@ t.test('who asks again with wait gets the same again, also after another with th
   t.strictSame(idsOf(await next(service, 'work', 1, 'key')), [id])
 })
 
+t.test('who has left before its request was read catches nothing', async t => {
+  const service = await testApp(t)
+  const port = await listen(service.app)
+  await heard(service, 'work')
+  const id = await pass(service, 'work')
+  const body = '{"inbox":"work"}'
+  const empty = async () => Number(/^handoff_inbox_empty_total (\d+)$/m.exec((await service.app.inject('/metrics')).body)![1])
+  const before = await empty()
+  for (const key of ['', 'Idempotency-Key: key\r\n']) {
+    const { socket, send } = await wire(t, port)
+    send(`POST /api/catch?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\n${key}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    socket.destroy()
+  }
+  t.ok(await until(async () => await empty() === before + 2), 'both were read')
+  t.strictSame(idsOf(await next(service, 'work')), [id])
+})
+
 t.test('all that wait on one connection are gone with it', async t => {
   const service = await testApp(t)
   const { socket, send } = await wire(t, await listen(service.app))
