@@ -3,15 +3,16 @@
 -- Redis is full (allow-oom). What can't be caught any more leaves the list where it is met: 32 more are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
 --       2 prefix:{tag}:due              live handoffs by when to look at them
---       3 prefix:{tag}:n:token          what this operation took, for when it is asked again
+--       3 prefix:{tag}:n:token          what this operation took, for when it is asked again; or that it took none here, but leaves it to
+--                                       the other list: who asks with the same Idempotency-Key meanwhile is to do likewise
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: those alone that this operation took before  8 how many bytes of an answer's they have already
 --       9 how long it is remembered what was taken (ms), and as long as the work on it may take; empty for as long as a call is asked again
---       10 the request's digest, or -  11 the turns of what this operation can take elsewhere, ascending, parted by spaces; empty where
---         there is nothing, and nobody asks for turns
+--       10 the request's digest, or -  11 what this operation can take elsewhere, ascending, parted by spaces: of each its turn, a slash and
+--         its bytes; - where there is nothing, but turns are asked for, and empty where they aren't
 -- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 where
 --                        there may be others, else 0; elsewhere: how many of the others' turns come before what is left; a turn is 0
---                        where ARGV 11 is empty; of each what catch.lua says
+--                        where ARGV 11 is empty; of each what catch.lua says; nothing changed where it took none here before
 --          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed
 --          {'reused'}    this operation's token was another request's; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
@@ -25,20 +26,25 @@ if late(ARGV[1], now) then return { 'late' } end
 if before then
   local asked, others, members = string.match(before, '^(%S+) (%d+)(.*)$')
   if asked ~= request then return { 'reused' } end
+  if members == '' then return { 'taken', 1, tonumber(others) } end
   return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) }
 end
 
 local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
-local turns = {}
-for turn in string.gmatch(ARGV[11], '%S+') do turns[#turns + 1] = tonumber(turn) end
+local turns, sizes, scored = {}, {}, ARGV[11] ~= ''
+for turn, bytes in string.gmatch(ARGV[11], '(%S+)/(%S+)') do turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes) end
 local from, upto = 0, most
 while most > 0 and more == 0 do
   -- Scores are numbers made text, which takes as long as all the rest.
-  local entries = redis.call('ZRANGE', inbox, from, upto, unpack(#turns > 0 and { 'WITHSCORES' } or {}))
-  for i = 1, #entries, #turns > 0 and 2 or 1 do
-    local member, turn = entries[i], #turns > 0 and tonumber(entries[i + 1]) or 0
-    while turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < most do elsewhere = elsewhere + 1 end
-    if #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
+  local entries = redis.call('ZRANGE', inbox, from, upto, unpack(scored and { 'WITHSCORES' } or {}))
+  for i = 1, #entries, scored and 2 or 1 do
+    local member, turn = entries[i], scored and tonumber(entries[i + 1]) or 0
+    -- What has its turn before this one takes its share of the answer's bytes too.
+    while more == 0 and turns[elsewhere + 1] and turns[elsewhere + 1] < turn and #items / 9 + elsewhere < most do
+      if isTooLong(size, sizes[elsewhere + 1]) then more = 1 break end
+      elsewhere, size = elsewhere + 1, size + sizes[elsewhere + 1]
+    end
+    if more == 1 or #items / 9 + elsewhere == most or looked == most + 32 then more = 1 break end
     looked = looked + 1
     local key = prefix .. member
     local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
@@ -47,8 +53,8 @@ while most > 0 and more == 0 do
     if not record or status and (status ~= 'pending' or approval == 'waiting' or now >= tonumber(expires)) then
       gone[#gone + 1] = member
     elseif status and now >= tonumber(available or 0) then
-      local length = #payload + #(schema or '') + #(decision or '') + 700
-      if size > 0 and size + length > 4194304 then more = 1 break end
+      local length = lengthOf(#payload, #(schema or ''), #(decision or ''))
+      if isTooLong(size, length) then more = 1 break end
       size = size + length
       local deadline
       record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
@@ -57,15 +63,16 @@ while most > 0 and more == 0 do
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
     end
   end
-  if #entries < (#turns > 0 and 2 or 1) * (upto - from + 1) then break end
+  if #entries < (scored and 2 or 1) * (upto - from + 1) then break end
   from, upto = upto + 1, upto + 32
 end
 if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
--- Behind all that it names, so that whoever asks again finds the whole of it or nothing.
-if #items > 0 then
+-- Behind all that it names, so that whoever asks again finds the whole of it or nothing. With a key also that there was nothing here beside
+-- what the other list gave, or is to give: or another request with this key, or this one once more, would take what came since.
+if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   local remember = kept_for == '' and 10000 or math.max(kept_for, latest - now)
   redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names, 'PX', ms(remember))
-  if request ~= '-' then redis.call('SPUBLISH', remembered, 'taken') end
+  if request ~= '-' and #items > 0 then redis.call('SPUBLISH', remembered, 'taken') end
 end
 return { 'taken', more, elsewhere, unpack(items) }

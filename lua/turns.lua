@@ -1,16 +1,20 @@
 #!lua flags=no-writes
--- Reads the turns of the first that can be caught from an inbox's list, and moves nothing: for who merges two lists. What can't be caught
+-- Reads the turns and lengths of the first that can be caught from an inbox's list, and moves nothing: for who merges two lists. What can't be caught
 -- any more is passed over, or it would take the turns of what can: 32 more are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:
--- Replies: {'read', more, turn, …}  ascending; more: 1 where there may be others behind those that were looked at, else 0
+-- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 where there may be others behind those that were looked at, else 0
 local most, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local entries = redis.call('ZRANGE', KEYS[1], 0, most + 31, 'WITHSCORES')
 local turns = {}
 for i = 1, #entries, 2 do
   if #turns == most then break end
-  local status, _, _, expires = string.match(redis.call('HGET', prefix .. entries[i], 's') or '', RECORD)
-  if status == 'pending' and now < tonumber(expires) then turns[#turns + 1] = entries[i + 1] end
+  local key = prefix .. entries[i]
+  local status, _, _, expires = string.match(redis.call('HGET', key, 's') or '', RECORD)
+  if status == 'pending' and now < tonumber(expires) then
+    local length = lengthOf(redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'r'), redis.call('HSTRLEN', key, 'd'))
+    turns[#turns + 1] = entries[i + 1] .. '/' .. ms(length)
+  end
 end
 return { 'read', #entries == 2 * (most + 32) and 1 or 0, unpack(turns) }

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Forgets which request an Idempotency-Key came with, where it was answered without a handoff: such an answer isn't kept.
--- KEYS: 1 prefix:{tag}:q:token   the request's digest
--- ARGV: 1 the call's deadline (ms)  2 the request's digest
--- Replies: {'forgotten'}   it isn't kept now, or another request's is
+-- Forgets what is kept of an Idempotency-Key's request to an inbox that was answered without a handoff: such an answer isn't kept.
+-- KEYS: 1 prefix:{tag}:q:token or n:token   as claim.lua or take.lua keep it
+-- ARGV: 1 the call's deadline (ms)  2 what is kept there
+-- Replies: {'forgotten'}   it isn't kept now, or something else is
 --          {'late'}        the call's deadline is over; nothing changed
 local key = KEYS[1]
 local now = clock()

@@ -1,13 +1,13 @@
 import { Problem } from '../errors.ts'
 import { isName } from '../model.ts'
 import type { Caller } from '../model.ts'
-import type { Inboxes, InboxPlace, Taken, Turns } from '../store/inboxes.ts'
+import type { Claim, Inboxes, InboxPlace, Taken, Turns } from '../store/inboxes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import { caughtText } from './catch-answer.ts'
 import { iso } from './answers.ts'
 import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from './id.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
+import { sizeOf } from './taken-answer.ts'
 import { untilEndsAreHeard } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
@@ -19,9 +19,6 @@ export interface Asked { inbox: string, most: number, raw: Buffer }
 
 interface Looked extends Asked { isWaiting: boolean }
 
-/** A request with an Idempotency-Key: its token, and what stands for its bytes. */
-interface Keyed { token: string, request: string, tag: string }
-
 /** An inbox's two lists: its own, and its tenant's home's, of what a person approved; one where both are of one partition. */
 interface Places { own: InboxPlace, home: InboxPlace | null }
 
@@ -30,8 +27,6 @@ interface Found extends Batch { isMore: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
-/** A turn behind all others: what is taken tells its own where one is given. */
-const never = '9007199254740991'
 /** How long it is believed that nothing was approved which nobody told of, in milliseconds. */
 const homeBelieved = 1000
 /** How long a look goes on behind what can't be caught any more, in milliseconds. Each call drops 32 of those. */
@@ -97,24 +92,28 @@ export class InboxService {
   async #catchOnce (places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null): Promise<Batch> {
     const scope = `${caller.tenant} ${caller.agent}`
     const token = digestToken(`catch-next ${scope}`, key, undefined)
-    const keyed = { token, request: digestToken('request', '', asked.raw), tag: tagOfDigest(`key ${scope} ${key}`) }
-    const claim = await this.#inboxes.claim(keyed.tag, token, keyed.request, this.#workTtl)
+    const keyed = { token, request: digestToken('request', '', asked.raw), asker: randomToken(), tag: tagOfDigest(`key ${scope} ${key}`) }
+    const claim = await this.#inboxes.claim(keyed, this.#workTtl)
     if (claim === 'reused') throw new Problem('idempotency_key_reused')
     const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
-    const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting)
+    const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting).catch(async error => {
+      // A key that has ended, say. But where Redis was away the outcome is unknown, and something may be kept.
+      if (error instanceof Problem && claim === 'claimed') await this.#inboxes.unclaim(keyed)
+      throw error
+    })
     // Another request that knows the key may wait yet: it claims it anew when it catches.
-    if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed.tag, token, keyed.request)
+    if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed)
     const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
     // One that was known may have been forgotten meanwhile, by the same request that found nothing.
     if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
-      await this.#inboxes.claim(keyed.tag, token, keyed.request, Math.max(longest, this.#workTtl))
+      await this.#inboxes.claim(keyed, Math.max(longest, this.#workTtl))
     }
     return batch
   }
 
   /** What this key took before; null where it took nothing. */
-  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Keyed): Promise<Batch | null> {
-    const look = (place: InboxPlace, most: number) => this.#takeFrom(place, caller, most, keyed, 0, [])
+  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
+    const look = (place: InboxPlace, most: number) => this.#takeFrom(place, caller, most, keyed, 0, null)
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // Its first answer may have broken off between the two lists: then the second part is taken now.
@@ -122,7 +121,7 @@ export class InboxService {
     return { items: [...first.items, ...rest?.items ?? []], replayed: true }
   }
 
-  async #wait (places: Places, caller: Caller, asked: Asked, keyed: Keyed | null, waiting: WaitOptions | null): Promise<Batch> {
+  async #wait (places: Places, caller: Caller, asked: Asked, keyed: Claim | null, waiting: WaitOptions | null): Promise<Batch> {
     const queue = this.#queueOf(places)
     const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
@@ -150,7 +149,7 @@ export class InboxService {
   }
 
   /** As the others, and looks at once when another request took something by the same key: that is its answer as well. */
-  #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Keyed): Listen {
+  #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Claim): Listen {
     return async wake => {
       const look = () => {
         ticket.hasTurn = true
@@ -165,7 +164,7 @@ export class InboxService {
   }
 
   /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, for so long. */
-  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Keyed | null): Promise<Found> {
+  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null): Promise<Found> {
     const end = performance.now() + longestLook
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
@@ -174,15 +173,21 @@ export class InboxService {
   }
 
   /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
-  async #take (queue: InboxQueue, { own, home }: Places, caller: Caller, asked: Looked, keyed: Keyed | null): Promise<Found> {
+  async #take (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, seesHome = false): Promise<Found> {
+    const { own, home } = places
     queue.touch()
-    const atHome = home !== null && queue.home.isWorthALook(homeBelieved) ? await this.#turnsOf(home, queue.home, asked.most) : unread
+    const atHome = home !== null && (seesHome || queue.home.isWorthALook(homeBelieved)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
     const { turns } = atHome
-    const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns)
+    const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
     // Who doesn't wait is told of nothing later, such as of what a person has just approved: for it home is read before it gets nothing.
-    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && turns.length === 0 && atHome.isMore
+    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 && turns.length === 0 && atHome.isMore
     if (home === null || (taken.elsewhere === 0 && !isUnseen)) return { ...taken, isMore: taken.isMore || turns.length > 0 }
-    const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [never])
+    // Whoever asks with this key is to see in the own list that the home's were taken: so they are counted first.
+    if (isUnseen && keyed !== null && !seesHome) return this.#take(queue, places, caller, asked, keyed, true)
+    const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
+    const isNone = taken.items.length === 0 && !taken.replayed && rest.items.length === 0 && !rest.replayed
+    // Somebody else was first: what is in the own list is for this key again.
+    if (isNone && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
     return {
       items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere,
     }
@@ -196,7 +201,7 @@ export class InboxService {
   }
 
   /** @param size bytes that the answer has already */
-  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Keyed | null, size: number, turns: string[]): Promise<Found & { elsewhere: number }> {
+  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
       token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', turns,
     })
@@ -237,15 +242,3 @@ function placesOf (tenant: string, inbox: string): Places {
   const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
   return { own: { tenant, inbox, tag }, home: home === tag ? null : { tenant, inbox, tag: home } }
 }
-
-function sizeOf (items: readonly Taken[]): number {
-  return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
-}
-
-/** The answer's bytes, with the payloads' as they were passed. */
-export function batchText ({ items }: Batch): Buffer {
-  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
-  return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
-}
-
-const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [Buffer, Buffer, Buffer, Buffer]

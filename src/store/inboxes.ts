@@ -21,9 +21,12 @@ export interface Wanted {
   keptFor: number | null
   /** Stands for the request; '-' for one without an Idempotency-Key. */
   request: string
-  /** The turns of what can be taken elsewhere, ascending. */
-  turns: readonly string[]
+  /** What can be taken elsewhere, ascending, as `turns` told it; null where no turns are to be told. */
+  turns: readonly string[] | null
 }
+
+/** A request with an Idempotency-Key: its token, what stands for its bytes, who asks, and the partition where that is kept. */
+export interface Claim { token: string, request: string, asker: string, tag: string }
 
 export interface Taken extends Caught { id: string, turn: number }
 export type TakeReply = {
@@ -35,7 +38,7 @@ export type TakeReply = {
   items: Taken[]
 } | { outcome: 'reused' }
 
-/** `isMore`: there may be others behind those that were looked at. */
+/** Of each its turn and its bytes. `isMore`: there may be others behind those that were looked at. */
 export interface Turns { turns: string[], isMore: boolean }
 
 /** `oldestAt` is when the oldest entered, in milliseconds; null where there is none. */
@@ -63,7 +66,7 @@ export class Inboxes {
   take ({ tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, turns }: Wanted): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
     const texts = [token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(most), String(size),
-      keptFor === null ? '' : String(keptFor), request, turns.join(' ')]
+      keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-']
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
@@ -78,14 +81,23 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.inbox, tag, keys, texts: [], decode: readCount })
   }
 
-  /** Keeps which request a token stands for, for so many milliseconds. @returns did it before? `reused`: for another one */
-  claim (tag: string, token: string, request: string, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
-    return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor)], decode: readClaim })
+  /** Keeps which request a token stands for, for so many milliseconds. @returns did another do so before? `reused`: for another request */
+  claim ({ tag, token, request, asker }: Claim, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
+    return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor), asker], decode: readClaim })
   }
 
-  /** Forgets it again. */
-  unclaim (tag: string, token: string, request: string): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request], decode: tagged })
+  /** Forgets it again, where this one was the first to ask. */
+  unclaim ({ tag, token, request, asker }: Claim): Promise<unknown> {
+    return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${asker}`)
+  }
+
+  /** Forgets that what a token takes was left to the other list, so many. */
+  stay ({ tag }: InboxPlace, { token, request }: Claim, elsewhere: number): Promise<unknown> {
+    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere}`)
+  }
+
+  #forget (tag: string, key: string, kept: string): Promise<unknown> {
+    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [kept], decode: tagged })
   }
 
   /** Where it is told that a token took something here. */

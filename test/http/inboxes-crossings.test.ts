@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
@@ -88,6 +90,68 @@ t.test('who asks again with wait gets the same again, also after another with th
   t.strictSame(idsOf(await first), [id])
   isProblem(t, await next(service, 'other', 0, 'key'), 422, 'idempotency_key_reused')
   t.strictSame(idsOf(await next(service, 'work', 1, 'key')), [id])
+})
+
+t.test('two with one key catch once, also where the first one’s turn has what a person approved', async t => {
+  const service = await testApp(t)
+  for (const inbox of inboxes) {
+    const approved = await pass(service, inbox, { require_human: true })
+    await service.call('approver', 'POST', `/api/approve/${approved}`)
+    await pass(service, inbox)
+    const answers = await Promise.all(Array.from({ length: 30 }, async (_, i) => {
+      // Each begins a turn of the event loop later, so that some look while others take.
+      for (let turn = 0; turn < i; turn++) await setImmediate()
+      return next(service, inbox, i % 2, inbox)
+    }))
+    for (const answer of answers) t.strictSame(idsOf(answer), [approved], `inbox ${inbox}`)
+    t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1, 'one acted')
+  }
+})
+
+t.test('what a key left to the other list is its own again when that has nothing more', async t => {
+  const { store, ...service } = await testApp(t)
+  const id = await pass({ store, ...service }, 'work')
+  const approved = await pass({ store, ...service }, 'work', { require_human: true })
+  await service.call('approver', 'POST', `/api/approve/${approved}`)
+  // Somebody else catches it between two of the calls.
+  const take = store.inboxes.take.bind(store.inboxes)
+  store.inboxes.take = async (place, wanted) => {
+    const reply = await take(place, { ...wanted, turns: wanted.turns === null ? null : wanted.turns.map(turn => turn.replace(/^\d+/, '1')) })
+    await service.call('alice', 'GET', `/api/catch/${approved}`)
+    return reply
+  }
+  const first = await next({ store, ...service }, 'work', 0, 'key')
+  t.strictSame(idsOf(first), [id])
+  t.notOk(first.headers['idempotency-replayed'])
+  t.strictSame(idsOf(await next({ store, ...service }, 'work', 0, 'key')), [id])
+})
+
+t.test('what a person approved has its turn before a flood that fills the answers', async t => {
+  const service = await testApp(t)
+  const output = { text: 'x'.repeat(1_000_000) }
+  const approved = await pass(service, 'work', { require_human: true, output })
+  await service.call('approver', 'POST', `/api/approve/${approved}`)
+  const others = []
+  for (let i = 0; i < 5; i++) others.push(await pass(service, 'work', { output }))
+  const caught = async () => idsOf(await service.call('bob', 'POST', '/api/catch', { inbox: 'work', max: 100 }))
+  t.strictSame(await caught(), [approved, ...others.slice(0, 3)])
+  t.strictSame(await caught(), others.slice(3))
+})
+
+t.test('a key that was answered without a handoff stands for nothing, also where the reply to its claim was lost or a key ended', async t => {
+  const redis = await ownRedis(t)
+  const { url, loseNext, isLost } = await losing(t, redis.url)
+  const service = await testApp(t, {}, { url })
+  loseNext('claimed')
+  t.strictSame(idsOf(await next(service, 'work', 0, 'lost')), [])
+  t.ok(isLost())
+  t.strictSame(idsOf(await next(service, 'other', 0, 'lost')), [])
+  const { id, key } = await newKey(service.store.keyRecords, { agent: 'bob' })
+  const ended = service.app.inject({ method: 'POST', url: '/api/catch?wait=30', headers: { ...bearer(key), 'idempotency-key': 'ended' } })
+  await areWaiting(service, 1)
+  await service.store.keyRecords.revoke(id, 'me')
+  isProblem(t, await ended, 401, 'unauthorized')
+  t.strictSame(idsOf(await next(service, 'other', 0, 'ended')), [])
 })
 
 t.test('who has left before its request was read catches nothing', async t => {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { batchText } from '../../handoff/inboxes.ts'
 import type { InboxService } from '../../handoff/inboxes.ts'
+import { takenText } from '../../handoff/taken-answer.ts'
 import { idempotencyHeaders, noQuery, waitQuery } from '../../schemas/handoff.ts'
 import type { WaitQuery } from '../../schemas/handoff.ts'
 import { inboxAnswer, inboxParams, takeAnswer, takeBody } from '../../schemas/inboxes.ts'
@@ -34,7 +34,7 @@ export function inboxRoutes (app: FastifyInstance, service: InboxService): void 
     const [first] = items
     if (items.length === 1 && first!.traceparent !== undefined) reply.header('traceparent', first!.traceparent)
     reply.header('content-type', jsonType)
-    return batchText(batch)
+    return takenText(items)
   })
 
   app.get<{ Params: { name: string } }>('/api/inboxes/:name', {
