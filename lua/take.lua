@@ -3,32 +3,29 @@
 -- Redis is full (allow-oom). What can't be caught any more leaves the list where it is met: 32 more are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
 --       2 prefix:{tag}:due              live handoffs by when to look at them
---       3 prefix:{tag}:n:token          what this operation took, for when it is asked again; or that it took none here, but leaves it to
---                                       the other list: who asks with the same Idempotency-Key meanwhile is to do likewise
+--       3 prefix:{tag}:n:token          what this operation took, for when it is asked again; or who looks at the other list for it, as that
+--                                       comes first (lib/taking.lua)
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: those alone that this operation took before  8 how many bytes of an answer's they have already
 --       9 how long it is remembered what was taken (ms), and as long as the work on it may take; empty for as long as a call is asked again
 --       10 the request's digest, or -  11 what this operation can take elsewhere, ascending, parted by spaces: of each its turn, a slash and
---         its bytes; - where there is nothing, but turns are asked for, and empty where they aren't
+--         its bytes; - where there is nothing, but turns are asked for, and empty where they aren't  12 who asks
 -- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 where
 --                        there may be others, else 0; elsewhere: how many of the others' turns come before what is left; a turn is 0
 --                        where ARGV 11 is empty; of each what catch.lua says; nothing changed where it took none here before
 --          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed
+--          {'left'}      another request with this operation's token is looking at the other list for it; nothing changed
 --          {'reused'}    this operation's token was another request's; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local prefix, most, size, kept_for, request = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
+local prefix, most, size, kept_for, request, asker = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
 local now = clock()
 local before = redis.call('GET', remembered)
 
 if late(ARGV[1], now) then return { 'late' } end
-if before then
-  local asked, others, members = string.match(before, '^(%S+) (%d+)(.*)$')
-  if asked ~= request then return { 'reused' } end
-  if members == '' then return { 'taken', 1, tonumber(others) } end
-  return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) }
-end
+local reply = takenBefore(before, remembered, prefix, agent, token, request, asker, now)
+if reply then return reply end
 
 local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
 local turns, sizes, scored = {}, {}, ARGV[11] ~= ''
@@ -72,7 +69,8 @@ if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 -- what the other list gave, or is to give: or another request with this key, or this one once more, would take what came since.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   local remember = kept_for == '' and 10000 or math.max(kept_for, latest - now)
-  redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names, 'PX', ms(remember))
+  local looking = #items == 0 and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
+  redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(remember))
   if request ~= '-' and #items > 0 then redis.call('SPUBLISH', remembered, 'taken') end
 end
 return { 'taken', more, elsewhere, unpack(items) }

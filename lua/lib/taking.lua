@@ -20,3 +20,14 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
+-- What an operation is answered by what is remembered of it, as a reply: the request's digest, how many it left to the other list, and the
+-- members that it took; or in place of these, behind an @, who looks at the other list, as that comes first, and since when. Until that one
+-- is done, or has been away for longer than its calls can take, nobody else takes anything by this token. Nil where it may take now.
+local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)
+  local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
+  if before and asked ~= request then return { 'reused' } end
+  local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
+  if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others) } end
+  if before and not looking then return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) } end
+  if before and now < since + 10000 then return { 'left' } end
+end

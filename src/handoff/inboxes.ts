@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../errors.ts'
 import { isName } from '../model.ts'
 import type { Caller } from '../model.ts'
@@ -22,8 +23,8 @@ interface Looked extends Asked { isWaiting: boolean }
 /** An inbox's two lists: its own, and its tenant's home's, of what a person approved; one where both are of one partition. */
 interface Places { own: InboxPlace, home: InboxPlace | null }
 
-/** What a look found; `isMore`: there may be others behind it. */
-interface Found extends Batch { isMore: boolean }
+/** What a look found; `isMore`: there may be others behind it; `isLeft`: another request with the same key is taking for both. */
+interface Found extends Batch { isMore: boolean, isLeft?: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
@@ -33,6 +34,8 @@ const homeBelieved = 1000
 const longestLook = 1000
 /** How long it then waits before it looks once more, at most, in milliseconds. */
 const longestPause = 100
+/** How often who waits for another request with its key looks, in milliseconds. */
+const leftPause = 5
 /** How often queues that nobody uses are looked for, in milliseconds. */
 const tidying = 5000
 
@@ -169,6 +172,7 @@ export class InboxService {
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
       if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
+      if (found.isLeft === true) await sleep(leftPause)
     }
   }
 
@@ -179,18 +183,19 @@ export class InboxService {
     const atHome = home !== null && (seesHome || queue.home.isWorthALook(homeBelieved)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
     const { turns } = atHome
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
+    // What that one has taken meanwhile is this one's answer too.
+    if (taken.isLeft === true && home !== null) return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
     // Who doesn't wait is told of nothing later, such as of what a person has just approved: for it home is read before it gets nothing.
     const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 && turns.length === 0 && atHome.isMore
     if (home === null || (taken.elsewhere === 0 && !isUnseen)) return { ...taken, isMore: taken.isMore || turns.length > 0 }
-    // Whoever asks with this key is to see in the own list that the home's were taken: so they are counted first.
+    // Whoever else asks with this key is to see at the own list that this one looks here: so they are counted first.
     if (isUnseen && keyed !== null && !seesHome) return this.#take(queue, places, caller, asked, keyed, true)
     const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
-    const isNone = taken.items.length === 0 && !taken.replayed && rest.items.length === 0 && !rest.replayed
+    const items = [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn)
+    const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
     // Somebody else was first: what is in the own list is for this key again.
-    if (isNone && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
-    return {
-      items: [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn), replayed: taken.replayed || rest.replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere,
-    }
+    if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
+    return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
 
   async #turnsOf (place: InboxPlace, list: WatchedList, most: number): Promise<Turns> {
@@ -203,9 +208,10 @@ export class InboxService {
   /** @param size bytes that the answer has already */
   async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
-      token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', turns,
+      token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', asker: keyed?.asker ?? '-', turns,
     })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
+    if (reply.outcome === 'left') return { items: [], replayed: false, isMore: true, isLeft: true, elsewhere: 0 }
     return { ...reply, replayed: keyed !== null && reply.outcome === 'replayed' }
   }
 

@@ -21,6 +21,8 @@ export interface Wanted {
   keptFor: number | null
   /** Stands for the request; '-' for one without an Idempotency-Key. */
   request: string
+  /** Who asks: one of those with this token. */
+  asker: string
   /** What can be taken elsewhere, ascending, as `turns` told it; null where no turns are to be told. */
   turns: readonly string[] | null
 }
@@ -36,7 +38,7 @@ export type TakeReply = {
   /** How many of the turns elsewhere come before what is left here. */
   elsewhere: number
   items: Taken[]
-} | { outcome: 'reused' }
+} | { outcome: 'reused' } | { outcome: 'left' }
 
 /** Of each its turn and its bytes. `isMore`: there may be others behind those that were looked at. */
 export interface Turns { turns: string[], isMore: boolean }
@@ -63,10 +65,10 @@ export class Inboxes {
     this.#retention = String(retention)
   }
 
-  take ({ tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, turns }: Wanted): Promise<TakeReply> {
+  take ({ tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, asker, turns }: Wanted): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
     const texts = [token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(most), String(size),
-      keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-']
+      keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-', asker]
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
@@ -91,9 +93,9 @@ export class Inboxes {
     return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${asker}`)
   }
 
-  /** Forgets that what a token takes was left to the other list, so many. */
-  stay ({ tag }: InboxPlace, { token, request }: Claim, elsewhere: number): Promise<unknown> {
-    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere}`)
+  /** Looks no more at the other list for a token, where so many were left to that. */
+  stay ({ tag }: InboxPlace, { token, request, asker }: Claim, elsewhere: number): Promise<unknown> {
+    return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${asker} `)
   }
 
   #forget (tag: string, key: string, kept: string): Promise<unknown> {
@@ -113,7 +115,7 @@ export class Inboxes {
 
 function readTake (reply: unknown): TakeReply {
   const [outcome, more, elsewhere, ...parts] = tagged(reply)
-  if (outcome === 'reused') return { outcome }
+  if (outcome === 'reused' || outcome === 'left') return { outcome }
   const items: Taken[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
     const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(at, at + partsAnItem)

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
+import { inboxTag } from '../../src/handoff/id.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -124,6 +125,24 @@ t.test('what a key left to the other list is its own again when that has nothing
   t.strictSame(idsOf(first), [id])
   t.notOk(first.headers['idempotency-replayed'])
   t.strictSame(idsOf(await next({ store, ...service }, 'work', 0, 'key')), [id])
+})
+
+t.test('while one looks at the other list for a key, nobody else takes anything by it', async t => {
+  const { store: { inboxes }, call } = await testApp(t)
+  const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work' })).json().handoff_id
+  const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
+  const take = (asker: string, turns: string[] | null) =>
+    inboxes.take(place, { token: 'token', agent: 'bob', most: 1, size: 0, keptFor: 60_000, request: 'request', asker, turns })
+  const stay = (asker: string) => inboxes.stay(place, { token: 'token', request: 'request', asker, tag: place.tag }, 1)
+  const leaves = { outcome: 'taken', elsewhere: 1, items: [] }
+  t.match(await take('one', ['1/700']), leaves)
+  t.match(await take('one', null), leaves, 'asked again')
+  t.match(await take('other', null), { outcome: 'left' })
+  await stay('other')
+  t.match(await take('other', null), { outcome: 'left' }, 'not for another to say')
+  await stay('one')
+  t.match(await take('other', null), { outcome: 'taken', items: [{ id }] })
+  t.match(await take('one', null), { outcome: 'replayed', items: [{ id }] })
 })
 
 t.test('what a person approved has its turn before a flood that fills the answers', async t => {
