@@ -55,10 +55,10 @@ export function digest (root) {
   return hash.digest('hex')
 }
 
-/** Their paths from `root`. */
+/** Their paths from `root`. The client package's own build has declarations, which aren't sources. */
 function sourcesOf (root) {
   return readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort()
 }
 

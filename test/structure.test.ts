@@ -9,7 +9,7 @@ t.strictSame(structureFaults(sources), [])
 
 t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
-  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'redis/lane.ts', 'auth/api-keys.ts', 'model.ts', 'embedded/server.ts']) {
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'redis/lane.ts', 'auth/api-keys.ts', 'model.ts', 'embedded/server.ts', 'client/index.ts']) {
     t.ok(paths.includes(path), path)
   }
   const app = sources.find(({ path }) => path === 'app.ts')!
@@ -32,6 +32,8 @@ const allowed: Array<[path: string, text: string]> = [
   ['schemas/new.ts', "import { statuses } from '../model.ts'\nimport { problem } from './problem.ts'"],
   ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../redis/script-calls.ts'"],
   ['main.ts', "import { openLog } from './log.ts'"],
+  ['client/new.ts', "import { HandoffError } from './errors.ts'"],
+  ['cli/new.ts', "import { HandoffClient } from '../client/index.ts'"],
   ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
 ]
 
@@ -72,6 +74,10 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['store/new.ts', "import type { Level } from '../cli/doctor/finding.ts'", /must not import cli\/doctor\/finding.ts/],
   ['cli/new.ts', "import { buildApp } from '../app.ts'", /must not import app.ts/],
   ['cli/new.ts', "import { iso } from '../http/problem.ts'", /must not import http\/problem.ts/],
+  ['client/new.ts', "import { errorTable } from '../errors.ts'", /^client\/new.ts must not import errors.ts/],
+  ['client/new.ts', "import { randomUUID } from 'node:crypto'", /client\/new.ts imports node:crypto/],
+  ['http/new.ts', "import { rawJson } from '../client/index.ts'", /must not import client\/index.ts/],
+  ['embedded/new.ts', "import { rawJson } from '../client/index.ts'", /must not import client\/index.ts/],
   ['main.ts', "import { bootstrap } from './bootstrap.mjs'", /main.ts must not import bootstrap.mjs/],
   ['bootstrap.mjs', "import './errors.ts'", /bootstrap.mjs must not import errors.ts/],
   ['main.ts', "import '../test/helpers/app.ts'", /main.ts must not import ..\/test\/helpers\/app.ts/],

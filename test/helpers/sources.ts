@@ -20,11 +20,12 @@ export interface Source {
 
 const root = fileURLToPath(new URL('../../src/', import.meta.url))
 
-/** All of src/. */
+/** All of src/ but what is built there. */
 export function readSources (): Source[] {
   return readdirSync(root, { recursive: true, withFileTypes: true })
     .filter(entry => entry.isFile() && /\.m?[jt]s$/.test(entry.name))
     .map(entry => join(entry.parentPath, entry.name))
+    .filter(file => !file.startsWith(join(root, 'client/dist/')))
     .map(file => parseSource(file.slice(root.length).replaceAll('\\', '/'), readFileSync(file, 'utf8')))
     .sort((a, b) => a.path < b.path ? -1 : 1)
 }

@@ -15,6 +15,9 @@ const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', '
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
 const readers = ['config.ts', 'bootstrap.mjs']
 
+/** Made by a program, as long as it may be. */
+const generated = 'client/api.ts'
+
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
@@ -24,10 +27,11 @@ export function structureFaults (sources: readonly Source[]): string[] {
   for (const source of sources) {
     const { path } = source
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
-    if (source.lines > 250) faults.push(`${path} has ${source.lines} lines: 250 at the most`)
+    if (source.lines > 250 && path !== generated) faults.push(`${path} has ${source.lines} lines: 250 at the most`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoff'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
       if (!mayImport(path, of, typeOnly)) faults.push(`${path} must not import ${of}`)
@@ -43,7 +47,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoff', 'http', 'web', 'metrics', 'embedded', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoff', 'http', 'web', 'metrics', 'embedded', 'client', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
@@ -63,6 +67,8 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
+  // A package of its own, which knows nothing of the service. The command, for agents, is one of its users.
+  if (here === 'client' || there === 'client') return here === there || here === 'cli'
   // It knows Redis, and no handoffs.
   if (here === 'redis' && of === 'model.ts') return false
   if (there === 'leaf') return true

@@ -1,0 +1,108 @@
+import type { CallOptions } from './call.ts'
+import { moment, since } from './clock.ts'
+import type { Moment } from './clock.ts'
+import { HandoffError, isHandoffError } from './errors.ts'
+import type { Operations } from './operations.ts'
+import type { Handoff, Heartbeat, Progress } from './types.ts'
+
+export interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
+
+/** How often, in milliseconds, a handoff without heartbeats is asked after once its work's deadline should be over. */
+const askedAfter = 10_000
+
+/**
+ * A caught handoff for as long as it is ours. It sends the heartbeats, and its signal says that the handoff is lost: the service said so, or
+ * no heartbeat got through in time by our own clock.
+ */
+export class Lease {
+  readonly #client: Operations
+  readonly #id: string
+  readonly #own = new AbortController()
+  /** Milliseconds; without heartbeat_within there is no limit. */
+  readonly #within: number
+  /** When the request was sent that gave or prolonged the lease last. Its answer may have been on its way for long. */
+  #renewed: Moment
+  /** When a heartbeat was last tried. */
+  #tried: Moment
+  /** How long after that the next one is due. */
+  #pause: number
+  #workExpires: number
+  #beating = false
+  readonly #timer: ReturnType<typeof setInterval> | undefined
+
+  /** @param asked when it was asked for: it can have been caught at any time since then */
+  constructor (client: Operations, handoff: Handoff, asked: Moment) {
+    const { heartbeat_within: seconds, work_expires_at: workExpires } = handoff
+    this.#client = client
+    this.#id = handoff.handoff_id
+    this.#within = seconds === undefined ? Infinity : seconds * 1000
+    this.#pause = this.#within / 3
+    this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
+    // Where the catch took long, a heartbeat at once tells how old it is.
+    this.#tried = asked
+    this.#renewed = since(asked) < this.#pause ? asked : moment()
+    if (seconds === undefined && workExpires === undefined) return
+    // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.
+    this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#pause / 4))
+    this.#look()
+  }
+
+  get signal (): AbortSignal {
+    return this.#own.signal
+  }
+
+  /** Is the handoff somebody else's by now, or nobody's? Judged by the clock at this moment, whenever the timers fire. */
+  isLost (): boolean {
+    if (!this.#own.signal.aborted && since(this.#renewed) >= this.#within) {
+      this.#end(new HandoffError('expired', { detail: 'No heartbeat got through in time: the handoff is lost.' }))
+    }
+    return this.#own.signal.aborted
+  }
+
+  async heartbeat (options: HeartbeatOptions = {}): Promise<Heartbeat> {
+    if (this.isLost()) throw this.#own.signal.reason
+    const sent = this.#tried = moment()
+    try {
+      const answer = await this.#client.heartbeat(this.#id, { ...options, signal: options.signal ?? this.#own.signal })
+      this.#renewed = sent
+      this.#pause = this.#within / 3
+      this.#workExpires = Date.parse(answer.work_expires_at)
+      return answer
+    } catch (error) {
+      if (isEnd(error)) this.#end(error)
+      // What ended it says more than that the call was aborted.
+      throw isHandoffError(error, 'aborted') && this.#own.signal.aborted ? this.#own.signal.reason : error
+    }
+  }
+
+  /** Stops the heartbeats. */
+  close (): void {
+    clearInterval(this.#timer)
+  }
+
+  #end (reason: HandoffError): void {
+    this.close()
+    this.#own.abort(reason)
+  }
+
+  #look (): void {
+    if (this.isLost() || this.#beating || since(this.#tried) < this.#pauseNow()) return
+    this.#beating = true
+    this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#within / 3, askedAfter) })
+      .catch(() => { this.#pause = Math.min(this.#within / 12, 1000) })
+      .finally(() => { this.#beating = false })
+  }
+
+  /**
+   * Without heartbeats the work's deadline may still pass, by the service's clock; ours only says when to begin asking.
+   */
+  #pauseNow (): number {
+    if (this.#within !== Infinity) return this.#pause
+    return Date.now() >= this.#workExpires ? askedAfter : Infinity
+  }
+}
+
+/** Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't. */
+function isEnd (error: unknown): error is HandoffError {
+  return isHandoffError(error) && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
+}

@@ -1,0 +1,52 @@
+/** An answer, and the exact JSON that it was read from, which shows neither in a loop over its members nor in JSON.stringify. */
+export type WithText<T> = T & { readonly text: string }
+
+export function withText<T extends object> (value: T, text: string): WithText<T> {
+  return Object.defineProperty(value, 'text', { value: text }) as WithText<T>
+}
+
+/** The text of each element of an array that is a member of a JSON object; its name has no escapes. Well-formed JSON alone. */
+export function elementTexts (json: string, name: string): string[] {
+  const array = memberText(json, name)
+  return array === undefined ? [] : [...parts(array)].map(([from, to]) => array.slice(from, to).trim())
+}
+
+/** The text of a JSON object's member; of those with one name the last, as JSON.parse takes it. */
+export function memberText (json: string, name: string): string | undefined {
+  let found: string | undefined
+  for (const [from, to] of parts(json)) {
+    const part = json.slice(from, to)
+    const start = part.indexOf('"')
+    const end = stringEnd(part, start)
+    if (part.slice(start + 1, end - 1) === name) found = part.slice(part.indexOf(':', end) + 1).trim()
+  }
+  return found
+}
+
+/** Where the members or elements of a JSON object or array begin and end. */
+function * parts (json: string): Generator<[from: number, to: number]> {
+  let depth = 0
+  let from = 0
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at]
+    if (char === '"') {
+      at = stringEnd(json, at) - 1
+    } else if (char === '{' || char === '[') {
+      if (++depth === 1) from = at + 1
+    } else if (char === ',' && depth === 1) {
+      yield [from, at]
+      from = at + 1
+    } else if ((char === '}' || char === ']') && --depth === 0 && json.slice(from, at).trim() !== '') {
+      yield [from, at]
+    }
+  }
+}
+
+/** The place behind the string that begins here. */
+function stringEnd (json: string, start: number): number {
+  for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
+    let slashes = 0
+    while (json[quote - 1 - slashes] === '\\') slashes++
+    if (slashes % 2 === 0) return quote + 1
+  }
+}

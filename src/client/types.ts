@@ -1,0 +1,34 @@
+import type * as api from './api.ts'
+import type { RawJson } from './raw-json.ts'
+import type { WithText } from './text.ts'
+
+/** A JSON object, or its text. */
+export type JsonObject = object | RawJson
+
+type Replace<T, R> = Omit<T, keyof R> & R
+
+/** What is passed; the members are the API's. */
+export type PassBody = Replace<api.PassBody, { output?: JsonObject | null, context?: JsonObject | null, result_schema?: JsonObject | null }>
+export type Passed = WithText<api.PassAnswer>
+/** What a catch answers: the work. */
+export type Handoff = WithText<api.CatchAnswer>
+export type Done = WithText<api.DoneAnswer>
+/** Why it could not be done. A text is its message. */
+export type Failure = string | Replace<api.FailBody['error'], { data?: JsonObject | null }>
+export type Failed = WithText<api.FailAnswer>
+export type Declined = WithText<api.DeclineAnswer>
+export type Heartbeat = WithText<api.HeartbeatAnswer>
+export type Progress = NonNullable<api.HeartbeatBody['progress']>
+export type Cancelled = WithText<api.CancelAnswer>
+export type Reissued = WithText<api.ReissueAnswer>
+export type Status = WithText<api.StatusAnswer>
+export type Inbox = WithText<api.InboxAnswer>
+export type ApprovalList = WithText<api.ListApprovalsAnswer>
+export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
+export type Approved = WithText<api.ApproveAnswer>
+export type Rejected = WithText<api.RejectAnswer>
+/** One operation of a batch. */
+export type BatchOperation = Replace<api.BatchBody['operations'][number], { body?: JsonObject | null }>
+type BatchResult = api.BatchAnswer['results'][number]
+/** The results in the order of the operations, each with its own text, and so is each one's `body`. */
+export type BatchResults = WithText<{ results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>> }>
