@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { scopes } from '../model.ts'
 import { version } from '../version.ts'
+import { addVerbs } from './agent/verbs.ts'
 import { UsageError, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
 
@@ -23,14 +24,19 @@ export async function runCommand (args: readonly string[]): Promise<number> {
 /** @param exitWith sets the status of a command that ends without an error, where that isn't 0 */
 function commands (exitWith: (status: number) => void): Command {
   const program = new Command('handoff')
-    .description('The Agent Handoff Service and what its operator needs. Settings come from the environment, as for the service itself:\n' +
-      'REDIS_URL, REDIS_KEY_PREFIX, DURABILITY. Without REDIS_URL the command uses the Redis that npm start runs on DATA_DIR.')
+    .description('The Agent Handoff Service, for agents and for its operator. Agents’ commands ask the service (HANDOFF_URL, HANDOFF_KEY).\n' +
+      'The operator’s read the settings of the service itself (REDIS_URL, REDIS_KEY_PREFIX, DURABILITY); without REDIS_URL they use\n' +
+      'the Redis that npm start runs on DATA_DIR.')
     .version(version)
     .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
     .showSuggestionAfterError(false)
     .exitOverride()
     .configureOutput({ outputError: () => {} })
 
+  program.commandsGroup('For agents:')
+  addVerbs(program, exitWith)
+
+  program.commandsGroup('For the operator:')
   program.command('serve')
     .description('run the service')
     .action(async () => (await import('./serve.ts')).serve())
@@ -66,18 +72,13 @@ function commands (exitWith: (status: number) => void): Command {
     .option('--json', json)
     .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
 
-  for (const [kind, description] of [
-    ['status', 'show a handoff’s status: who has it, and until when'],
-    ['inspect', 'show also where it is stored in Redis, and its size'],
-  ] as const) {
-    const command = program.command(kind)
-      .description(description)
-      .argument('<id>', 'the handoff’s id')
-      .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
-      .option('--json', json)
-      .action(async (id, options) => (await import('./look.ts')).look(id, kind, options))
-    if (kind === 'inspect') command.option('--payload', 'include what was passed and the result, which may be confidential')
-  }
+  program.command('inspect')
+    .description('show a handoff as Redis stores it: who has it, until when, where it is stored, and its size')
+    .argument('<id>', 'the handoff’s id')
+    .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
+    .option('--payload', 'include what was passed and the result, which may be confidential')
+    .option('--json', json)
+    .action(async (id, options) => (await import('./look.ts')).look(id, options))
 
   program.command('doctor')
     .description('check Redis and recommend settings, each with the reason')

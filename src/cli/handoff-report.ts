@@ -10,7 +10,7 @@ import type { Whereabouts } from './place.ts'
 /** A report on a handoff, for programs and for people. */
 export interface Report {
   found: Found
-  place: (Whereabouts & { keptUntil: number | null }) | null
+  place: Whereabouts & { keptUntil: number | null }
   /** Whether to include what was passed and the result. */
   withPayload: boolean
   /** One JSON object, with what was passed and the result unchanged. */
@@ -54,15 +54,13 @@ function members ({ id, tenant, now, record, payload, result, digest, schema }: 
     ...moreMembers(record, now),
     ...digest !== null && { digest: digestText(digest) },
     ...schema !== null && { result_schema_bytes: schema.length },
-    ...place && {
-      partition: place.partition,
-      slot: place.slot,
-      key: place.key,
-      master: place.master,
-      kept_until: place.keptUntil === null ? null : iso(place.keptUntil),
-      payload_bytes: payload && payload.length,
-      result_bytes: result && result.length,
-    },
+    partition: place.partition,
+    slot: place.slot,
+    key: place.key,
+    master: place.master,
+    kept_until: place.keptUntil === null ? null : iso(place.keptUntil),
+    payload_bytes: payload && payload.length,
+    result_bytes: result && result.length,
   }
 }
 
@@ -86,16 +84,14 @@ export function describe ({ found, place, withPayload }: Report): string {
   }
   if (completedAt !== null) lines.push(['done', when(completedAt, now)])
   lines.push(...endLines(found))
-  if (place !== null) {
-    lines.push(
-      ['partition', `${place.partition}, slot ${place.slot}`],
-      ['key', place.key],
-      ['master', place.master ?? 'unknown'],
-      ['kept until', place.keptUntil === null ? 'unknown' : when(place.keptUntil, now)],
-      ['payload', payload === null ? 'deleted' : `${payload.length} bytes`],
-      ['result', result === null ? 'none' : `${result.length} bytes`]
-    )
-  }
+  lines.push(
+    ['partition', `${place.partition}, slot ${place.slot}`],
+    ['key', place.key],
+    ['master', place.master ?? 'unknown'],
+    ['kept until', place.keptUntil === null ? 'unknown' : when(place.keptUntil, now)],
+    ['payload', payload === null ? 'deleted' : `${payload.length} bytes`],
+    ['result', result === null ? 'none' : `${result.length} bytes`]
+  )
   const texts = withPayload ? [payload && `{${payload}}`, schema && `${schema}`, result && `${result}`].filter(text => text !== null).map(text => `\n\n${harmless(text)}`) : []
   return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
 }

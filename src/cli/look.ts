@@ -16,14 +16,13 @@ export interface LookOptions {
   payload?: boolean
 }
 
-/** Shows a handoff's status; with `inspect` also where it is stored. Changes nothing and needs no key: whoever has Redis's password is the operator. */
-export async function look (id: string, kind: 'status' | 'inspect', { tenant, json = false, payload = false }: LookOptions): Promise<void> {
+/** Shows a handoff, and where it is stored. Changes nothing and needs no key: whoever has Redis's password is the operator. */
+export async function look (id: string, { tenant, json = false, payload = false }: LookOptions): Promise<void> {
   if (!isId(id)) throw new Failure('that is no handoff’s id: an id has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
   const config = loadConfig()
   // Doesn't wait for replicas: an operator who looks for a fault must see the handoff while replicas are away.
   const report = await withStore(config, 0, async store => {
     const found = await find(store, config, id, tenant)
-    if (kind === 'status') return reportOf(found, null, false)
     const where = whereabouts(store.masters, config.keyPrefix, found.tenant, id)
     // The TTL isn't in the record, and this Redis user may not be allowed to read it.
     const keptUntil = await store.masters.of(tagOf(id))?.calls.pexpiretime(where.key).then(Number, () => null) ?? null

@@ -47,7 +47,7 @@ export function parseRate (option: string, text: string): number {
 const shown = 40
 
 /** @param text the wrong value @param takes what the option takes */
-function wrong (option: string, text: string, takes: string): UsageError {
+export function wrong (option: string, text: string, takes: string): UsageError {
   return new UsageError(`${option}: ${told(text)} is not valid; it ${takes}`)
 }
 

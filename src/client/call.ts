@@ -95,7 +95,7 @@ function parse (text: string): object | undefined {
   }
 }
 
-function refusal ({ status, headers }: Reply, problem: Problem): HandoffError {
+function refusal ({ status, headers, text }: Reply, problem: Problem): HandoffError {
   return new HandoffError(problem.code, {
     status,
     retryable: passing.has(status),
@@ -105,6 +105,7 @@ function refusal ({ status, headers }: Reply, problem: Problem): HandoffError {
     reissuedAs: problem.reissued_as,
     errors: problem.errors,
     retryAfter: retryAfterOf(headers),
+    text,
   })
 }
 

@@ -18,6 +18,8 @@ export interface ErrorDetails {
   errors?: readonly Fault[] | undefined
   /** Seconds after which the service wants to be asked again. */
   retryAfter?: number | undefined
+  /** The problem's exact JSON, where the service answered one. */
+  text?: string | undefined
   cause?: unknown
 }
 
@@ -36,6 +38,8 @@ export class HandoffError extends Error {
   readonly reissuedAs: string | null | undefined
   readonly errors: readonly Fault[] | undefined
   readonly retryAfter: number | undefined
+  /** The problem's exact JSON, where the service answered one; not enumerable. */
+  declare readonly text: string | undefined
 
   constructor (code: string, details: ErrorDetails = {}) {
     const { detail = code, errors, cause } = details
@@ -50,6 +54,7 @@ export class HandoffError extends Error {
     this.reissuedAs = details.reissuedAs
     this.errors = errors
     this.retryAfter = details.retryAfter
+    Object.defineProperty(this, 'text', { value: details.text })
   }
 }
 

@@ -11,7 +11,7 @@ import { testStore } from '../helpers/redis.ts'
 // Over TCP, because REDIS_URL can't name a unix socket.
 const redisServer = await startRedisServer(t)
 
-t.test('status and inspect show a handoff and change nothing', async t => {
+t.test('inspect shows a handoff and changes nothing', async t => {
   const { store, prefix, url, dump } = await testStore(t, { url: redisServer.url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace()
@@ -25,10 +25,9 @@ t.test('status and inspect show a handoff and change nothing', async t => {
   }
 
   await pass(store.handoffs, place, 3600_000)
-  const pending = parsed(await unchanged('status', id, '--json'))
+  const pending = parsed(await unchanged('inspect', id, '--json'))
   t.match(pending, { handoff_id: id, tenant: 'default', status: 'pending', passed_by: 'alice', caught_by: null, work_expires_at: null, approval: null })
   t.ok(Number(pending.deadline_in_ms) > 3500_000 && Number(pending.deadline_in_ms) <= 3600_000, `${pending.deadline_in_ms} ms left`)
-  t.strictSame([pending.payload, pending.payload_bytes, pending.key], [undefined, undefined, undefined], 'where it lies is inspect’s')
 
   await store.handoffs.catch(place, randomToken(), 'bob')
   const { stdout } = await unchanged('inspect', id)
@@ -49,11 +48,11 @@ t.test('status and inspect show a handoff and change nothing', async t => {
   await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{"sum": 6.0}'), '')
   t.match(parsed(await unchanged('inspect', id, '--json')), { status: 'done', payload_bytes: null, result_bytes: 12, deadline_in_ms: null })
   t.ok((await unchanged('inspect', id, '--json', '--payload')).stdout.includes('"result":{"sum": 6.0}'), 'as it was given')
-  t.match((await unchanged('status', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
+  t.match((await unchanged('inspect', id)).stdout, /^done +\S+Z \(.* ago\)$/m)
 
   // Times pass between two looks; nothing else does.
   const timeless = ({ code, stdout, stderr }: Ended) => ({ code, stdout: stdout.replace(/ \((?:in [^)]*|[^)]* ago)\)/g, ''), stderr })
-  for (const args of [['status', id], ['inspect', id, '--payload']]) {
+  for (const args of [['inspect', id], ['inspect', id, '--payload']]) {
     t.strictSame(timeless(await builtHandoff(args, { env })), timeless(await handoff(args, { env })), `the built ${args[0]}`)
   }
 })
@@ -63,22 +62,22 @@ t.test('status shows a person’s decision, and expiry before the sweep', async 
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
   const place = newPlace(randomHomeId('default'))
   await store.handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: true, options: ' l2 hdigest', expiresIn: 60_000, payload })
-  t.match((await handoff(['status', place.id], { env })).stdout, /^approval +waiting$/m)
+  t.match((await handoff(['inspect', place.id], { env })).stdout, /^approval +waiting$/m)
   await store.approvals.decide('rejected', place, randomToken(), 'carol', {}, Buffer.from('"no\u009b2J"'))
-  t.match((await handoff(['status', place.id], { env })).stdout, /^status +rejected$[^]*^approval +rejected \S+Z \(.*ago\) by carol: "no\\u009b2J"$/m)
-  t.match(parsed(await handoff(['status', place.id, '--json'], { env })), { status: 'rejected', require_human: true, approval: { state: 'rejected', decided_by: 'carol' } })
+  t.match((await handoff(['inspect', place.id], { env })).stdout, /^status +rejected$[^]*^approval +rejected \S+Z \(.*ago\) by carol: "no\\u009b2J"$/m)
+  t.match(parsed(await handoff(['inspect', place.id, '--json'], { env })), { status: 'rejected', require_human: true, approval: { state: 'rejected', decided_by: 'carol' } })
 
   const late = newPlace()
   await pass(store.handoffs, late, 1)
-  t.match((await handoff(['status', late.id], { env })).stdout, /^status +expired$[^]*^expires +\S+Z \(.*ago\)$/m, 'although no sweep has come')
+  t.match((await handoff(['inspect', late.id], { env })).stdout, /^status +expired$[^]*^expires +\S+Z \(.*ago\)$/m, 'although no sweep has come')
 })
 
 t.test('status shows terms, the work’s state and the end', async t => {
   const service = await testApp(t, {}, { url: redisServer.url })
   const { call, store } = service
   const env = { REDIS_URL: service.url, REDIS_KEY_PREFIX: service.prefix }
-  const told = async (id: string) => (await handoff(['status', id], { env })).stdout
-  const json = async (id: string, ...args: string[]) => parsed(await handoff([args.length === 0 ? 'status' : 'inspect', id, '--json', ...args], { env }))
+  const told = async (id: string) => (await handoff(['inspect', id], { env })).stdout
+  const json = async (id: string, ...args: string[]) => parsed(await handoff(['inspect', id, '--json', ...args], { env }))
   const post = async (who: 'alice' | 'bob' | 'approver', operation: string, id: string, body?: unknown) => (await call(who, 'POST', `/api/${operation}/${id}`, body)).json()
   const pass = async (body: object) => (await call('alice', 'POST', '/api/pass', { task: 't', ...body })).json().handoff_id as string
   const shown = async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
@@ -145,12 +144,12 @@ t.test('--tenant isn’t needed when the tenant is known', async t => {
   const place = { ...newPlace(), tenant: 'acme' }
   await pass(store.handoffs, place)
   const none = { code: 1, stdout: '', stderr: /^no such handoff: [^\n]*--tenant\)\n$/ }
-  t.match(await builtHandoff(['status', place.id], { env }), none)
-  t.match(await handoff(['status', place.id, '--tenant', 'other'], { env }), none)
-  t.match(parsed(await handoff(['status', place.id, '--tenant', 'acme', '--json'], { env })), { tenant: 'acme' })
-  t.match(parsed(await handoff(['status', place.id, '--json'], { env: { ...env, API_KEYS: 'acme/a:a-secret-of-16-or-more' } })), { tenant: 'acme' }, 'from the settings')
+  t.match(await builtHandoff(['inspect', place.id], { env }), none)
+  t.match(await handoff(['inspect', place.id, '--tenant', 'other'], { env }), none)
+  t.match(parsed(await handoff(['inspect', place.id, '--tenant', 'acme', '--json'], { env })), { tenant: 'acme' })
+  t.match(parsed(await handoff(['inspect', place.id, '--json'], { env: { ...env, API_KEYS: 'acme/a:a-secret-of-16-or-more' } })), { tenant: 'acme' }, 'from the settings')
   await store.keyRecords.create({ tenant: 'acme', agent: 'a', scopes: ['pass'], expiresIn: null, ratePerMinute: null, by: 'test' })
-  t.match(parsed(await handoff(['status', place.id, '--json'], { env })), { tenant: 'acme' }, 'from the keys')
+  t.match(parsed(await handoff(['inspect', place.id, '--json'], { env })), { tenant: 'acme' }, 'from the keys')
 })
 
 t.test('an impossible id never reaches Redis', async t => {

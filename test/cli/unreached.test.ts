@@ -18,7 +18,7 @@ t.test('a missing, silent or refusing Redis is one line', async t => {
   const cases: Array<[url: string, args: string[], says: RegExp]> = [
     ['redis://127.0.0.1:1', ['keys', 'list'], /Redis is not connected\. \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
     ['redis://127.0.0.1:1', ['doctor'], /Redis is not connected\. \(connect ECONNREFUSED/],
-    ['redis+cluster://127.0.0.1:1', ['status', newPlace().id], /Redis is not connected\. \(connect ECONNREFUSED/],
+    ['redis+cluster://127.0.0.1:1', ['inspect', newPlace().id], /Redis is not connected\. \(connect ECONNREFUSED/],
     ['redis+sentinel://127.0.0.1:1/name', ['keys', 'list'], /Redis is not connected\./],
     [`redis://127.0.0.1:${port}`, ['keys', 'list'], /Redis wants a password; set it in REDIS_URL\./],
     [`redis://127.0.0.1:${port}`, ['doctor'], /Redis wants a password; set it in REDIS_URL\./],
@@ -44,7 +44,7 @@ t.test('a wrong setting is one line that names the variable', async t => {
   for (const [args, env, variable] of [
     [['keys', 'list'], { REDIS_URL: '/run/redis.sock' }, 'REDIS_URL'],
     [['doctor'], { ...redis, DURABILITY: 'all' }, 'DURABILITY'],
-    [['status', newPlace().id], { ...redis, REDIS_KEY_PREFIX: '{a}' }, 'REDIS_KEY_PREFIX'],
+    [['inspect', newPlace().id], { ...redis, REDIS_KEY_PREFIX: '{a}' }, 'REDIS_KEY_PREFIX'],
     [['healthcheck'], { API_KEYS: 'a:b' }, 'API_KEYS'],
   ] as const) t.match(await handoff(args, { env }), oneLine(new RegExp(`${variable}: `)), variable)
   t.match(await builtHandoff(['serve'], { env: { ...redis, PORT: 'abc' } }), oneLine(/PORT: /))
@@ -71,5 +71,5 @@ t.test('keys are acknowledged by as many replicas as handoffs are; status needs 
   await pass(store.handoffs, place)
   const env = { REDIS_URL: url, DURABILITY: 'replicas:1' }
   t.match(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass'], { env }), oneLine(/Redis has 0 replicas online; DURABILITY needs 1\./))
-  t.match(await handoff(['status', place.id], { env }), { code: 0, stdout: /pending/ })
+  t.match(await handoff(['inspect', place.id], { env }), { code: 0, stdout: /pending/ })
 })

@@ -13,7 +13,10 @@ const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tr
 const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
-const readers = ['config.ts', 'bootstrap.mjs']
+const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']
+
+/** Made by a program, as long as it may be. */
+const generated = 'client/api.ts'
 
 /** Made by a program, as long as it may be. */
 const generated = 'client/api.ts'

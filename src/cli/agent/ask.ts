@@ -1,0 +1,41 @@
+import { HandoffClient, isHandoffError } from '../../client/index.ts'
+import { Failure, UsageError } from '../failure.ts'
+import { print } from '../output.ts'
+import { agentKey } from './environment.ts'
+
+/** How an agent's command calls the service, and what it prints. */
+
+export interface AskOptions { url?: string, json?: boolean }
+
+/** The exact JSON of an answer; see the client. */
+interface Answer { readonly text: string }
+
+/** @throws {UsageError} there is no key, or the address is none */
+export function clientFor ({ url }: AskOptions): HandoffClient {
+  const key = agentKey()
+  if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
+  try {
+    return new HandoffClient({ baseUrl: url, key })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+/**
+ * Calls the service and prints the answer: for people, or with `json` literally. A refusal is one line on stderr, or with `json` the problem on stdout.
+ * @param told the answer for people
+ * @returns the exit status
+ */
+export async function ask<T extends Answer> (options: AskOptions, call: (client: HandoffClient) => Promise<T>, told: (answer: T) => string): Promise<number> {
+  const client = clientFor(options)
+  try {
+    const answer = await call(client)
+    print(options.json ? answer.text : told(answer))
+    return 0
+  } catch (error) {
+    if (!isHandoffError(error)) throw error
+    if (!options.json) throw new Failure(error.message)
+    print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
+    return 1
+  }
+}

@@ -1,0 +1,53 @@
+import type { PassBody } from '../../client/index.ts'
+import { ask } from './ask.ts'
+import type { AskOptions } from './ask.ts'
+import { items, lines } from './told.ts'
+
+/** What each agents' verb asks of the service, by the verb's name. */
+
+export type Options = AskOptions & Record<string, any>
+type Call = (options: Options, argument: string) => Promise<number>
+
+const plain = ({ text }: { readonly text: string }) => lines(text)
+
+/** @returns the exit status */
+export const calls = {
+  pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
+  catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain),
+  next: (options, inbox) => ask(options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }), all => items(all, 'nothing to catch')),
+  done: (options, id) => ask(options, client => client.done(id, options.output), plain),
+  fail: (options, id) => ask(options, client => client.fail(id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}), plain),
+  decline: (options, id) => ask(options, client => client.decline(id, options.reason), plain),
+  heartbeat: (options, id) => ask(options, client => client.heartbeat(id, progressOf(options)), plain),
+  cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
+  reissue: (options, id) => ask(options, client => client.reissue(id), plain),
+  status: (options, id) => ask(options, client => client.status(id, given(options, 'wait', 'until')), plain),
+  inbox: (options, name) => ask(options, client => client.inbox(name), plain),
+  approvals: options => ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
+  approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
+  reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
+} satisfies Record<string, Call>
+
+export type Verb = keyof typeof calls
+
+/** Those of the options that were given. */
+function given (options: Options, ...names: string[]): Record<string, any> {
+  return Object.fromEntries(names.filter(name => options[name] !== undefined).map(name => [name, options[name]]))
+}
+
+function progressOf ({ progress: message, percent }: Options): { progress?: { message?: string, percent?: number } } {
+  return message === undefined && percent === undefined ? {} : { progress: given({ message, percent }, 'message', 'percent') }
+}
+
+/** The options have the members' names, but in camel case. */
+function passBody (options: Options): PassBody {
+  const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn', 'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
+    'resultSchema', 'parent']
+  const members = Object.entries(given(options, ...names))
+  return Object.fromEntries(members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])) as unknown as PassBody
+}
+
+function approvalLines (text: string): string {
+  const { items: all, next_cursor: next } = JSON.parse(text) as { items: object[], next_cursor: string | null }
+  return items(all.map(item => ({ text: JSON.stringify(item) })), 'nothing waits') + (next === null ? '' : '\n\nThere are more.')
+}

@@ -1,0 +1,107 @@
+import type { Command } from 'commander'
+import { UsageError } from '../failure.ts'
+import type { Options, Verb } from './calls.ts'
+import { parseCount, parseObject, parsePercent, parseSeconds } from './values.ts'
+
+/** The agents' verbs and their options. What they do is in calls.ts, which is loaded only when one runs. */
+
+const wait = 'how long to wait: 30s, at most 60s; not at all by default'
+const object = 'a JSON object, @file, or - for standard input'
+
+/** Of each option: its flags, what it is for, and its parser. */
+type Option = readonly [flags: string, description: string, parse?: (option: string, text: string) => unknown]
+
+interface Definition {
+  description: string
+  argument?: readonly [name: string, description: string]
+  required?: Option
+  options?: readonly Option[]
+}
+
+const id = ['<id>', 'the handoff’s id'] as const
+
+const definitions: Record<Verb, Definition> = {
+  pass: {
+    description: 'pass a task to another agent',
+    required: ['--task <text>', 'what to do'],
+    options: [
+      ['--output <json>', `what you made: ${object}`, parseObject],
+      ['--context <json>', `what helps: ${object}`, parseObject],
+      ['--constraints <text>', 'what to keep to'],
+      ['--to <inbox>', 'the inbox that it is for'],
+      ['--priority <n>', 'its priority there: 0 (default) to 9', parseCount],
+      ['--require-human', 'a person approves it first'],
+      ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', parseSeconds],
+      ['--work-within <duration>', 'how long its catcher has', parseSeconds],
+      ['--heartbeat-within <duration>', 'how long its catcher may be silent', parseSeconds],
+      ['--max-attempts <n>', 'how often it is tried: 1 (default) to 10', parseCount],
+      ['--retry-delay <duration>', 'the pause before the second attempt', parseSeconds],
+      ['--delay <duration>', 'how long it can’t be caught yet', parseSeconds],
+      ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
+      ['--parent <id>', 'the handoff that this one is a part of'],
+      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff'],
+    ],
+  },
+  catch: { description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]] },
+  next: {
+    description: 'catch what comes next from an inbox',
+    argument: ['[inbox]', 'by default the one with your agent’s name'],
+    options: [['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]],
+  },
+  done: { description: 'report a handoff done', argument: id, options: [['--output <json>', `the result: ${object}`, parseObject]] },
+  fail: {
+    description: 'report that a handoff failed',
+    argument: id,
+    required: ['--message <text>', 'what went wrong'],
+    options: [['--code <code>', 'the error’s code'], ['--no-retry', 'there is to be no other attempt']],
+  },
+  decline: { description: 'give back a handoff that you can’t do', argument: id, required: ['--reason <text>', 'why'] },
+  heartbeat: { description: 'say that you are at work', argument: id, options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'the same in percent', parsePercent]] },
+  cancel: { description: 'take back a handoff that you passed', argument: id, options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']] },
+  reissue: { description: 'pass a handoff again that ended without a result', argument: id },
+  status: {
+    description: 'show what became of a handoff',
+    argument: id,
+    options: [['--wait <duration>', wait, parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
+  },
+  inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
+  approvals: { description: 'list what waits for a person (with an approver’s key)' },
+  approve: { description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']] },
+  reject: { description: 'reject a handoff (with an approver’s key)', argument: id, required: ['--note <text>', 'why'] },
+}
+
+/** @param exitWith sets the exit status */
+export function addVerbs (program: Command, exitWith: (status: number) => void): void {
+  for (const [verb, { description, argument, required, options = [] }] of Object.entries(definitions)) {
+    const command = program.command(verb).description(description)
+    if (argument !== undefined) command.argument(...argument)
+    if (required !== undefined) command.requiredOption(required[0], required[1])
+    for (const [flags, description, parse] of options) {
+      if (parse === undefined) command.option(flags, description)
+      else command.option(flags, description, text => parse(flags.split(' ', 1)[0]!, text))
+    }
+    addUrl(command).option('--json', 'print the service’s answer as it is').action(async (...args: unknown[]) => {
+      const argumentOf = argument === undefined ? '' : args[0] as string | undefined ?? ''
+      const { calls } = await import('./calls.ts')
+      exitWith(await calls[verb as Verb](args.at(-2) as Options, argumentOf))
+    })
+  }
+
+  addUrl(program.command('work')).description('serve an inbox: run a command for each handoff')
+    .argument('<inbox>', 'the inbox')
+    .argument('<command...>', 'after --: the command and its arguments')
+    .option('--concurrency <n>', 'how many at once', text => parseCount('--concurrency', text), 1)
+    .option('--once', 'end after one handoff')
+    .addHelpText('after', '\nThe command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit status it is\n' +
+      'done (0; standard output is the result), declined (75) or failed (any other; standard error says why).')
+    .action(async (inbox: string, command: string[], options: Options) => exitWith(await (await import('./work.ts')).work(inbox, command, options)))
+}
+
+function addUrl (command: Command): Command {
+  return command.option('--url <url>', 'where the service is; by default HANDOFF_URL, or http://127.0.0.1:8080')
+}
+
+function parseUntil (option: string, text: string): string {
+  if (text !== 'caught' && text !== 'done') throw new UsageError(`${option} takes caught or done`)
+  return text
+}

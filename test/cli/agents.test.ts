@@ -1,0 +1,138 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { listen } from '../helpers/wire.ts'
+
+/** The agents' verbs of the command, against a service that listens. */
+
+async function start (t: Test) {
+  const service = await testApp(t)
+  const HANDOFF_URL = `http://127.0.0.1:${await listen(service.app)}`
+  const as = (key: keyof typeof secrets) => ({ env: { HANDOFF_URL, HANDOFF_KEY: secrets[key] } })
+  const run = (who: keyof typeof secrets, ...args: string[]) => handoff(args, as(who))
+  const json = async (who: keyof typeof secrets, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
+  return { ...service, url: HANDOFF_URL, as, run, json }
+}
+
+t.test('a handoff’s life, by the command alone', async t => {
+  const { run, json } = await start(t)
+  const { handoff_id: id, status } = await json('alice', 'pass', '--task', 'Count', '--output', '{"n": 1}', '--heartbeat-within', '30s', '--max-attempts', '2', '--retry-delay', '0s', '--expires-in', '1h')
+  t.equal(status, 'pending')
+  t.match(await json('bob', 'catch', id), { handoff_id: id, task: 'Count', output: { n: 1 }, heartbeat_within: 30 })
+  t.match(await json('bob', 'heartbeat', id, '--progress', 'half', '--percent', '50.5'), { cancel_requested: false })
+  t.match(await json('alice', 'status', id), { status: 'caught', progress: { message: 'half', percent: 50.5 } })
+  const { reissued_as: next } = await json('bob', 'fail', id, '--message', 'no', '--code', 'E1')
+  t.match(await json('alice', 'status', id), { status: 'failed', error: { message: 'no', code: 'E1' }, reissued_as: next })
+  await json('bob', 'catch', next)
+  t.match(await json('alice', 'cancel', next, '--reason', 'late'), { status: 'caught' })
+  t.match(await json('bob', 'decline', next, '--reason', 'not mine'), { status: 'declined' })
+  const { handoff_id: third } = await json('alice', 'reissue', next)
+  await json('bob', 'catch', third)
+  t.match(await json('bob', 'done', third, '--output', '{"sum": 1.0}'), { status: 'done' })
+  t.match((await run('alice', 'status', third, '--json')).stdout, '"result":{"sum": 1.0}', 'as it was given')
+  const { handoff_id: last } = await json('alice', 'pass', '--task', 't', '--delay', '1h')
+  t.match(await json('alice', 'cancel', last, '--force'), { status: 'cancelled' })
+})
+
+t.test('numbers and texts go through as they are', async t => {
+  const { run, json } = await start(t)
+  const output = '{"big": 9007199254740993, "far": 1e400, "one": 1.0, "twice": 1, "none": {}}'
+  const file = join(await scratchDir(t), 'context.json')
+  await writeFile(file, `\n${output}\n`)
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 'a "b" \u{1f6f0}', '--output', output, '--context', `@${file}`, '--constraints', 'none')
+  const { stdout } = await run('bob', 'catch', id, '--json')
+  t.ok(stdout.includes(`"output":${output},"context":${output},"constraints":"none"`), stdout)
+  const people = (await run('bob', 'catch', id)).stderr
+  t.match(people, /^[^\n]*\(already_caught\)\n$/, 'whoever asks once more has another key')
+  const told = await json('alice', 'pass', '--task', 'steer\u001b[2J\u009b2J', '--to', 'w', '--output', output)
+  const next = await run('bob', 'next', 'w')
+  t.match(next, { code: 0, stdout: new RegExp(`^handoff_id +${told.handoff_id}\n`) })
+  t.ok(next.stdout.includes(output), 'for people too')
+  t.notOk(next.stdout.includes('\u001b') || next.stdout.includes('\u009b'), 'nobody’s text steers the terminal')
+})
+
+t.test('inboxes and approvals', async t => {
+  const { run, json } = await start(t)
+  t.match(await run('bob', 'next', 'w'), { code: 0, stdout: 'nothing to catch\n' })
+  t.equal((await run('bob', 'next', 'w', '--json')).stdout, '{"items":[]}\n')
+  const first = await json('alice', 'pass', '--task', 'one', '--to', 'w')
+  const second = await json('alice', 'pass', '--task', 'two', '--to', 'w', '--priority', '9')
+  await json('alice', 'pass', '--task', 'mine', '--to', 'bob')
+  t.match(await json('alice', 'inbox', 'w'), { inbox: 'w', pending: 2 })
+  t.strictSame((await json('bob', 'next', 'w', '--max', '2', '--wait', '1s')).items.map((item: any) => item.handoff_id), [second.handoff_id, first.handoff_id])
+  t.match((await run('bob', 'next')).stdout, /^task +mine$/m, 'the agent’s own')
+  const asked = await json('alice', 'pass', '--task', 'ask', '--require-human')
+  t.match(await run('approver', 'approvals'), { code: 0, stdout: /^task +ask$/m })
+  t.match(await json('approver', 'approve', asked.handoff_id, '--note', 'yes'), { status: 'pending', approval: { note: 'yes' } })
+  t.equal((await run('approver', 'approvals')).stdout, 'nothing waits\n')
+  const other = await json('alice', 'pass', '--task', 'ask', '--require-human')
+  t.match(await json('approver', 'reject', other.handoff_id, '--note', 'no'), { status: 'rejected' })
+  t.match(await run('bob', 'approve', other.handoff_id), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
+})
+
+t.test('a key passes once', async t => {
+  const { json, run } = await start(t)
+  const args = ['pass', '--task', 't', '--idempotency-key', 'k'] as const
+  const [one, other] = [await json('alice', ...args), await json('alice', ...args)]
+  t.equal(one.handoff_id, other.handoff_id)
+  t.match(await run('alice', 'pass', '--task', 'u', '--idempotency-key', 'k'), { code: 1, stderr: /\(idempotency_key_reused\)\n$/ })
+})
+
+t.test('status waits', async t => {
+  const { json, run, call } = await start(t)
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 't')
+  // Commands in this process run one after the other.
+  const caught = json('alice', 'status', id, '--wait', '30s', '--until', 'caught')
+  await call('bob', 'GET', `/api/catch/${id}`)
+  t.match(await caught, { status: 'caught' })
+  const done = json('alice', 'status', id, '--wait', '30s')
+  await call('bob', 'POST', `/api/done/${id}`)
+  t.match(await done, { status: 'done' })
+  t.match(await run('alice', 'status', id), { code: 0, stdout: /^status +done$/m })
+})
+
+t.test('a refusal is one line, or the problem with --json; exit status 1', async t => {
+  const { run, url, as } = await start(t)
+  const missing = 'A'.repeat(25)
+  const plain = await run('bob', 'catch', missing)
+  t.match(plain, { code: 1, stdout: '', stderr: /^[^\n]+ \(not_found\)\n$/ })
+  const problem = await run('bob', 'catch', missing, '--json')
+  t.match(problem, { code: 1, stderr: '' })
+  t.match(JSON.parse(problem.stdout), { code: 'not_found', status: 404, retryable: false, detail: String, request_id: String })
+  t.match(await handoff(['status', missing], { env: { HANDOFF_URL: url, HANDOFF_KEY: 'not-a-key-of-this-one' } }), { code: 1, stderr: /\(unauthorized\)\n$/ })
+  t.match(await run('alice', 'pass', '--task', 't', '--priority', '3'), { code: 1, stderr: /priority[^\n]*\(invalid_request\)\n$/ })
+  t.strictSame(await builtHandoff(['catch', missing, '--json'], as('bob')).then(({ code, stderr }) => [code, stderr]), [1, ''], 'the built one')
+})
+
+t.test('wrong usage: exit status 2, and nothing is asked', async t => {
+  const { run, url } = await start(t)
+  const dir = await scratchDir(t)
+  t.match(await handoff(['status', 'x'], { env: { HANDOFF_URL: url, DATA_DIR: dir } }), { code: 2, stderr: /HANDOFF_KEY/ })
+  t.match(await handoff(['status', 'x', '--url', 'ftp://x'], { env: { HANDOFF_KEY: 'k' } }), { code: 2, stderr: /http/ })
+  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
+    ['pass', '--task', 't', '--priority', 'x'], ['done'], ['fail', 'x'], ['status', 'x', '--until', 'never'], ['heartbeat', 'x', '--percent', '101'], ['next', 'a', '--max', '1.5'],
+    ['catch', 'x', '--no-such'], ['work', 'w'], ['work', 'w', '--concurrency', '0', '--', 'true'], ['work', 'w', '--', 'no-such-command']]) {
+    const ended = await run('alice', ...args)
+    t.match(ended, { code: 2, stdout: '', stderr: /^[^\n]+ \(see handoff --help\)\n$/ }, args.join(' '))
+  }
+})
+
+t.test('on the machine of an npm start its key is used', async t => {
+  const { url } = await start(t)
+  const dir = await scratchDir(t)
+  await writeFile(join(dir, 'agent.key'), `${secrets.alice}\n`)
+  t.match(parsed(await handoff(['pass', '--task', 't', '--url', url, '--json'], { env: { DATA_DIR: dir } })), { status: 'pending' })
+})
+
+t.test('the help names every verb', async t => {
+  const { stdout, code } = await handoff(['--help'])
+  t.equal(code, 0)
+  for (const verb of ['pass', 'catch', 'next', 'done', 'fail', 'decline', 'heartbeat', 'cancel', 'reissue', 'status', 'inbox', 'approvals', 'approve', 'reject', 'work', 'serve', 'keys', 'inspect', 'doctor', 'healthcheck']) {
+    t.match(stdout, new RegExp(`^  ${verb} `, 'm'), verb)
+    if (verb !== 'keys' && verb !== 'serve') t.match(await handoff([verb, '--help']), { code: 0, stdout: new RegExp(`^Usage: handoff ${verb} `) })
+  }
+})

@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
+import type { Test } from 'tap'
+import { secrets, testApp } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import { handoff } from '../helpers/command.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+import { listen } from '../helpers/wire.ts'
+
+/** `handoff work`: a command serves an inbox. */
+
+async function start (t: Test) {
+  const service = await testApp(t)
+  service.store.sweeper.start()
+  const env = { HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.bob }
+  const once = (...command: string[]) => handoff(['work', 'w', '--once', '--', ...command], { env })
+  return { ...service, env, once }
+}
+
+const pass = async ({ call }: Pick<TestApp, 'call'>, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'w', ...more })).json().handoff_id
+const status = async ({ call }: Pick<TestApp, 'call'>, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
+
+t.test('standard output is the result: a JSON object as it is, and any other text as text', async t => {
+  const service = await start(t)
+  for (const [command, result] of [
+    ['echo \'{"n": 9007199254740993, "one": 1.0}\'', '"result":{"n": 9007199254740993, "one": 1.0}'],
+    ['echo hello; echo \'{}\'', '"result":{"text":"hello\\n{}\\n"}'],
+    ['echo "[1]"', '"result":{"text":"[1]\\n"}'],
+    ['true', '"result":{"text":""}'],
+    ['cat', '"result":{"handoff_id":'],
+    ['printf "%s %s" "$HANDOFF_TASK" "$HANDOFF_ID"', '"result":{"text":"t '],
+  ] as const) {
+    const id = await pass(service, { output: { a: 1 } })
+    t.match(await service.once('sh', '-c', command), { code: 0, stderr: '' }, command)
+    const { body } = await service.call('alice', 'GET', `/api/status/${id}`)
+    t.ok(body.includes(result), `${command}: ${body}`)
+  }
+})
+
+t.test('the exit status fails or declines, with what standard error says', async t => {
+  const service = await start(t)
+  for (const [command, expected] of [
+    ['echo one >&2; echo two >&2; exit 3', { status: 'failed', error: { message: 'one\ntwo' } }],
+    ['exit 1', { status: 'failed', error: { message: 'the command ended with 1' } }],
+    ['kill -9 $$', { status: 'failed', error: { message: 'the command ended with SIGKILL' } }],
+    ['echo not mine >&2; exit 75', { status: 'declined', reason: 'not mine' }],
+    ['exit 75', { status: 'declined' }],
+    ['head -c 9000000 /dev/zero', { status: 'failed', error: { message: /standard output is longer/ } }],
+    ['head -c 9000000 /dev/zero | tr "\\0" e >&2; exit 1', { status: 'failed', error: { message: /^e{2000}$/ } }],
+  ] as const) {
+    const id = await pass(service)
+    t.match(await service.once('sh', '-c', command), { code: 0 }, command)
+    t.match(await status(service, id), expected, command)
+  }
+})
+
+t.test('a task of a megabyte, and one with a NUL, fit into the environment', async t => {
+  const service = await start(t)
+  for (const task of ['é'.repeat(400_000), 'a\0b']) {
+    const id = await pass(service, { task })
+    t.match(await service.once('sh', '-c', 'printf "%s" "$HANDOFF_TASK" | wc -c'), { code: 0 })
+    const bytes = Number((await status(service, id)).result.text)
+    t.equal(bytes, task.length > 10 ? 100_000 : 2)
+  }
+})
+
+t.test('it beats while the command runs, and a command that is lost is ended with all that it started', async t => {
+  const service = await start(t)
+  const dir = await scratchDir(t)
+  const id = await pass(service, { heartbeat_within: 5 })
+  const ended = service.once('sh', '-c', `trap "" TERM; (sleep 1000 & echo $! > ${dir}/child; wait) & echo $$ > ${dir}/self; wait; sleep 1000`)
+  await until(async () => (await readFile(join(dir, 'child'), 'utf8').catch(() => '')) !== '')
+  const first = (await status(service, id)).heartbeat_expires_at
+  await until(async () => (await status(service, id)).heartbeat_expires_at > first)
+  t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`, {})).statusCode, 202)
+  t.equal((await status(service, id)).status, 'caught', 'a request ends nothing')
+  t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`, { force: true })).statusCode, 200)
+  t.match(await ended, { code: 0 })
+  const isAlive = async (file: string) => {
+    try {
+      return process.kill(Number(await readFile(join(dir, file), 'utf8')), 0)
+    } catch {
+      return false
+    }
+  }
+  await until(async () => !await isAlive('self') && !await isAlive('child'))
+  t.match(await status(service, id), { status: 'cancelled' })
+})
+
+t.test('several at once; SIGTERM catches no more, finishes what it has, and ends', async t => {
+  const service = await start(t)
+  const dir = await scratchDir(t)
+  await mkdir(join(dir, 'begun'))
+  const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['work', 'w', '--concurrency', '2', '--', 'sh', '-c', `touch ${dir}/begun/$HANDOFF_ID; while [ ! -e ${dir}/go ]; do sleep 0.05; done; echo done`],
+    { env: { PATH: process.env.PATH, ...service.env }, stdio: ['ignore', 'ignore', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  const ids = [await pass(service), await pass(service), await pass(service)]
+  const statuses = async () => (await Promise.all(ids.map(id => status(service, id)))).map(({ status }) => status)
+  await until(async () => (await statuses()).join() === 'caught,caught,pending')
+  await until(async () => (await Promise.all(ids.slice(0, 2).map(id => readFile(join(dir, 'begun', id)).then(() => true, () => false)))).every(Boolean))
+  child.kill('SIGTERM')
+  await writeFile(join(dir, 'go'), '')
+  t.strictSame(await exited, [0, null])
+  t.strictSame(await statuses(), ['done', 'done', 'pending'])
+})
+
+t.test('a wrong key, or one without the scope, ends it', async t => {
+  const { env } = await start(t)
+  t.match(await handoff(['work', 'w', '--', 'true'], { env: { ...env, HANDOFF_KEY: 'not-a-key-of-this-one' } }), { code: 1, stderr: /\(unauthorized\)\n$/ })
+  t.match(await handoff(['work', 'w', '--', 'true'], { env: { ...env, HANDOFF_KEY: secrets.approver } }), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
+})

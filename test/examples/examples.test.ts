@@ -1,0 +1,86 @@
+import type { Model } from '@openai/agents'
+import { MockLanguageModelV3 } from 'ai/test'
+import t from 'tap'
+import type { Test } from 'tap'
+import { HandoffClient } from '../../src/client/index.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { until } from '../helpers/until.ts'
+import { listen } from '../helpers/wire.ts'
+import { review, write } from './ai-sdk.ts'
+import * as openai from './openai-agents.ts'
+
+/** The examples run as they are, on models that say what a test tells them. */
+
+type Reply = { tool: string, input: object } | { text: string }
+type Heard = string
+
+/** What the writer says: hands over, waits for the outcome of what it handed over, and repeats that. */
+function writerSays (heard: Heard): Reply {
+  const id = /[A-Za-z0-9_-]{25}/.exec(heard)?.[0]
+  if (id === undefined) return { tool: 'hand_over', input: { to: 'reviewer', task: 'Review this.', draft: 'A first draft.' } }
+  return heard.includes('done') ? { text: `The reviewer says: ${/"review":"([^"]+)"|\\"review\\":\\"([^"\\]+)/.exec(heard)?.slice(1).join('')}` } : { tool: 'outcome', input: { id } }
+}
+
+const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
+
+function aiModel (say: (heard: Heard) => Reply): MockLanguageModelV3 {
+  let calls = 0
+  return new MockLanguageModelV3({
+    doGenerate: async ({ prompt }) => {
+      const reply = say(JSON.stringify(prompt))
+      return 'text' in reply
+        ? { content: [{ type: 'text', text: reply.text }], finishReason: { unified: 'stop', raw: undefined }, usage, warnings: [] }
+        : { content: [{ type: 'tool-call', toolCallId: `call-${++calls}`, toolName: reply.tool, input: JSON.stringify(reply.input) }], finishReason: { unified: 'tool-calls', raw: undefined }, usage, warnings: [] }
+    },
+  })
+}
+
+function openaiModel (say: (heard: Heard) => Reply): Model {
+  let calls = 0
+  return {
+    async getResponse ({ input }: { input: unknown }) {
+      const reply = say(JSON.stringify(input))
+      const output = 'text' in reply
+        ? { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: reply.text }] }
+        : { type: 'function_call', callId: `call-${++calls}`, name: reply.tool, status: 'completed', arguments: JSON.stringify(reply.input) }
+      return { usage: { requests: 1, inputTokens: 1, outputTokens: 1, totalTokens: 2 }, output: [output] }
+    },
+    async * getStreamedResponse () {},
+  } as unknown as Model
+}
+
+async function clients (t: Test): Promise<Record<'writer' | 'reviewer' | 'person', HandoffClient>> {
+  const { app } = await testApp(t)
+  const baseUrl = `http://127.0.0.1:${await listen(app)}`
+  const client = (key: string) => new HandoffClient({ baseUrl, key })
+  return { writer: client(secrets.alice), reviewer: client(secrets.bob), person: client(secrets.approver) }
+}
+
+/** A person approves the first handoff that waits. */
+async function approve (person: HandoffClient): Promise<void> {
+  const waiting = async () => (await person.approvals.list()).items
+  await until(async () => (await waiting()).length > 0)
+  const [first] = await waiting()
+  await person.approvals.approve(first!.handoff_id, { note: 'Go on.' })
+}
+
+for (const [name, start] of [
+  ['the AI SDK', (client: HandoffClient) => write(client, aiModel(writerSays), 'Write something and have it reviewed.')],
+  ['the OpenAI Agents SDK', (client: HandoffClient) => openai.write(client, openaiModel(writerSays), 'Write something and have it reviewed.')],
+] as const) {
+  t.test(`a writer on ${name} passes to a reviewer, and a person approves in between`, async t => {
+    const { writer, reviewer, person } = await clients(t)
+    const over = new AbortController()
+    const heard: string[] = []
+    const reviewing = review(reviewer, aiModel(text => {
+      heard.push(text)
+      return { text: 'Good as it is.' }
+    }), over.signal)
+    const [answer] = await Promise.all([start(writer), approve(person)])
+    t.equal(answer, 'The reviewer says: Good as it is.')
+    t.equal(heard.length, 1, 'reviewed once')
+    t.match(heard[0], 'A first draft.')
+    over.abort()
+    await reviewing
+  })
+}
