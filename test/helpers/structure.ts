@@ -18,9 +18,6 @@ const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']
 /** Made by a program, as long as it may be. */
 const generated = 'client/api.ts'
 
-/** Made by a program, as long as it may be. */
-const generated = 'client/api.ts'
-
 /** A part of a Redis key: between colons, or a hash tag that is filled in. */
 const keyPart = /:(h|w|s|k|r|ready):|:(due|sweeper|barrier|keys)\b|:\{\$\{\}\}/
 
