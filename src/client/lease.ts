@@ -20,6 +20,8 @@ export class Lease {
   readonly #own = new AbortController()
   /** Milliseconds; without heartbeat_within there is no limit. */
   readonly #within: number
+  /** Milliseconds between two heartbeats. */
+  readonly #regular: number
   /** When the request was sent that gave or prolonged the lease last. Its answer may have been on its way for long. */
   #renewed: Moment
   /** When a heartbeat was last tried. */
@@ -36,14 +38,15 @@ export class Lease {
     this.#client = client
     this.#id = handoff.handoff_id
     this.#within = seconds === undefined ? Infinity : seconds * 1000
-    this.#pause = this.#within / 3
+    this.#regular = seconds === undefined ? askedAfter : this.#within / 3
+    this.#pause = seconds === undefined ? 0 : this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
     // Where the catch took long, a heartbeat at once tells how old it is.
     this.#tried = asked
-    this.#renewed = since(asked) < this.#pause ? asked : moment()
+    this.#renewed = since(asked) < this.#regular ? asked : moment()
     if (seconds === undefined && workExpires === undefined) return
     // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.
-    this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#pause / 4))
+    this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#regular / 4))
     this.#look()
   }
 
@@ -65,7 +68,7 @@ export class Lease {
     try {
       const answer = await this.#client.heartbeat(this.#id, { ...options, signal: options.signal ?? this.#own.signal })
       this.#renewed = sent
-      this.#pause = this.#within / 3
+      this.#pause = this.#regular
       this.#workExpires = Date.parse(answer.work_expires_at)
       return answer
     } catch (error) {
@@ -88,17 +91,14 @@ export class Lease {
   #look (): void {
     if (this.isLost() || this.#beating || since(this.#tried) < this.#pauseNow()) return
     this.#beating = true
-    this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#within / 3, askedAfter) })
+    this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#regular, askedAfter) })
       .catch(() => { this.#pause = Math.min(this.#within / 12, 1000) })
       .finally(() => { this.#beating = false })
   }
 
-  /**
-   * Without heartbeats the work's deadline may still pass, by the service's clock; ours only says when to begin asking.
-   */
+  /** Without heartbeats the work's deadline may still pass, by the service's clock; ours only says when to begin asking. */
   #pauseNow (): number {
-    if (this.#within !== Infinity) return this.#pause
-    return Date.now() >= this.#workExpires ? askedAfter : Infinity
+    return this.#within !== Infinity || Date.now() >= this.#workExpires ? this.#pause : Infinity
   }
 }
 

@@ -1,0 +1,146 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import t from 'tap'
+import type { Test } from 'tap'
+import { HandoffClient } from '../../src/client/index.ts'
+import type { ClientOptions } from '../../src/client/settings.ts'
+import { secrets } from '../helpers/app.ts'
+import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
+import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
+
+/** An address where nobody listens. */
+async function nowhere (): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+interface Behind extends ClientTest { seen: Seen[], through (who: keyof typeof secrets, options?: ClientOptions): HandoffClient }
+
+/** The service behind a proxy that treats requests by their index so, and lets the rest pass. */
+async function behind (t: Test, fates: Fate[] | ((seen: Seen, index: number) => Fate)): Promise<Behind> {
+  const service = await clientTest(t)
+  const { address, seen } = await proxy(t, service.address, typeof fates === 'function' ? fates : (_, index) => fates[index] ?? 'pass')
+  return { ...service, seen, through: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }) }
+}
+
+const keyless = ['/api/cancel', '/api/reissue', '/api/heartbeat', '/api/status', '/api/inboxes', '/api/approv', '/api/reject', '/api/batch']
+
+t.test('an answer that is lost, after the service has acted, is asked for again, at every operation', async t => {
+  const asked = new Set<string>()
+  const identity = ({ method, url, key, body }: Seen) => `${method} ${url} ${key} ${body}`
+  const { seen, through, client } = await behind(t, one => {
+    if (asked.has(identity(one))) return 'pass'
+    asked.add(identity(one))
+    return 'drop'
+  })
+  const [alice, bob, carol] = [through('alice'), through('bob'), through('approver')]
+  const { handoff_id: id } = await alice.pass({ task: 'one', to: 'in', max_attempts: 3, retry_delay: 0 })
+  t.equal((await alice.inbox('in')).pending, 1, 'passed once')
+  const [caught] = await bob.catchNext({ inbox: 'in' })
+  t.match(caught, { handoff_id: id, task: 'one' })
+  await bob.heartbeat(id, { progress: { percent: 1 } })
+  const { reissued_as: second } = await bob.fail(id, 'Again.')
+  t.match(await bob.catch(second!, { wait: 5 }), { task: 'one', attempt: 2 })
+  const { reissued_as: third } = await bob.decline(second!, 'Again.')
+  t.match(await bob.catch(third!, { wait: 5 }), { task: 'one', attempt: 3 })
+  t.match(await bob.done(third!, { counted: 1 }), { status: 'done' })
+  t.match(await alice.waitFor(id, 'done'), { handoff_id: third, result: { counted: 1 } })
+
+  const { handoff_id: other } = await alice.pass({ task: 'two', require_human: true })
+  t.equal((await carol.approvals.list()).items.length, 1)
+  await carol.approvals.get(other)
+  t.match(await carol.approvals.approve(other, { note: 'Go.' }), { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  await bob.catch(other)
+  const { handoff_id: again } = await alice.reissue(other)
+  t.match(await client('alice').status(again), { attempt: 2 })
+  t.match(await alice.cancel(again), { status: 'cancelled' })
+  const { handoff_id: refused } = await alice.pass({ task: 'three', require_human: true })
+  t.match(await carol.approvals.reject(refused, 'No.'), { status: 'rejected', approval: { state: 'rejected' } })
+  const { results } = await alice.batch([{ op: 'pass', body: { task: 'four', to: 'batch' } }, { op: 'pass', body: { task: 'five', to: 'batch' } }])
+  t.strictSame(results.map(({ status, replayed }) => [status, replayed]), [[201, true], [201, true]])
+  t.equal((await alice.inbox('batch')).pending, 2)
+
+  t.equal(seen.length, 2 * asked.size, 'each was asked twice, with the same key and the same bytes')
+  for (const { url, key, body } of seen) {
+    t.equal(key === undefined, keyless.some(path => url.startsWith(path)), url)
+    if (url === '/api/batch') t.ok(JSON.parse(body).operations.every((one: { idempotency_key?: string }) => /./.test(one.idempotency_key!)))
+  }
+})
+
+t.test('what may pass is asked again, and Retry-After is obeyed', async t => {
+  for (const status of [408, 429, 502, 503, 504]) {
+    const { seen, through } = await behind(t, [answering(status, '<html>', { 'content-type': 'text/html' })])
+    t.match(await through('alice').pass({ task: 'x' }), { status: 'pending' }, String(status))
+    t.equal(seen.length, 2)
+    t.ok(seen[0]!.key !== undefined && seen[0]!.key === seen[1]!.key)
+  }
+  const { seen, through } = await behind(t, [answering(503, '', { 'retry-after': '1' })])
+  const began = performance.now()
+  await through('alice').status('x').catch(() => {})
+  t.ok(performance.now() - began >= 1000)
+  t.equal(seen.length, 2)
+})
+
+t.test('until retryFor is over', async t => {
+  const overload = JSON.stringify({ code: 'unavailable', detail: 'Busy.', retryable: true, request_id: 'r1' })
+  const { seen, through } = await behind(t, () => answering(503, overload))
+  await t.rejects(through('alice', { retryFor: 400 }).pass({ task: 'x' }), { code: 'unavailable', status: 503, retryable: true, requestId: 'r1', detail: 'Busy.' })
+  t.ok(seen.length > 2)
+  t.equal(new Set(seen.map(({ key }) => key)).size, 1)
+  const before = seen.length
+  await t.rejects(through('alice', { retryFor: 0 }).pass({ task: 'x' }), { code: 'unavailable' })
+  t.equal(seen.length, before + 1)
+  const later = await behind(t, () => answering(503, '', { 'retry-after': '60' }))
+  await t.rejects(later.through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
+})
+
+t.test('never on another 4xx', async t => {
+  for (const status of [400, 401, 403, 404, 409, 410, 413, 422, 500]) {
+    const { seen, through } = await behind(t, () => answering(status, JSON.stringify({ code: 'some_code', detail: 'D.', reissued_as: 'n' })))
+    await t.rejects(through('alice').pass({ task: 'x' }), { code: 'some_code', status, retryable: false, reissuedAs: 'n' })
+    t.equal(seen.length, 1, String(status))
+  }
+})
+
+t.test('an answer that isn’t the service’s is an error that says so', async t => {
+  const cases: Array<[status: number, body: string, detail: RegExp]> = [
+    [502, '<html><h1>Bad Gateway</h1>', /status 502, text\/html, beginning "<html>/], [200, '', /empty/], [200, '<html>Sign in', /Sign in/],
+    [200, '5', /beginning "5"/], [404, 'not JSON', /not JSON/], [302, '', /status 302/], [200, '{"cut', /cut/],
+  ]
+  for (const [status, body, detail] of cases) {
+    const { through } = await behind(t, () => answering(status, body, { 'content-type': 'text/html', location: '/elsewhere', 'x-request-id': 'r7' }))
+    await t.rejects(through('alice', { retryFor: 0 }).status('x'), { name: 'HandoffError', code: 'connection_failed', status, detail, requestId: 'r7', retryable: status === 502 })
+  }
+})
+
+t.test('a service that hangs, and one that isn’t there', async t => {
+  const hung = await serve(t, () => {})
+  await t.rejects(new HandoffClient({ baseUrl: hung, key: 'k', attemptTimeout: 50, retryFor: 0 }).status('x'), { code: 'timeout', status: undefined, retryable: true })
+  const half = await serve(t, (_, response) => { response.writeHead(200).write('{') })
+  await t.rejects(new HandoffClient({ baseUrl: half, key: 'k', attemptTimeout: 50, retryFor: 0 }).status('x'), { code: 'timeout' }, 'in the middle of an answer')
+  const { seen, through } = await behind(t, [() => {}])
+  t.match(await through('alice', { attemptTimeout: 500 }).pass({ task: 'x' }), { status: 'pending' })
+  t.equal(seen.length, 2)
+  await t.rejects(new HandoffClient({ baseUrl: await nowhere(), key: 'k', retryFor: 200 }).status('x'), { code: 'connection_failed', retryable: true, detail: /ECONNREFUSED/ })
+})
+
+t.test('an attempt may take as long as it asks the service to wait, and more', async t => {
+  const { client } = await clientTest(t)
+  const alice = client('alice', { attemptTimeout: 900, retryFor: 0 })
+  const { handoff_id: id } = await alice.pass({ task: 'x' })
+  t.match(await alice.status(id, { wait: 1 }), { status: 'pending' })
+})
+
+t.test('what waits for long is bounded by neither', async t => {
+  const { seen, through, client } = await behind(t, (_, index) => index < 5 ? answering(503) : 'pass')
+  const { handoff_id: id } = await client('alice').pass({ task: 'x' })
+  const waiting = through('alice', { retryFor: 0, attemptTimeout: 5000 }).waitFor(id, 'caught')
+  const caught = client('bob').catch(id)
+  t.match(await waiting, { status: 'caught' })
+  await caught
+  t.ok(seen.length > 5)
+})

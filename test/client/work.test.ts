@@ -1,0 +1,304 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
+import type { Handler, Handoff, PassBody, Status, WorkOptions } from '../../src/client/index.ts'
+import { secrets } from '../helpers/app.ts'
+import { answering, clientTest, proxy } from '../helpers/client.ts'
+import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
+import { until } from '../helpers/until.ts'
+
+interface Worker extends ClientTest {
+  alice: HandoffClient
+  seen: Seen[]
+  pass (...bodies: Array<Partial<PassBody>>): Promise<string[]>
+  /** Bob works on the inbox `in`, through the proxy, until the test has ended. @returns what ends it before */
+  work (handler: Handler, options?: WorkOptions): { stop: () => Promise<void>, ended: Promise<void> }
+  ended (id: string): Promise<Status>
+}
+
+async function worker (t: Test, fate: (seen: Seen, index: number) => Fate = () => 'pass'): Promise<Worker> {
+  const service = await clientTest(t)
+  const alice = service.client('alice')
+  const { address, seen } = await proxy(t, service.address, fate)
+  return {
+    ...service,
+    alice,
+    seen,
+    pass: (...bodies) => Promise.all(bodies.map(async body => (await alice.pass({ task: 'x', to: 'in', ...body })).handoff_id)),
+    ended: id => alice.waitFor(id, 'done', { timeout: 20_000 }),
+    work (handler, options) {
+      const own = new AbortController()
+      const ended = new HandoffClient({ baseUrl: address, key: secrets.bob }).work('in', handler, { signal: own.signal, ...options })
+      const stop = async () => {
+        own.abort()
+        await ended
+      }
+      ended.catch(() => {})
+      t.teardown(() => own.abort())
+      return { stop, ended }
+    },
+  }
+}
+
+const paths = (seen: Seen[], what: string) => seen.filter(({ url }) => url.startsWith(`/api/${what}`))
+const forever = () => new Promise<void>(() => {})
+const aborted = (signal: AbortSignal) => new Promise<unknown>(resolve => signal.addEventListener('abort', () => resolve(signal.reason)))
+
+t.test('what the handler returns is the output, and no more are caught than it works on', async t => {
+  const { alice, pass, work, ended, seen } = await worker(t)
+  const ids = await pass(...Array.from({ length: 12 }, (_, index) => ({ task: String(index) })))
+  let [now, most, pendingThen] = [0, 0, -1]
+  const { stop } = work(async ({ task }) => {
+    most = Math.max(most, ++now)
+    if (task === '0') pendingThen = (await alice.inbox('in')).pending
+    await new Promise(resolve => setTimeout(resolve, 20))
+    now--
+    return { task }
+  }, { concurrency: 3 })
+  const statuses = await Promise.all(ids.map(ended))
+  t.strictSame(statuses.map(({ status, result }) => [status, result]), ids.map((_, index) => ['done', { task: String(index) }]))
+  t.equal(most, 3)
+  t.ok(pendingThen >= 9 - 3, `${pendingThen} left for others`)
+  await stop()
+  t.equal(new Set(paths(seen, 'done').map(({ key }) => key)).size, 12)
+  t.equal(paths(seen, 'heartbeat').length, 0, 'none where nobody wants any')
+})
+
+t.test('a throw is a failure, and so is an output that the service doesn’t take', async t => {
+  const { pass, work, ended } = await worker(t)
+  const errors: unknown[] = []
+  const outcomes: Record<string, () => unknown> = {
+    error: () => { throw Object.assign(new Error('It broke.'), { code: 'E_BROKEN' }) },
+    long: () => { throw new Error('😀'.repeat(5000)) },
+    text: () => { throw 'just a text' }, // eslint-disable-line no-throw-literal
+    nothing: () => { throw undefined }, // eslint-disable-line no-throw-literal
+    number: () => 5,
+    bigint: () => ({ n: 5n }),
+    schema: () => ({ n: 'five' }),
+    none: () => null,
+  }
+  const names = Object.keys(outcomes)
+  const ids = await pass(...names.map(task => ({ task, ...task === 'schema' && { result_schema: { properties: { n: { type: 'number' } } } } })))
+  const { stop } = work(({ task }) => outcomes[task]!(), { concurrency: 4, onError: error => errors.push(error) })
+  const told = Object.fromEntries(await Promise.all(ids.map(async (id, index) => [names[index], await ended(id)] as const)))
+  t.match(told, {
+    error: { status: 'failed', error: { message: 'It broke.', code: 'E_BROKEN' } },
+    long: { status: 'failed', error: { message: '😀'.repeat(4000) } },
+    text: { error: { message: 'just a text' } },
+    nothing: { error: { message: 'undefined' } },
+    number: { status: 'failed', error: { code: 'invalid_request' } },
+    bigint: { status: 'failed', error: { message: /BigInt/ } },
+    schema: { status: 'failed', error: { code: 'result_invalid' } },
+    none: { status: 'done' },
+  })
+  t.equal(errors.length, 3, 'those that were refused are told')
+  await stop()
+})
+
+t.test('heartbeats are sent at a third of the time', async t => {
+  const { pass, work, ended, seen } = await worker(t)
+  const times: number[] = []
+  const [id] = await pass({ heartbeat_within: 5 })
+  const { stop } = work(async () => {
+    const began = performance.now()
+    for (let known = 0; times.length < 2;) {
+      await until(() => paths(seen, 'heartbeat').length > known)
+      known = paths(seen, 'heartbeat').length
+      times.push(performance.now() - began)
+    }
+  })
+  t.match(await ended(id!), { status: 'done' })
+  t.ok(times[0]! > 1200, `${times}`)
+  t.ok(times[1]! - times[0]! > 1200, `${times}`)
+  await stop()
+})
+
+t.test('a requested cancel ends nothing, and the handler can see it; a forced one ends it', async t => {
+  const { alice, pass, work, ended } = await worker(t)
+  const [asked, forced] = await pass({ task: 'asked', heartbeat_within: 5 }, { task: 'forced', heartbeat_within: 5 })
+  const reasons: unknown[] = []
+  const { stop } = work(async ({ task, handoff_id: id }, { signal, heartbeat }) => {
+    if (task === 'asked') {
+      await alice.cancel(id, { reason: 'Please.' })
+      const { cancel_requested: isRequested, cancel_reason: why } = await heartbeat({ progress: { message: 'half' } })
+      return { isRequested, why, aborted: signal.aborted }
+    }
+    const reason = aborted(signal)
+    await alice.cancel(id, { force: true })
+    reasons.push(await reason)
+    await heartbeat().catch((error: unknown) => reasons.push(error))
+    throw new Error('nobody reads it')
+  }, { onError: error => t.fail(String(error)) })
+  t.match(await ended(asked!), { status: 'done', result: { isRequested: true, why: 'Please.', aborted: false }, progress: { message: 'half' } })
+  t.match(await ended(forced!), { status: 'cancelled' })
+  await until(() => reasons.length === 2)
+  t.ok(reasons.every(reason => isHandoffError(reason, 'cancelled')))
+  await stop()
+})
+
+t.test('a refusal of what the handler’s heartbeat says ends nothing', async t => {
+  const { pass, work, ended } = await worker(t)
+  const [id] = await pass({})
+  const { stop } = work(async (_, { signal, heartbeat }) => {
+    const error = await heartbeat({ progress: { percent: 200 } }).catch((error: unknown) => error)
+    return { code: (error as { code: string }).code, aborted: signal.aborted }
+  })
+  t.match(await ended(id!), { result: { code: 'invalid_request', aborted: false } })
+  await stop()
+})
+
+t.test('a handler that never ends holds nobody up once its handoff is lost', async t => {
+  const { alice, pass, work, ended } = await worker(t)
+  const [first, second] = await pass({ task: 'stuck', priority: 9 }, { task: 'next' })
+  const { stop } = work(async ({ task, handoff_id: id }, { heartbeat }) => {
+    if (task !== 'stuck') return { task }
+    await alice.cancel(id, { force: true })
+    await heartbeat().catch(() => {})
+    await forever()
+  })
+  t.match(await ended(second!), { status: 'done', result: { task: 'next' } })
+  t.match(await ended(first!), { status: 'cancelled' })
+  await stop()
+})
+
+t.test('lost by its own clock: a machine that slept reports nothing', async t => {
+  const { pass, work, seen } = await worker(t, ({ url }) => url.startsWith('/api/heartbeat') ? () => {} : 'pass')
+  await pass({ task: 'waits', heartbeat_within: 5 }, { task: 'returns', heartbeat_within: 5 })
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  const reasons: unknown[] = []
+  let begun = 0
+  const { stop } = work(async ({ task }, { signal }) => {
+    const reason = aborted(signal)
+    begun++
+    await until(() => begun === 2)
+    // The steady clock doesn't see that the machine slept.
+    Date.now = () => now() + 5000
+    if (task === 'waits') reasons.push(await reason)
+    else reasons.push('returned')
+  }, { concurrency: 2 })
+  await until(() => reasons.length === 2)
+  Date.now = now
+  t.ok(reasons.some(reason => isHandoffError(reason, 'expired')))
+  await stop()
+  t.equal(paths(seen, 'done').length, 0)
+})
+
+t.test('without heartbeats the end of its work’s time ends it too', async t => {
+  const { alice, pass, work } = await worker(t)
+  const [id] = await pass({ work_within: 1 })
+  let reason: unknown
+  const { stop } = work(async (_, { signal }) => { reason = await aborted(signal) })
+  await until(() => reason)
+  t.ok(isHandoffError(reason, 'expired'))
+  t.match(await alice.status(id!), { status: 'expired', expired_because: 'not_done' })
+  await stop()
+})
+
+t.test('its signal takes no more, finishes what it has, and loses nothing that was caught meanwhile', async t => {
+  const { client, address } = await clientTest(t)
+  const alice = client('alice')
+  let caught = () => {}
+  const isCaught = new Promise<void>(resolve => { caught = resolve })
+  let catches = 0
+  // The service's answer is there, but doesn't arrive.
+  const held = await proxy(t, address, ({ url, key, body }) => {
+    if (!url.startsWith('/api/catch') || ++catches !== 2) return 'pass'
+    return () => {
+      fetch(`${address}/api/catch`, { method: 'POST', body, headers: { authorization: `Bearer ${secrets.bob}`, 'idempotency-key': key!, 'content-type': 'application/json' } }).then(caught)
+    }
+  })
+  const ids = []
+  for (const task of ['first', 'second', 'third']) ids.push((await alice.pass({ task, to: 'in' })).handoff_id)
+  const own = new AbortController()
+  const begun: string[] = []
+  let finish = () => {}
+  const working = new HandoffClient({ baseUrl: held.address, key: secrets.bob }).work('in', async ({ task }) => {
+    begun.push(task)
+    if (task === 'first') await new Promise<void>(resolve => { finish = resolve })
+    return { task }
+  }, { signal: own.signal, concurrency: 1 })
+  await until(() => begun.length === 1)
+  finish()
+  await isCaught
+  own.abort()
+  await working
+  t.strictSame(begun, ['first', 'second'])
+  t.match(await alice.status(ids[0]!), { status: 'done' })
+  t.match(await alice.status(ids[1]!), { status: 'done' })
+  t.match(await alice.status(ids[2]!), { status: 'pending' })
+})
+
+t.test('what it works on when its signal ends is finished', async t => {
+  const { alice, pass, work } = await worker(t)
+  const [id] = await pass({}, {})
+  const own = new AbortController()
+  const begun: Handoff[] = []
+  const { ended } = work(async handoff => {
+    begun.push(handoff)
+    own.abort()
+    await new Promise(resolve => setTimeout(resolve, 100))
+    return { at: 'last' }
+  }, { signal: own.signal })
+  await ended
+  t.equal(begun.length, 1)
+  t.match(await alice.status(id!), { status: 'done', result: { at: 'last' } })
+  t.equal((await alice.inbox('in')).pending, 1)
+})
+
+t.test('two workers of one name do each handoff once', async t => {
+  const { pass, work, ended } = await worker(t)
+  const ids = await pass(...Array.from({ length: 30 }, (_, index) => ({ task: String(index) })))
+  const done: string[] = []
+  const workers = [1, 2].map(() => work(({ task }) => { done.push(task) }, { concurrency: 3 }))
+  for (const id of ids) t.match(await ended(id), { status: 'done' })
+  t.equal(done.length, 30)
+  t.equal(new Set(done).size, 30)
+  await Promise.all(workers.map(({ stop }) => stop()))
+})
+
+t.test('it goes on through what may pass, and loses no answer', async t => {
+  const lost = new Set<string>()
+  const { pass, work, ended } = await worker(t, ({ url, key }, index) => {
+    if (index < 3) return answering(index === 1 ? 500 : 503, 'not now')
+    if (lost.has(`${url} ${key}`)) return 'pass'
+    lost.add(`${url} ${key}`)
+    return 'drop'
+  })
+  const begun: string[] = []
+  const { stop } = work(({ task }) => { begun.push(task) })
+  const ids = await pass({ task: 'one' }, { task: 'two' })
+  for (const id of ids) t.match(await ended(id), { status: 'done' })
+  t.strictSame(begun.sort(), ['one', 'two'])
+  await stop()
+})
+
+t.test('a wrong key ends it, after what it has is finished', async t => {
+  const { address } = await clientTest(t)
+  await t.rejects(new HandoffClient({ baseUrl: address, key: 'wrong-key-0123456789' }).work('in', () => {}), { code: 'unauthorized' })
+  const { alice, pass, work, seen } = await worker(t, ({ url }) => url.startsWith('/api/catch') && seen.length > 1 ? answering(403, '{"code":"not_addressee"}') : 'pass')
+  const [id] = await pass({})
+  let finish = () => {}
+  const { ended } = work(async () => { await new Promise<void>(resolve => { finish = resolve }) }, { concurrency: 2 })
+  const rejected = t.rejects(ended, { code: 'not_addressee' })
+  await until(() => paths(seen, 'catch').length === 2)
+  finish()
+  await rejected
+  t.match(await alice.status(id!), { status: 'done' })
+  await t.rejects(alice.work('in', () => {}, { concurrency: 0 }), TypeError)
+})
+
+t.test('a handoff that was taken from it, or that the handler has ended itself, doesn’t stop it', async t => {
+  const { alice, client, pass, work, ended } = await worker(t)
+  const bob = client('bob')
+  const [taken, declined, last] = await pass({ task: 'taken', priority: 2 }, { task: 'declined', priority: 1 }, {})
+  const errors: Array<[string, string | undefined]> = []
+  const { stop } = work(async ({ task, handoff_id: id }) => {
+    if (task === 'taken') await alice.cancel(id, { force: true })
+    if (task === 'declined') await bob.decline(id, 'Not mine.')
+  }, { onError: (error, handoff) => errors.push([(error as { code: string }).code, handoff?.handoff_id]) })
+  t.match(await ended(last!), { status: 'done' })
+  t.match(await alice.status(declined!), { status: 'declined' })
+  await stop()
+  t.strictSame(errors, [['cancelled', taken]])
+})

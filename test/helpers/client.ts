@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { createServer, request as ask } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+import { HandoffClient } from '../../src/client/index.ts'
+import type { ClientOptions } from '../../src/client/settings.ts'
+import { secrets, testApp } from './app.ts'
+import type { TestApp, Who } from './app.ts'
+import { listen } from './wire.ts'
+
+export interface ClientTest extends TestApp {
+  /** The service's own address. */
+  address: string
+  client (who: Who, options?: ClientOptions): HandoffClient
+}
+
+/** The real service, and clients of it. */
+export async function clientTest (t: Test, env: Record<string, string> = {}): Promise<ClientTest> {
+  const app = await testApp(t, env)
+  const address = `http://127.0.0.1:${await listen(app.app)}`
+  return { ...app, address, client: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }) }
+}
+
+/** An HTTP server with any behaviour. @returns its address */
+export async function serve (t: Test, listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** What becomes of a request: sent on, sent on with its answer thrown away, or answered here. */
+export type Fate = 'pass' | 'drop' | ((request: IncomingMessage, response: ServerResponse) => void)
+
+export interface Seen { method: string, url: string, key: string | undefined, body: string }
+
+/** A proxy in front of the service. @param fate asked for each request. @returns its address, and the requests that came */
+export async function proxy (t: Test, service: string, fate: (seen: Seen, index: number) => Fate): Promise<{ address: string, seen: Seen[] }> {
+  const seen: Seen[] = []
+  const address = await serve(t, async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = Buffer.concat(chunks)
+    const one = { method: request.method!, url: request.url!, key: request.headers['idempotency-key'] as string | undefined, body: body.toString() }
+    seen.push(one)
+    const what = fate(one, seen.length - 1)
+    if (typeof what === 'function') return what(request, response)
+    const onward = ask(`${service}${request.url}`, { method: request.method!, headers: request.headers })
+    // Who has hung up here is to be seen by the service as well.
+    response.on('close', () => onward.destroy())
+    onward.on('error', () => response.destroy())
+    onward.on('response', answer => {
+      if (what === 'pass') return answer.pipe(response.writeHead(answer.statusCode!, answer.headers))
+      answer.resume().on('end', () => response.destroy())
+    })
+    onward.end(body)
+  })
+  return { address, seen }
+}
+
+/** Answers so. */
+export function answering (status: number, body = '', headers: Record<string, string> = {}): Fate {
+  return (_, response) => { response.writeHead(status, headers).end(body) }
+}
