@@ -82,6 +82,13 @@ export class HandoffService {
     return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
   }
 
+  /** What its catcher was answered, with the deadlines of now, for as long as it is caught. @returns the answer's JSON */
+  async read (caller: Caller, id: string): Promise<Buffer> {
+    const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent)
+    if (!('payload' in reply)) throw refusal(reply)
+    return caughtText(id, reply)
+  }
+
   /**
    * @param result the output's JSON text, where there is one
    * @param raw the request's bytes

@@ -5,7 +5,7 @@ import { Histogram } from '../histogram.ts'
 /** lua/ is a sibling of both src/ and dist/. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
+const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
   'take', 'turns', 'inbox', 'claim', 'unclaim', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
@@ -21,6 +21,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   turns: ['length'],
   inbox: ['entering'],
   done: ['holder'],
+  read: ['holder'],
   heartbeat: ['holder', 'attempts'],
   fail: ['holder', 'attempts', 'inbox', 'entering', 'successor'],
   decline: ['holder', 'attempts', 'inbox', 'entering', 'successor'],

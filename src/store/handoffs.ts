@@ -54,6 +54,7 @@ export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'r
 
 /** The error is what fail was given, the reason what decline was; JSON text, as the others are. */
 export interface Told { fault: string | null, cancelReason: string | null, progress: { at: number, told: string } | null }
+export type ReadReply = CaughtReply | Refused<HolderRefusal>
 export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | { outcome: 'not_found' }
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
@@ -110,7 +111,7 @@ export class Handoffs {
   catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#workTtl, this.#retention, member, inboxes === null ? '' : ` ${[...inboxes].join(' ')} `]
-    return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch })
+    return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch<CatchRefusal> })
   }
 
   /** @param result JSON text; empty for none @param satisfied the digest of the schema that it was held to; empty where it wasn't */
@@ -118,6 +119,12 @@ export class Handoffs {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#retention, member, satisfied]
     return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
+  }
+
+  /** What its catcher was given, once more; changes nothing. */
+  read (place: Place, agent: string): Promise<ReadReply> {
+    const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
+    return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts: [agent], decode: readCatch<HolderRefusal> })
   }
 
   status (place: Place): Promise<StatusReply> {
@@ -153,7 +160,7 @@ function readPass (reply: unknown): PassReply {
   return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number, availableAt: (availableAt ?? null) as number | null }
 }
 
-function readCatch (reply: unknown): CatchReply {
+function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refused<Refusal> {
   const parts = tagged(reply)
   const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)

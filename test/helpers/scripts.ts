@@ -116,6 +116,10 @@ export function status (on: Raw, now: number) {
   return run(on, 'status', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
+export function read (on: Raw, now: number, agent: string) {
+  return run(on, 'read', now, [on.keys.handoff(tag, itself(on))], [agent])
+}
+
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {
   return run(on, 'sweep', now, [on.keys.due(tag)], [deadline, on.keys.partition(tag), limit, naming, lifetimes.retention])
 }

@@ -10,7 +10,7 @@ import type { ScriptName } from '../../src/redis/scripts.ts'
 import { furtherStates } from '../helpers/further-states.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
-import { approve, cancel, catchIt, decline, done, fail, heartbeat, inspect, lineage, member, pass, put, raw, reissue, reject, status, sweep, tag, waiting } from '../helpers/scripts.ts'
+import { approve, cancel, catchIt, decline, done, fail, heartbeat, inspect, lineage, member, pass, put, raw, read as readAgain, reissue, reject, status, sweep, tag, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { at, digest, note, payload, result, stateNames, states } from '../helpers/states.ts'
 import type { Hash, State, StateName } from '../helpers/states.ts'
@@ -118,6 +118,7 @@ const asked: Step[] = [passed, caught, finished, approved, rejected]
 const askedNow: Step[] = [
   on => heartbeat(on, at.done, asks('A', '', at.done)), on => fail(on, at.done, asks('A', 'dtok', at.done)), on => decline(on, at.done, asks('A', 'dtok', at.done)),
   on => cancel(on, at.done, asks('passer', '', at.done), 1), on => reissue(on, at.done, asks('passer', '', at.done)), on => lineage(on, at.done),
+  on => readAgain(on, at.done, 'A'),
 ]
 
 /** Whoever asks, it is left as it is. */

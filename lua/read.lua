@@ -1,0 +1,17 @@
+#!lua flags=no-writes
+-- What its catcher was given, once more, for as long as it is caught.
+-- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
+-- ARGV: 1 the agent that asks
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; of each what catch.lua says
+--          {'not_found'} {'replayed'}  the latter never: to read has no token
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
+--          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'newer'}                 a newer version wrote it
+local key = KEYS[1]
+local now = clock()
+local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
+
+local refusal = unheld(key, record, extra, ARGV[1], '', now)
+if refusal then return refusal end
+local _, _, created, _, _, passed = string.match(record, RECORD)
+return { 'caught', tonumber(created), payload, decision, string.match(passed, TRACE) or false, extra and record, extra, schema }
