@@ -43,6 +43,7 @@ import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
 import { useStrictValidation } from './http/validation.ts'
+import { mcpPreflight, mcpRoute } from './mcp/route.ts'
 import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
@@ -79,7 +80,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.addHook('onClose', async () => inboxes.close())
   useDraining(app, () => waiter.drain(), config.drainTimeout)
   useStrictValidation(app)
-  logTransitions(app, log)
+  const tellMoved = logTransitions(app, log)
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
@@ -108,6 +109,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
+  mcpPreflight(app, config.mcpOrigins)
   await app.register(async api => {
     api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {
@@ -124,10 +126,25 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     doneRoute(api, asked.done, basePath)
     passerRoutes(api, asked, basePath)
     statusRoute(api, asked.status, basePath)
-    const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => log.error({ err: error, request_id: requestId }, 'internal error'))
+    const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
+    const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => onFault(error, requestId))
     const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
     batchRoute(api, batches, { limitOf, sizes: requests.batchSizes, bodyLimit: config.batchLimit })
     approvalRoutes(api, approvals, log)
+    mcpRoute(api, {
+      operations: asked,
+      handoffs: service,
+      inboxes,
+      limitOf,
+      origins: config.mcpOrigins,
+      requests,
+      onMoved (request, { moved, traceparent }) {
+        requests.count(moved)
+        tellMoved(request, moved, traceparent)
+      },
+      onFault: (error, request) => onFault(error, request.id),
+      base: basePath,
+    })
   })
   await app.register(pages => approvalPages(pages,
     { approvals, keys, credentials, guessesOf, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })

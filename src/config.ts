@@ -54,6 +54,7 @@ const environment = Type.Object({
   RATE_LIMIT_PER_MINUTE: Type.Integer({
     minimum: 0, maximum: 1e9, default: 0, description: 'requests of one agent a minute, all replicas together: 0 (no limit) to 1000000000'
   }),
+  MCP_ORIGINS: Type.String({ default: '', description: 'origins of the browsers that may call /mcp: https://agents.example.com,http://localhost:3000' }),
   METRICS_PORT: Type.Optional(Type.Integer({
     minimum: 0, maximum: 65535, description: 'another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset'
   })),
@@ -81,6 +82,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const trustedProxies = listed(given.TRUSTED_PROXIES)
   if (!trustedProxies.every(isNetwork)) throw wrong('TRUSTED_PROXIES')
+  const mcpOrigins = listed(given.MCP_ORIGINS)
+  if (!mcpOrigins.every(isOrigin)) throw wrong('MCP_ORIGINS')
   if (given.METRICS_PORT === given.PORT && given.PORT !== 0) throw wrong('METRICS_PORT')
   const config = Object.freeze({
     host: given.HOST,
@@ -109,6 +112,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
     /** 0: no limit. */
     ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
+    mcpOrigins,
     /** Undefined: with the rest. */
     metricsPort: given.METRICS_PORT,
     drainDelay: given.DRAIN_DELAY,
@@ -155,6 +159,11 @@ function isRedisUrl (url: string): boolean {
 /** The entries of a list that commas part. */
 function listed (text: string): string[] {
   return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '')
+}
+
+/** As a browser writes it: no path, and no port that goes without saying. */
+function isOrigin (text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 }
 
 /** An IP address, or a network as address/bits. */

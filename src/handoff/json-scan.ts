@@ -1,4 +1,4 @@
-// Steps over JSON text byte by byte, refusing what RFC 8259 doesn't allow. json.ts is who uses it.
+// Steps over JSON text byte by byte, refusing what RFC 8259 doesn't allow. Used by json.ts, and where a body has bodies within.
 
 /** A body that is refused: where (a JSON Pointer, RFC 6901; '' is the whole body) and why. Expected, so it has no stack. */
 export class BodyError extends Error {
@@ -166,4 +166,25 @@ export function skipSpace (json: Buffer, at: number): number {
 
 export function isSpace (byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+/**
+ * Calls `visit` for each member of the object that begins at `at`, with where its value begins; it says where that ends. The name is
+ * unescaped, and told before if the object has it twice.
+ * @returns where the object ends
+ */
+export function eachMember (json: Buffer, at: number, onRepeated: (name: string) => void, visit: (name: string, at: number) => number): number {
+  const seen = new Set<string>()
+  at = skipSpace(json, at + 1)
+  if (json[at] === closeBrace) return at + 1
+  for (;;) {
+    const nameEnd = skipString(json, at)
+    const name = JSON.parse(json.toString('utf8', at, nameEnd)) as string
+    if (seen.has(name)) onRepeated(name)
+    seen.add(name)
+    at = skipSpace(json, visit(name, skipColon(json, nameEnd)))
+    if (json[at] === closeBrace) return at + 1
+    if (json[at] !== comma) throw invalidAt(at)
+    at = skipSpace(json, at + 1)
+  }
 }

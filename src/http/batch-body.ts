@@ -2,7 +2,7 @@ import { invalid } from '../errors.ts'
 import type { Fault } from '../errors.ts'
 import { enclosed } from '../handoff/json.ts'
 import { keyPattern } from '../schemas/handoff.ts'
-import { closeBrace, closeBracket, comma, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipColon, skipSpace, skipString, skipValue } from '../handoff/json-scan.ts'
+import { closeBracket, comma, eachMember, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace, skipValue } from '../handoff/json-scan.ts'
 
 /** Operations that a batch takes. None of them waits, and none makes more than one handoff. */
 export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel'] as const
@@ -24,6 +24,10 @@ class Faults {
     if (this.#found.push({ pointer, message }) === faultsTold) this.refuse()
   }
 
+  repeated (pointer: string, name: string): void {
+    this.add(pointer + pointerTo(name), 'repeated')
+  }
+
   /** @throws {Problem} if there were any */
   refuse (): void {
     if (this.#found.length > 0) throw invalid(...this.#found)
@@ -42,7 +46,7 @@ export function cutBatch (bytes: Buffer): Entry[] {
   const open = roomFor(json.length)
   const faults = new Faults()
   let entries: Entry[] | undefined
-  const end = eachMember(json, skipSpace(json, 0), '', faults, (name, at) => {
+  const end = eachMember(json, skipSpace(json, 0), name => faults.repeated('', name), (name, at) => {
     if (name === 'operations' && json[at] === openBracket) {
       entries = []
       return cutArray(json, at, open, faults, entries)
@@ -70,7 +74,7 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults
     const pointer = `/operations/${entries.length}`
     const values = new Map<string, Buffer>()
     if (json[at] === openBrace) {
-      at = eachMember(json, at, pointer, faults, (name, valueAt) => {
+      at = eachMember(json, at, name => faults.repeated(pointer, name), (name, valueAt) => {
         const end = skipValue(json, valueAt, name, open)
         if (members.has(name)) values.set(name, json.subarray(valueAt, end))
         else faults.add(pointer + pointerTo(name), 'unknown')
@@ -83,23 +87,6 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults
     entries.push(entryOf(values, pointer, faults))
     at = skipSpace(json, at)
     if (json[at] === closeBracket) return at + 1
-    if (json[at] !== comma) throw invalidAt(at)
-    at = skipSpace(json, at + 1)
-  }
-}
-
-/** Calls `visit` for each member of the object that begins at `at`, with where its value begins; it says where that ends. @returns where the object ends */
-function eachMember (json: Buffer, at: number, pointer: string, faults: Faults, visit: (name: string, at: number) => number): number {
-  const seen = new Set<string>()
-  at = skipSpace(json, at + 1)
-  if (json[at] === closeBrace) return at + 1
-  for (;;) {
-    const nameEnd = skipString(json, at)
-    const name = JSON.parse(json.toString('utf8', at, nameEnd)) as string
-    if (seen.has(name)) faults.add(pointer + pointerTo(name), 'repeated')
-    seen.add(name)
-    at = skipSpace(json, visit(name, skipColon(json, nameEnd)))
-    if (json[at] === closeBrace) return at + 1
     if (json[at] !== comma) throw invalidAt(at)
     at = skipSpace(json, at + 1)
   }

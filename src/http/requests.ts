@@ -39,6 +39,8 @@ export class Requests {
   readonly reissued = { failed: 0, declined: 0, requested: 0 }
   /** How many operations batches had. */
   readonly batchSizes = new Histogram([1, 2, 5, 10, 20, 50, 100])
+  /** Calls of MCP's tools: by tool and by `ok` or why it was refused. */
+  readonly toolCalls = new Map<string, Map<string, number>>()
   readonly conflicts = new Map<ErrorCode, number>(conflictCodes.map(code => [code, 0]))
 
   /** Counts every request of this instance. Call it before the routes are registered: it gives each a counter of its own. */
@@ -71,6 +73,19 @@ export class Requests {
     if (count !== undefined) this.conflicts.set(code, count + 1)
   }
 
+  /** Counts what was moved. */
+  count ({ to, reissued = [] }: Moved): void {
+    for (const status of to) this.moved[status]++
+    for (const because of reissued) this.reissued[because]++
+  }
+
+  /** Counts a call of one of MCP's tools. */
+  called (tool: string, result: string): void {
+    const byResult = this.toolCalls.get(tool) ?? new Map<string, number>()
+    byResult.set(result, (byResult.get(result) ?? 0) + 1)
+    this.toolCalls.set(tool, byResult)
+  }
+
   /**
    * Made once a route: a request finds its counter by its status alone. On onSend, when all but writing the answer is done: with an
    * onResponse hook Fastify listens for each response's end, which costs more than the counting.
@@ -78,14 +93,11 @@ export class Requests {
   #counter ({ method, url, config }: RouteOptions) {
     const { byStatus } = this.#open([method].flat().join(','), url)
     const moves = config?.moves
-    const { moved, reissued } = this
     return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: () => void) => {
       const status = reply.statusCode
       durationsOf(byStatus, status).add(performance.now() - request.startedAt)
-      if (request.moved !== null) {
-        for (const to of request.moved.to) moved[to]++
-        for (const because of request.moved.reissued ?? []) reissued[because]++
-      } else if (moves !== undefined && status < 400) moved[moves]++
+      if (request.moved !== null) this.count(request.moved)
+      else if (moves !== undefined && status < 400) this.moved[moves]++
       done()
     }
   }

@@ -60,6 +60,11 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests waiting (wait=).' }, () => [[{}, waiter.count]])
   families.histogram({ name: 'handoff_batch_operations', help: 'Operations per batch.' }, () => [[{}, requests.batchSizes]], 1)
+  families.counter({
+    name: 'handoff_mcp_calls_total',
+    help: 'Calls of MCP tools, by tool and result: ok, or the error code.',
+    labels: ['tool', 'result'],
+  }, () => [...requests.toolCalls].flatMap(([tool, byResult]) => [...byResult].map(([result, count]): [Record<string, string>, number] => [{ tool, result }, count])))
 }
 
 function inboxFamilies (families: Families, { inboxes }: Sources): void {

@@ -19,6 +19,7 @@ const families: Record<string, string> = {
   handoff_conflicts_total: 'counter',
   handoff_waiters: 'gauge',
   handoff_batch_operations: 'histogram',
+  handoff_mcp_calls_total: 'counter',
   handoff_inbox_taken_total: 'counter',
   handoff_inbox_empty_total: 'counter',
   handoff_inbox_waiters: 'gauge',

@@ -69,6 +69,7 @@ function links (endpoints: readonly Endpoint[], baseUrl: string): string {
     `- [Documentation](${baseUrl}/docs): the same for people`,
     `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and what to do`,
     `- [Skill](${baseUrl}/.well-known/agent-skills/agent-handoff/SKILL.md): the same in one page, for an agent's skills`,
+    `- MCP: \`POST ${baseUrl}/mcp\` has the same operations as tools of the Model Context Protocol (Streamable HTTP), with the same key`,
     `- [Approvals](${baseUrl}/approvals): where people decide`,
     // With METRICS_PORT, health is on that port instead.
     ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],

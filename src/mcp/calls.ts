@@ -1,0 +1,152 @@
+import type { FastifyRequest } from 'fastify'
+import { Problem, invalid } from '../errors.ts'
+import { hasScope, refusedScope } from '../auth/key-grant.ts'
+import type { Members } from '../handoff/json.ts'
+import { membersOf } from '../http/body.ts'
+import type { Asked, Outcome } from '../http/operations.ts'
+import { asProblem, problemText, readFault } from '../http/problem.ts'
+import type { BatchLimit } from '../http/rate-limit.ts'
+import type { Requests } from '../http/requests.ts'
+import { traceparentOf } from '../http/traceparent.ts'
+import { waitFor } from '../http/waiting.ts'
+import type { Caller } from '../model.ts'
+import { Cancelling } from './cancelling.ts'
+import type { RequestId, ToolCall } from './message.ts'
+import { contentOf } from './parts.ts'
+import type { Definition, OwnArguments, Tool } from './tools.ts'
+
+/** What a call of a tool is answered, as the protocol has it. */
+export type ToolResult = {
+  content: ReturnType<typeof contentOf>
+  structuredContent?: Record<string, unknown>
+  isError?: true
+  _meta?: Record<string, unknown>
+}
+
+export interface CallOptions {
+  requests: Pick<Requests, 'refused' | 'called'>
+  /** Told what was moved by each. */
+  onMoved (request: FastifyRequest, outcome: Outcome): void
+  onFault (error: unknown, request: FastifyRequest): void
+  /** BASE_URL's path. */
+  base: string
+}
+
+/** A call that was read: what its operation is asked and what its tool takes besides, or why it isn't carried out. */
+export type Prepared = { tool: Tool, asked: Asked, own: OwnArguments } | { tool: Tool, refusal: unknown }
+
+const nothing = Buffer.alloc(0)
+
+/** Calls tools: each as the operation's own request would be carried out. */
+export class ToolCalls {
+  readonly #tools: ReadonlyMap<string, Tool>
+  readonly #options: CallOptions
+  readonly #cancelling = new Cancelling()
+
+  constructor (tools: ReadonlyMap<string, Tool>, options: CallOptions) {
+    this.#tools = tools
+    this.#options = options
+  }
+
+  /** The tools that the caller's key is good for. */
+  listFor (caller: Caller): Definition[] {
+    return [...this.#tools.values()].filter(({ scope }) => hasScope(caller, scope)).map(({ definition }) => definition)
+  }
+
+  /**
+   * Reads a call, and sees what stands in its way, in the order in which a request is told: its scope, its agent's limit, its arguments.
+   * @returns undefined where there is no such tool
+   */
+  async prepare (call: ToolCall, request: FastifyRequest, limit: BatchLimit): Promise<Prepared | undefined> {
+    const tool = this.#tools.get(call.name)
+    if (tool === undefined) return undefined
+    try {
+      if (!hasScope(request.caller, tool.scope)) throw refusedScope(tool.scope)
+      await limit.spend()
+      return { tool, ...this.#ask(tool, call, request) }
+    } catch (refusal) {
+      return { tool, refusal }
+    }
+  }
+
+  /** Takes a waiting call back. */
+  cancel (caller: Caller, id: RequestId): void {
+    this.#cancelling.cancel(caller, id)
+  }
+
+  async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
+    const { name } = call.tool.definition
+    try {
+      if ('refusal' in call) throw call.refusal
+      const outcome = await call.tool.run(call.asked)
+      this.#options.onMoved(request, outcome)
+      const result = resultOf(outcome, call.own.offset ?? 0)
+      this.#options.requests.called(name, 'ok')
+      return result
+    } catch (error) {
+      return this.#refuse(name, error, request)
+    }
+  }
+
+  #ask (tool: Tool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest): { asked: Asked, own: OwnArguments } {
+    const members = membersOf(args, tool.nested)
+    const faults = tool.validate(members.values)
+    if (faults !== null) throw invalid(...faults.map(fault => readFault(fault, 'body')))
+    const own = members.values as OwnArguments
+    const key = own.idempotency_key ?? undefined
+    const waits = own.wait ? waitFor(own.wait * 1000, request) : null
+    const waiting = waits !== null && callId !== undefined ? this.#cancelling.until(waits, request.caller, callId) : waits
+    const asked = {
+      caller: request.caller,
+      id: own.id ?? '',
+      body: members.values,
+      members,
+      bytes: key === undefined ? nothing : bodyOf(members, tool.body),
+      key,
+      traceparent: traceparent ?? traceparentOf(request),
+      waiting,
+      until: own.until ?? 'done' as const,
+    }
+    return { asked, own }
+  }
+
+  #refuse (name: string, error: unknown, request: FastifyRequest): ToolResult {
+    const { requests, onFault, base } = this.#options
+    const problem = asProblem(error)
+    requests.refused(problem.code)
+    requests.called(name, problem.code)
+    if (problem.code === 'internal_error') onFault(error, request)
+    return { content: [{ type: 'text', text: problemText(withRetryAfter(problem), request.id, base) }], isError: true }
+  }
+}
+
+/**
+ * The body that the operation's own request would have, its members in the schema's order: what says with a key whether a call is the same. A
+ * model that repeats one may write its arguments in another order, and wait longer.
+ */
+function bodyOf (members: Members, names: readonly string[]): Buffer {
+  const parts: Buffer[] = []
+  for (const name of names) {
+    const raw = members.raw(name)
+    if (raw !== undefined) parts.push(Buffer.from(`${parts.length === 0 ? '{' : ','}"${name}":`), raw)
+  }
+  return parts.length === 0 ? nothing : Buffer.concat([...parts, Buffer.from('}')])
+}
+
+/** The answer's text as it is. It is given as an object too where nothing in it came from an agent: that is read with JSON.parse. */
+function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): ToolResult {
+  const isObject = typeof answer === 'object' && !Buffer.isBuffer(answer)
+  const text = isObject ? JSON.stringify(answer) : String(answer)
+  if (offset > text.length) throw invalid({ pointer: '/offset', message: `must be at most ${text.length}` })
+  return {
+    content: contentOf(text, offset),
+    ...isObject && { structuredContent: answer as Record<string, unknown> },
+    ...(replayed || traceparent !== undefined) && { _meta: { ...replayed && { 'idempotency-replayed': true }, ...traceparent !== undefined && { traceparent } } },
+  }
+}
+
+/** A tool's result has no header fields. */
+function withRetryAfter (problem: Problem): Problem {
+  const seconds = problem.more.headers?.['retry-after']
+  return seconds === undefined ? problem : new Problem(problem.code, { ...problem.more, members: { ...problem.more.members, retry_after: Number(seconds) } })
+}

@@ -1,0 +1,117 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Problem } from '../errors.ts'
+import type { HandoffService } from '../handoff/service.ts'
+import type { InboxService } from '../handoff/inboxes.ts'
+import { BodyError } from '../handoff/json.ts'
+import { openBracket, skipSpace } from '../handoff/json-scan.ts'
+import { jsonType } from '../http/media.ts'
+import type { Operations } from '../http/operations.ts'
+import type { BatchLimit } from '../http/rate-limit.ts'
+import type { Caller } from '../model.ts'
+import type { CallOptions, Prepared } from './calls.ts'
+import { readMessage } from './message.ts'
+import type { Message } from './message.ts'
+
+/** What the tools are over, and what their callers may ask. */
+export interface McpOptions extends CallOptions {
+  operations: Operations
+  handoffs: HandoffService
+  inboxes: InboxService
+  limitOf (caller: Caller): BatchLimit
+  /** Origins of browsers that may ask. */
+  origins: readonly string[]
+}
+
+/** JSON-RPC's own. */
+const [parseError, invalidRequest] = [-32700, -32600]
+
+export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
+  const { origins, limitOf } = options
+  let loaded: ReturnType<typeof load> | undefined
+  app.post('/mcp', {
+    config: { isBatch: true },
+    onRequest: (request, reply, done) => done(refuseOrigin(request, reply, origins)),
+    validatorCompiler: () => () => true,
+    schema: { hide: true, body: {} },
+  }, async (request, reply) => {
+    const message = tryRead(request, reply)
+    if (message === undefined) return reply
+    // Most services are never asked this, and the SDK takes longer to load than the service to start.
+    const { protocol, calls } = await (loaded ??= load(options))
+    const limit = limitOf(request.caller)
+    let call: Prepared | undefined
+    try {
+      if (message.call === null) await limit.spend()
+      else call = await calls.prepare(message.call, request, limit)
+    } finally {
+      limit.tell(reply)
+    }
+    if (message.cancels !== undefined) calls.cancel(request.caller, message.cancels)
+    const response = await protocol.answer({
+      message,
+      headers: headersOf(request),
+      tools: calls.listFor(request.caller),
+      call: call && (() => calls.run(call, request)),
+      wait: call !== undefined && 'own' in call ? call.own.wait ?? 0 : 0,
+    })
+    return send(reply, response)
+  })
+}
+
+async function load (options: McpOptions) {
+  const [{ Protocol }, { ToolCalls }, { toolsOf }] = await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
+  const { operations, handoffs, inboxes } = options
+  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(operations, handoffs, inboxes), options) }
+}
+
+/**
+ * What a browser asks before it sends a page's request with a key. Not a route of the instance that asks for one: here it never comes. Where no
+ * page may call there is none.
+ */
+export function mcpPreflight (app: FastifyInstance, origins: readonly string[]): void {
+  if (origins.length === 0) return
+  app.options('/mcp', { schema: { hide: true }, onRequest: (request, reply, done) => done(refuseOrigin(request, reply, origins)) }, async (request, reply) => {
+    reply.code(204).headers({ 'access-control-allow-methods': 'POST', 'access-control-allow-headers': String(request.headers['access-control-request-headers'] ?? ''), 'access-control-max-age': '600' })
+  })
+}
+
+/** A browser sends where its page is from; what isn't a browser sends nothing. So no page that somebody happens to open calls a service on their machine. */
+function refuseOrigin ({ headers: { origin } }: FastifyRequest, reply: FastifyReply, origins: readonly string[]): Error | undefined {
+  if (origin === undefined) return undefined
+  reply.header('vary', 'Origin')
+  if (!origins.includes(origin)) return new Problem('cross_origin', { detail: 'Pages of this origin may not call /mcp; the operator can allow it with MCP_ORIGINS.' })
+  reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy' })
+  return undefined
+}
+
+/** The message; undefined where what was wrong with it is answered already, as JSON-RPC has it. */
+function tryRead ({ bytes }: FastifyRequest, reply: FastifyReply): Message | undefined {
+  try {
+    return readMessage(bytes)
+  } catch (error) {
+    if (!(error instanceof BodyError)) throw error
+    const code = isArray(bytes) ? invalidRequest : parseError
+    const message = isArray(bytes) ? 'Invalid Request: send one message at a time' : `Parse error: ${error.pointer} ${error.message}`
+    reply.code(400).header('content-type', jsonType).send(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }))
+    return undefined
+  }
+}
+
+function isArray (bytes: Buffer): boolean {
+  return bytes[skipSpace(bytes, 0)] === openBracket
+}
+
+/** What the protocol reads of a request's header, and that it takes both kinds of answer: nobody here wants one that a client can't read. */
+function headersOf ({ headers }: FastifyRequest): Record<string, string> {
+  const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map(([name, value]) => [name, String(value)])
+  return { ...Object.fromEntries(read), 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+}
+
+/** The SDK's answer as one of this service: its header fields are ours, so that Connection says what it must on a drain. */
+async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
+  reply.code(response.status)
+  if (response.body === null) return reply.send()
+  const type = response.headers.get('content-type')!
+  if (type.startsWith('application/json')) return reply.header('content-type', jsonType).send(await response.text())
+  return reply.header('content-type', type).header('x-accel-buffering', 'no').send(response.body)
+}

@@ -1,0 +1,69 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Test } from 'tap'
+import { secrets } from './app.ts'
+import type { TestApp, Who } from './app.ts'
+import { listen } from './wire.ts'
+
+export const eras = ['2026-07-28', '2025-11-25'] as const
+export type Era = typeof eras[number]
+
+export interface Result { content: Array<{ type: string, text: string }>, isError?: boolean, structuredContent?: Record<string, unknown>, _meta?: Record<string, unknown> }
+export interface CallSettings { signal?: AbortSignal, onprogress?: (progress: { progress: number, total?: number }) => void }
+interface Tool { name: string, inputSchema: any, annotations?: any, description?: string, title?: string }
+
+/** A client of the protocol, whichever version of it. */
+export interface Agent {
+  call (name: string, args?: object, settings?: CallSettings): Promise<Result>
+  tools (): Promise<Tool[]>
+  version (): string | undefined
+  instructions (): string | undefined
+  close (): Promise<void>
+}
+
+/** A real client, connected over a real port. @param who whose key, or a key */
+export async function agentOf (t: Test, service: Pick<TestApp, 'app'>, who: Who | { key: string }, era: Era): Promise<Agent> {
+  const url = new URL(`http://127.0.0.1:${await listen(service.app)}/mcp`)
+  const requestInit = { headers: { authorization: `Bearer ${typeof who === 'string' ? secrets[who] : who.key}` } }
+  const identity = { name: 'test', version: '1' }
+  if (era === '2026-07-28') {
+    const client = new Client(identity, { versionNegotiation: { mode: { pin: era } } })
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit }))
+    t.teardown(() => client.close())
+    return {
+      call: (name, args = {}, settings) => client.callTool({ name, arguments: args as Record<string, unknown> }, settings as object) as Promise<Result>,
+      tools: async () => (await client.listTools()).tools as Tool[],
+      version: () => client.getNegotiatedProtocolVersion(),
+      instructions: () => client.getInstructions(),
+      close: () => client.close(),
+    }
+  }
+  const client = new OlderClient(identity)
+  const transport = new OlderTransport(url, { requestInit })
+  await client.connect(transport as never)
+  t.teardown(() => client.close())
+  return {
+    call: (name, args = {}, settings) => client.callTool({ name, arguments: args as Record<string, unknown> }, undefined, settings as object) as Promise<Result>,
+    tools: async () => (await client.listTools()).tools as Tool[],
+    version: () => transport.protocolVersion,
+    instructions: () => client.getInstructions(),
+    close: () => client.close(),
+  }
+}
+
+/** The first content's text as JSON. */
+export function told ({ content }: Result): any {
+  return JSON.parse(content[0]!.text)
+}
+
+/** A tool's call as a message of an older client. @param args JSON text, sent as it is */
+export function callText (name: string, args: string): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`
+}
+
+/** Calls a tool with arguments that no client would send. */
+export async function callWith ({ call }: Pick<TestApp, 'call'>, who: Who, name: string, args: string): Promise<Result> {
+  const answer = await call(who, 'POST', '/mcp', callText(name, args))
+  return answer.json().result
+}

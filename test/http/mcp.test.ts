@@ -1,0 +1,115 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import { agentOf, eras, told } from '../helpers/mcp.ts'
+import type { Agent, Result } from '../helpers/mcp.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
+
+/** The tools, by real clients of both kinds: those of 2026-07-28, and those that begin with a handshake. */
+
+const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_fail', 'handoff_decline', 'handoff_heartbeat', 'handoff_status', 'handoff_cancel', 'handoff_reissue']
+const codeOf = (result: Result) => result.isError === true ? told(result).code : 'ok'
+const passed = async (agent: Agent, more: object = {}): Promise<string> => told(await agent.call('handoff_pass', { task: 't', ...more })).handoff_id
+const held = async (agent: Agent, more: object = {}): Promise<string> => {
+  const id = await passed(agent, more)
+  await agent.call('handoff_catch', { id })
+  return id
+}
+
+for (const era of eras) {
+  t.test(`${era}: each tool answers as its own request does`, async t => {
+    const service = await testApp(t)
+    const [alice, bob] = await Promise.all([agentOf(t, service, 'alice', era), agentOf(t, service, 'bob', era)])
+    t.equal(alice.version(), era)
+    t.match(alice.instructions(), /idempotency_key/)
+    const key = { idempotency_key: 'k' }
+
+    const first = await alice.call('handoff_pass', { task: 'count', output: { rows: [1, 2] }, context: {}, constraints: 'read only', to: 'desk', heartbeat_within: 60, ...key })
+    const { handoff_id: id, ...rest } = told(first)
+    t.match(rest, { status: 'pending', pickup_url: String, created_at: String })
+    t.strictSame(first.structuredContent, told(first), 'no payload in it, so as an object too')
+    const again = await alice.call('handoff_pass', { ...key, to: 'desk', context: {}, heartbeat_within: 60, constraints: 'read only', output: { rows: [1, 2] }, task: 'count' })
+    t.equal(again.content[0]!.text, first.content[0]!.text, 'the same call, its arguments in another order, passes nothing more')
+    t.match(again._meta, { 'idempotency-replayed': true })
+    t.equal(codeOf(await alice.call('handoff_pass', { task: 'another', to: 'desk', ...key })), 'idempotency_key_reused')
+
+    const next = await bob.call('handoff_catch_next', { inbox: 'desk', ...key })
+    t.match(told(next), { handoff_id: id, status: 'caught', task: 'count', output: { rows: [1, 2] }, constraints: 'read only', to: 'desk' })
+    t.equal(next.structuredContent, undefined, 'a payload comes as text alone')
+    t.equal(told(await bob.call('handoff_catch_next', { inbox: 'desk', wait: 30, ...key })).handoff_id, id, 'again, and waiting')
+    t.strictSame(told(await bob.call('handoff_catch_next', {})), { items: [] }, 'its own inbox')
+    t.equal((await bob.call('handoff_read', { id, offset: 0 })).content[0]!.text.length, next.content[0]!.text.length)
+    t.match(told(await bob.call('handoff_heartbeat', { id, progress: { percent: 50 }, ...key })), { handoff_id: id, status: 'caught', cancel_requested: false })
+    t.match(told(await alice.call('handoff_status', { id })), { status: 'caught', caught_by: 'bob', progress: { percent: 50 } })
+    const done = await bob.call('handoff_done', { id, output: { sum: 3 }, ...key })
+    t.match(told(done), { handoff_id: id, status: 'done' })
+    t.equal((await bob.call('handoff_done', { id, output: { sum: 3 }, ...key })).content[0]!.text, done.content[0]!.text)
+    t.match(told(await alice.call('handoff_status', { id, wait: 50, until: 'done' })), { status: 'done', result: { sum: 3 } })
+
+    const caught = await bob.call('handoff_catch', { id: await passed(alice), wait: 5, ...key })
+    const failed = told(caught).handoff_id
+    t.match(told(await bob.call('handoff_fail', { id: failed, error: { message: 'm', code: 'c', data: { x: 1 } }, ...key })), { handoff_id: failed, status: 'failed' })
+    t.match(told(await alice.call('handoff_reissue', { id: failed, ...key })), { status: 'pending', handoff_id: String })
+    const declined = await held(alice)
+    t.match(told(await alice.call('handoff_decline', { id: declined, reason: 'r', ...key })), { status: 'declined' })
+    t.match(told(await alice.call('handoff_cancel', { id: await held(alice), reason: 'r', ...key })), { status: 'caught', cancel_requested_at: String })
+    t.match(told(await alice.call('handoff_cancel', { id: await held(alice), force: true })), { status: 'cancelled' })
+  })
+
+  t.test(`${era}: a refusal is a tool error with the problem`, async t => {
+    const service = await testApp(t)
+    const [alice, bob] = await Promise.all([agentOf(t, service, 'alice', era), agentOf(t, service, 'bob', era)])
+    const id = await held(alice)
+    const refused = await bob.call('handoff_catch', { id })
+    t.equal(refused.isError, true)
+    t.match(told(refused), { code: 'already_caught', detail: String, retryable: false, handoff_status: 'caught' })
+    for (const [name, args, code] of [
+      ['handoff_done', { id }, 'not_the_catcher'], ['handoff_cancel', { id }, 'not_the_passer'], ['handoff_status', { id: 'nonsense' }, 'not_found'],
+      ['handoff_read', { id, offset: 0 }, 'not_the_catcher'], ['handoff_read', { id: await passed(alice), offset: 0 }, 'not_caught'],
+    ] as const) t.equal(codeOf(await bob.call(name, args)), code, name)
+    const later = told(await bob.call('handoff_catch', { id: await passed(alice, { delay: 60 }) }))
+    t.match(later, { code: 'not_yet', retry_after: Number })
+    for (const [name, args, pointer] of [
+      ['handoff_pass', {}, '/task'], ['handoff_pass', { task: 7 }, '/task'], ['handoff_pass', { task: 't', extra: 1 }, '/extra'], ['handoff_pass', { task: 't', priority: 1 }, '/priority'],
+      ['handoff_pass', { task: 't', id }, '/id'], ['handoff_catch', {}, '/id'], ['handoff_catch', { id, wait: 51 }, '/wait'], ['handoff_catch', { id, wait: '5' }, '/wait'],
+      ['handoff_catch', { id, idempotency_key: 'ä' }, '/idempotency_key'], ['handoff_catch_next', { max: 2 }, '/max'], ['handoff_status', { id, until: 'x' }, '/until'],
+      ['handoff_read', { id }, '/offset'], ['handoff_read', { id, offset: -1 }, '/offset'], ['handoff_heartbeat', { id, progress: { percent: 101 } }, '/progress/percent'],
+      ['handoff_done', { id, output: [] }, '/output'], ['handoff_fail', { id, error: {} }, '/error/message'], ['handoff_status', { id, idempotency_key: 'k' }, '/idempotency_key'],
+    ] as const) t.match(told(await alice.call(name, args)), { code: 'invalid_request', errors: [{ pointer }] }, `${name} ${JSON.stringify(args)}`)
+    await t.rejects(alice.call('handoff_approve', { id }), /Unknown tool/)
+    await t.rejects(alice.call('constructor', {}), /Unknown tool/)
+  })
+
+  t.test(`${era}: a key's scopes are the tools that it has`, async t => {
+    const service = await testApp(t)
+    const names = async (agent: Agent) => (await agent.tools()).map(({ name }) => name)
+    const alice = await agentOf(t, service, 'alice', era)
+    t.strictSame(await names(alice), all)
+    const id = await passed(alice)
+    const approver = await agentOf(t, service, 'approver', era)
+    t.strictSame(await names(approver), ['handoff_status'])
+    t.equal(told(await approver.call('handoff_status', { id })).status, 'pending')
+    const refused = await approver.call('handoff_catch', { id })
+    t.match(told(refused), { code: 'insufficient_scope', retryable: false })
+    t.equal(told(await alice.call('handoff_status', { id })).status, 'pending', 'nothing happened')
+    const { key } = await newKey(service.store.keyRecords, { scopes: ['pass'] })
+    const passer = await agentOf(t, service, { key }, era)
+    t.strictSame(await names(passer), ['handoff_pass', 'handoff_cancel', 'handoff_reissue'])
+    t.equal((await service.app.inject({ method: 'GET', url: '/healthz', headers: bearer(key) })).statusCode, 200)
+  })
+}
+
+t.test('each tool says when it is for, and what it takes', async t => {
+  const service = await testApp(t)
+  const tools = await (await agentOf(t, service, 'alice', '2025-11-25')).tools()
+  for (const { name, title, description, inputSchema, annotations } of tools) {
+    t.ok(title !== undefined && description!.length > 100, name)
+    t.equal(annotations.readOnlyHint, ['handoff_status', 'handoff_read'].includes(name), `${name} reads alone`)
+    t.equal('idempotency_key' in inputSchema.properties, annotations.readOnlyHint === false, `${name}: what changes something takes a key`)
+    t.equal(inputSchema.additionalProperties, false)
+    for (const [member, { type, description }] of Object.entries<any>(inputSchema.properties)) t.ok(typeof type === 'string' && description, `${name}: ${member}`)
+  }
+  const pass = tools.find(({ name }) => name === 'handoff_pass')!.inputSchema
+  t.match(pass, { required: ['task'], properties: { expires_in: { type: 'integer', maximum: 2592000 }, to: { pattern: String }, result_schema: { type: 'object' } } })
+  const members = Object.keys((await service.app.inject('/openapi.json')).json().paths['/api/pass'].post.requestBody.content['application/json'].schema.properties)
+  t.strictSame(Object.keys(pass.properties), [...members, 'idempotency_key'], 'all that the API takes')
+})
