@@ -74,6 +74,7 @@ export class ToolCalls {
     this.#cancelling.cancel(caller, id)
   }
 
+  /** @throws {Problem} unauthorized: its key ended while it waited, and that is no tool's to tell */
   async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
     const { name } = call.tool.definition
     try {
@@ -84,7 +85,10 @@ export class ToolCalls {
       this.#options.requests.called(name, 'ok')
       return result
     } catch (error) {
-      return this.#refuse(name, error, request)
+      const problem = asProblem(error)
+      this.#options.requests.called(name, problem.code)
+      if (problem.code === 'unauthorized') throw problem
+      return this.#refuse(problem, error, request)
     }
   }
 
@@ -110,11 +114,9 @@ export class ToolCalls {
     return { asked, own }
   }
 
-  #refuse (name: string, error: unknown, request: FastifyRequest): ToolResult {
+  #refuse (problem: Problem, error: unknown, request: FastifyRequest): ToolResult {
     const { requests, onFault, base } = this.#options
-    const problem = asProblem(error)
     requests.refused(problem.code)
-    requests.called(name, problem.code)
     if (problem.code === 'internal_error') onFault(error, request)
     return { content: [{ type: 'text', text: problemText(withRetryAfter(problem), request.id, base) }], isError: true }
   }

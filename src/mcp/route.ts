@@ -47,13 +47,17 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
       limit.tell(reply)
     }
     if (message.cancels !== undefined) calls.cancel(request.caller, message.cancels)
+    let ended: unknown
+    const run = call && (() => calls.run(call, request).catch(error => { throw ended = error }))
     const response = await protocol.answer({
       message,
       headers: headersOf(request),
       tools: calls.listFor(request.caller),
-      call: call && (() => calls.run(call, request)),
+      call: run,
       wait: call !== undefined && 'own' in call ? call.own.wait ?? 0 : 0,
     })
+    // What the SDK made of it is for nobody: a request is refused as a request.
+    if (ended !== undefined) throw ended
     return send(reply, response)
   })
 }

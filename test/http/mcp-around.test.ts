@@ -1,0 +1,86 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
+import { grown, scrape } from '../helpers/metrics.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { bearer, newKey } from '../helpers/stored-keys.ts'
+import { until } from '../helpers/until.ts'
+import { asleep, nobody, passed } from '../helpers/waits.ts'
+
+/** What the rest of the service knows of a tool's call: keys, limits of a key, metrics, logs, traces. */
+
+const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+
+t.test('a call that waits ends with its key', async t => {
+  const service = await testApp(t)
+  const { app, store } = service
+  const { key, record } = await newKey(store.keyRecords)
+  const id = await passed(service)
+  const waiting = [callText('handoff_catch', `{"id":"${id}","wait":50}`), callText('handoff_status', `{"id":"${id}","wait":50}`)].map(payload =>
+    app.inject({ method: 'POST', url: '/mcp', payload, headers: { ...bearer(key), 'content-type': 'application/json' } }))
+  await asleep(service, id)
+  await store.keyRecords.revoke(record.id, 'me')
+  for (const answer of await Promise.all(waiting)) {
+    isProblem(t, answer, 401, 'unauthorized')
+    t.match(answer.headers['www-authenticate'], /invalid_token/)
+  }
+  t.ok(await nobody(service, id))
+})
+
+t.test('a key that is held to inboxes catches from those alone', async t => {
+  const service = await testApp(t)
+  const { key } = await newKey(service.store.keyRecords, { agent: 'bob', inboxes: ['desk'] })
+  for (const era of eras) {
+    const agent = await agentOf(t, service, { key }, era)
+    t.equal(told(await agent.call('handoff_catch_next', { inbox: 'other' })).code, 'not_addressee')
+    t.equal(told(await agent.call('handoff_catch_next', {})).code, 'not_addressee')
+    t.strictSame(told(await agent.call('handoff_catch_next', { inbox: 'desk' })), { items: [] })
+  }
+})
+
+t.test('calls are counted, and what they move is', async t => {
+  const service = await testApp(t)
+  const before = await scrape(service.app)
+  const { handoff_id: id } = told(await callWith(service, 'alice', 'handoff_pass', '{"task":"t","idempotency_key":"k"}'))
+  await callWith(service, 'alice', 'handoff_pass', '{"task":"t","idempotency_key":"k"}')
+  await callWith(service, 'bob', 'handoff_catch', `{"id":"${id}"}`)
+  await callWith(service, 'bob', 'handoff_catch', `{"id":"${id}"}`)
+  await callWith(service, 'bob', 'handoff_nothing', '{}')
+  const after = await scrape(service.app)
+  t.strictSame(grown(before, after, /mcp_calls|transitions|conflicts|duration_seconds_count.*mcp/), {
+    'handoff_mcp_calls_total{tool="handoff_pass",result="ok"}': 2,
+    'handoff_mcp_calls_total{tool="handoff_catch",result="ok"}': 1,
+    'handoff_mcp_calls_total{tool="handoff_catch",result="already_caught"}': 1,
+    'handoff_transitions_total{to="pending"}': 1,
+    'handoff_transitions_total{to="caught"}': 1,
+    'handoff_conflicts_total{code="already_caught"}': 1,
+    'http_request_duration_seconds_count{method="POST",route="/mcp",status_code="200"}': 5,
+  })
+})
+
+t.test('a trace goes with the work', async t => {
+  const service = await testApp(t)
+  const call = async (who: 'alice' | 'bob', name: string, args: object, meta: object, headers = {}) =>
+    (await service.call(who, 'POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } }, headers)).json().result
+  for (const [meta, headers] of [[{ traceparent: trace }, {}], [{}, { traceparent: trace }]]) {
+    const { handoff_id: id } = told(await call('alice', 'handoff_pass', { task: 't', to: 'bob' }, meta!, headers))
+    const caught = await call('bob', 'handoff_catch_next', {}, {})
+    t.equal(told(caught).handoff_id, id)
+    t.equal(caught._meta.traceparent, trace)
+  }
+})
+
+t.test('at debug each thing that a call moves is a line', async t => {
+  const service = await testApp(t)
+  const moved = () => service.lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'moved').map(({ handoff_id: id, to, agent, trace_id: trace }) => [id, to, agent, trace])
+  const [alice, bob] = [await agentOf(t, service, 'alice', '2025-11-25'), await agentOf(t, service, 'bob', '2025-11-25')]
+  // One that is answered as a stream: that has begun when it catches.
+  const waiting = bob.call('handoff_catch_next', { wait: 50 }, { onprogress () {} })
+  await until(async () => /^handoff_inbox_waiters 1$/m.test((await service.app.inject('/metrics')).body))
+  const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't', to: 'bob' }))
+  t.equal(told(await waiting).handoff_id, id)
+  await bob.call('handoff_done', { id })
+  await bob.call('handoff_done', { id })
+  t.strictSame(moved(), [[id, 'pending', 'alice', undefined], [id, 'caught', 'bob', undefined], [id, 'done', 'bob', undefined]])
+  t.equal((await scrape(service.app)).get('handoff_transitions_total{to="caught"}'), 1)
+})
