@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { caughtText } from '../handoff/catch-answer.ts'
-import { batchText } from '../handoff/inboxes.ts'
+import { batchText } from '../handoff/taken-answer.ts'
 import type { InboxService } from '../handoff/inboxes.ts'
 import type { HandoffService } from '../handoff/service.ts'
 import type { Asked, Operation, OperationName, Operations, Outcome } from '../http/operations.ts'
