@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { TObject, TSchema } from '@sinclair/typebox'
 import { caughtText } from '../handoff/catch-answer.ts'
-import { batchText } from '../handoff/taken-answer.ts'
+import { takenText } from '../handoff/taken-answer.ts'
 import type { InboxService } from '../handoff/inboxes.ts'
 import type { HandoffService } from '../handoff/service.ts'
 import type { Asked, Operation, OperationName, Operations, Outcome } from '../http/operations.ts'
@@ -101,7 +101,7 @@ async function catchNext (inboxes: InboxService, { caller, body, bytes: raw, key
   const { inbox } = body as { inbox?: string | null }
   const batch = await inboxes.catch(caller, { inbox: inbox ?? caller.agent, most: 1, raw }, key, waiting)
   const [first] = batch.items
-  if (first === undefined) return { status: 200, answer: batchText(batch), replayed: batch.replayed, moved: { to: [] } }
+  if (first === undefined) return { status: 200, answer: takenText(batch.items), replayed: batch.replayed, moved: { to: [] } }
   const moved: Outcome['moved'] = batch.replayed ? { to: [] } : { to: ['caught'], ids: [first.id] }
   return { status: 200, answer: caughtText(first.id, first), replayed: batch.replayed, moved, traceparent: first.traceparent }
 }
