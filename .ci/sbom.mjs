@@ -8,8 +8,8 @@ const npm = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-l
 const bill = JSON.parse(npm.toString())
 const isTool = ({ properties = [] }) => properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true')
 
-// The workspace is a package of its own, which the service doesn't install.
-const isWorkspace = ({ name }) => name === 'agent-handoff-client'
+// The workspace src/client is a package of its own, which the service doesn't install; npm uses the folder's name for it too.
+const isWorkspace = ({ name }) => name === 'client'
 
 bill.components = bill.components.filter(component => !isTool(component) && !isWorkspace(component))
 const kept = new Set([bill.metadata.component, ...bill.components].map(component => component['bom-ref']))
