@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)
-const npm = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'], { cwd: root, maxBuffer: 1 << 26 })
+const npm = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only', '--workspaces=false'], { cwd: root, maxBuffer: 1 << 26 })
 const bill = JSON.parse(npm.toString())
 const isTool = ({ properties = [] }) => properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true')
 

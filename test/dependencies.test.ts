@@ -14,10 +14,9 @@ const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause'
 
 interface Locked { version: string, license?: string, integrity?: string, resolved?: string, dev?: boolean, link?: boolean }
 
-/** The runtime dependencies in the lock file: each package's name and entry. */
+/** The runtime dependencies in the lock file: each package's name and entry. The client, a workspace, is none. */
 async function production (): Promise<Array<[name: string, locked: Locked]>> {
   const { packages } = JSON.parse(await readFile(new URL('../package-lock.json', import.meta.url), 'utf8')) as { packages: Record<string, Locked> }
-  // Without the workspace: it is this project's own, and the service doesn't install it.
   return Object.entries(packages).filter(([path, { dev, link }]) => path.startsWith('node_modules/') && dev !== true && link !== true)
     .map(([path, locked]) => [path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), locked])
 }

@@ -1,6 +1,5 @@
 import type { Fetch } from './attempt.ts'
 import type { Settings } from './call.ts'
-import { fromEnvironment } from './environment.ts'
 
 export interface ClientOptions {
   /** The service's address; HANDOFF_URL where it is left out, else http://127.0.0.1:8080. */
@@ -29,4 +28,9 @@ export function settingsOf (options: ClientOptions): Settings {
     retryFor,
     attemptTimeout,
   }
+}
+
+/** A variable of the environment, where there is one: neither browsers nor every edge runtime has `process`. */
+function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
+  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined
 }

@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { createContext, runInContext } from 'node:vm'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { build } from 'esbuild'
+import { publint } from 'publint'
+import t from 'tap'
+import type { Test } from 'tap'
+import { clientTest } from '../helpers/client.ts'
+import { secrets } from '../helpers/app.ts'
+import { scratchDir } from '../helpers/processes.ts'
+import { projectRoot } from '../helpers/service.ts'
+
+const run = promisify(execFile)
+
+interface Packed { folder: string, tarball: Buffer, files: string[] }
+
+/** What npm would install, installed in a project of its own. */
+async function pack (t: Test): Promise<Packed> {
+  const folder = await scratchDir(t)
+  const { stdout } = await run('npm', ['pack', '--workspace', 'agent-handoff-client', '--json', '--pack-destination', folder], { cwd: projectRoot })
+  const [{ filename, files }] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [{ filename: string, files: Array<{ path: string }> }]
+  const place = join(folder, 'node_modules/agent-handoff-client')
+  await run('mkdir', ['-p', place])
+  await run('tar', ['-xzf', join(folder, filename), '-C', place, '--strip-components=1'])
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  return { folder, tarball: await readFile(join(folder, filename)), files: files.map(({ path }) => path) }
+}
+
+t.test('the package', async t => {
+  const { folder, tarball, files } = await pack(t)
+  const { address } = await clientTest(t)
+  const place = join(folder, 'node_modules/agent-handoff-client')
+
+  t.ok(tarball.length < 20_000, `${tarball.length} bytes`)
+  t.ok(['LICENSE', 'README.md', 'package.json', 'dist/index.js', 'dist/index.d.ts'].every(path => files.includes(path)))
+  t.ok(files.every(path => path.startsWith('dist/') || !path.includes('/')), 'no sources')
+
+  await t.test('publint and are-the-types-wrong have nothing to say', async t => {
+    t.strictSame((await publint({ pkgDir: place, strict: true })).messages, [])
+    const checked = await checkPackage(createPackageFromTarballData(tarball))
+    // Node 10 and require() in Node 16: it is a package of ES modules alone.
+    t.strictSame(checked.types && checked.problems.filter(({ kind }) => !['CJSResolvesToESM', 'NoResolution'].includes(kind)), [])
+  })
+
+  await t.test('a program compiles with it, without Node’s types, and runs', async t => {
+    await writeFile(join(folder, 'program.ts'), `
+import { HandoffClient, isHandoffError, rawJson } from 'agent-handoff-client'
+import type { Handoff, HandoffError, Passed } from 'agent-handoff-client'
+const client = new HandoffClient({ baseUrl: '${address}', key: '${secrets.alice}' })
+const passed: Passed = await client.pass({ task: 'x', output: rawJson('{}'), context: { a: 1 } })
+const handoff: Handoff = await client.catch(passed.handoff_id)
+const { status }: { status: 'done' } = await client.done(handoff.handoff_id, { text: handoff.text })
+const error: HandoffError | void = await client.done(handoff.handoff_id).then(() => {}, (error: unknown) => {
+  if (isHandoffError(error, 'already_done')) { const code: 'already_done' = error.code; return Object.assign(error, { code }) }
+  throw error
+})
+// @ts-expect-error
+client.pass({ tusk: 'x' })
+  .catch(() => {})
+// @ts-expect-error
+client.done(passed.handoff_id, 'text').catch(() => {})
+console.log(status, error?.code)`)
+    const compilerOptions = { strict: true, exactOptionalPropertyTypes: true, target: 'es2022', module: 'nodenext', lib: ['es2022', 'dom'], types: [] }
+    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
+    const { stdout: said } = await run(process.execPath, [join(projectRoot, 'node_modules/typescript/bin/tsc')], { cwd: folder }).catch((error: { stdout: string }) => error)
+    t.equal(said, '')
+    const { stdout } = await run(process.execPath, ['program.js'], { cwd: folder })
+    t.equal(stdout, 'done already_done\n')
+  })
+
+  await t.test('it runs where there is nothing of Node’s', async t => {
+    const { outputFiles: [bundle] } = await build({ entryPoints: [join(place, 'dist/index.js')], bundle: true, write: false, format: 'iife', globalName: 'client', platform: 'neutral', logLevel: 'silent' })
+    const web = { fetch, AbortController, URL, setTimeout, clearTimeout, setInterval, clearInterval, crypto, performance, Headers }
+    const context = createContext({ ...web })
+    const result = await runInContext(`${bundle!.text};(async () => {
+      const one = new client.HandoffClient({ baseUrl: '${address}', key: '${secrets.alice}' })
+      const { handoff_id: id } = await one.pass({ task: 'x', to: 'in' })
+      const own = new AbortController()
+      await one.work('in', ({ task }) => { own.abort(); return { task } }, { signal: own.signal })
+      return (await one.status(id)).status + ' ' + typeof process
+    })()`, context)
+    t.equal(result, 'done undefined')
+  })
+})
