@@ -56,10 +56,14 @@ export class ToolCalls {
   /**
    * Reads a call, and sees what stands in its way, in the order in which a request is told: its scope, its agent's limit, its arguments.
    * @returns undefined where there is no such tool
+   * @throws {Problem} rate_limited: where there is no tool to tell so
    */
   async prepare (call: ToolCall, request: FastifyRequest, limit: BatchLimit): Promise<Prepared | undefined> {
     const tool = this.#tools.get(call.name)
-    if (tool === undefined) return undefined
+    if (tool === undefined) {
+      await limit.spend()
+      return undefined
+    }
     try {
       if (!hasScope(request.caller, tool.scope)) throw refusedScope(tool.scope)
       await limit.spend()

@@ -15,6 +15,13 @@ import { listen } from '../helpers/wire.ts'
 const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 const taken = async ({ call }: TestApp, text: string): Promise<string> => (await call('alice', 'GET', `/api/catch/${JSON.parse(text).handoff_id}`)).body
 
+/** A message of 2026-07-28. */
+function newer (call: TestApp['call'], method: string, params: object = {}) {
+  const about = { protocolVersion: '2026-07-28', clientInfo: { name: 'x', version: '1' }, clientCapabilities: {} }
+  const _meta = Object.fromEntries(Object.entries(about).map(([name, value]) => [`io.modelcontextprotocol/${name}`, value]))
+  return call('alice', 'POST', '/mcp', { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method })
+}
+
 t.test('who may not ask is told so as everywhere', async t => {
   const { app, call } = await testApp(t, { BODY_LIMIT: '2000', MCP_ORIGINS: 'https://agents.example, http://localhost:3000' })
   t.equal((await call('alice', 'POST', '/mcp', ping)).statusCode, 200)
@@ -69,6 +76,9 @@ t.test('what is wrong with a message is told as JSON-RPC has it', async t => {
   t.equal((await call('alice', 'POST', '/mcp', { jsonrpc: '2.0', method: 'notifications/initialized' })).statusCode, 202)
   const old = await call('alice', 'POST', '/mcp', ping, { 'mcp-protocol-version': '1999-01-01' })
   t.match([old.statusCode, old.json()], [400, { error: { code: Number } }])
+  const listen = await newer(call, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+  t.match([listen.headers['content-type'], listen.json()], [/^application\/json/, { error: { code: -32603 } }], 'nothing to listen to, so no stream')
+  t.match((await newer(call, 'tools/list')).json().result, { cacheScope: 'private', tools: Array }, 'the list goes by the key')
   for (const [asked, told] of [['2025-06-18', '2025-06-18'], ['2025-11-25', '2025-11-25'], ['1999-01-01', '2025-11-25']]) {
     const params = { protocolVersion: asked, capabilities: {}, clientInfo: { name: 'x', version: '1' } }
     t.equal((await call('alice', 'POST', '/mcp', { ...ping, method: 'initialize', params })).json().result.protocolVersion, told)
@@ -100,6 +110,7 @@ async function readAll (agent: Agent, id: string, first: Array<{ text: string }>
     const { truncated, next_offset: offset } = JSON.parse(rest.text)
     if (!truncated || offset !== text.length) throw new Error(`${rest.text} after ${text.length}`)
     const { content } = await agent.call('handoff_read', { id, offset })
+    if (/\p{Surrogate}/u.test(content[0]!.text)) throw new Error(`half of a pair at ${offset} or at its end`)
     text += content[0]!.text
     rest = content[1]
   }
@@ -208,6 +219,7 @@ for (const era of eras) {
     t.match(told(results.at(-1)!), { code: 'rate_limited', retryable: true, retry_after: Number })
     const listing = await service.call('bob', 'POST', '/mcp', { ...ping, method: 'tools/list' })
     isProblem(t, listing, 429, 'rate_limited')
+    isProblem(t, await service.call('bob', 'POST', '/mcp', callText('handoff_nothing', '{}')), 429, 'rate_limited')
     t.ok(listing.headers['retry-after'])
     t.match(listing.headers.ratelimit, /r=0/)
   })
