@@ -131,7 +131,7 @@ t.test('on the machine of an npm start its key is used', async t => {
 t.test('the help names every verb', async t => {
   const { stdout, code } = await handoff(['--help'])
   t.equal(code, 0)
-  for (const verb of ['pass', 'catch', 'next', 'done', 'fail', 'decline', 'heartbeat', 'cancel', 'reissue', 'status', 'inbox', 'approvals', 'approve', 'reject', 'work', 'serve', 'keys', 'inspect', 'doctor', 'healthcheck']) {
+  for (const verb of ['pass', 'catch', 'next', 'done', 'fail', 'decline', 'heartbeat', 'cancel', 'reissue', 'status', 'inbox', 'approvals', 'approve', 'reject', 'mcp', 'work', 'serve', 'keys', 'inspect', 'doctor', 'healthcheck']) {
     t.match(stdout, new RegExp(`^  ${verb} `, 'm'), verb)
     if (verb !== 'keys' && verb !== 'serve') t.match(await handoff([verb, '--help']), { code: 0, stdout: new RegExp(`^Usage: handoff ${verb} `) })
   }

@@ -87,6 +87,9 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     })
   }
 
+  addUrl(program.command('mcp')).description('serve the tools of the Model Context Protocol on standard input and output')
+    .action(async (options: Options) => exitWith(await (await import('./mcp.ts')).mcp(options)))
+
   addUrl(program.command('work')).description('serve an inbox: run a command for each handoff')
     .argument('<inbox>', 'the inbox')
     .argument('<command...>', 'after --: the command and its arguments')
