@@ -103,7 +103,7 @@ t.test('wrong usage is reported in one line', async t => {
 })
 
 t.test('help is printed on request', async t => {
-  t.match(await builtHandoff(['--help']), { code: 0, stdout: /serve[^]*keys[^]*status[^]*inspect[^]*doctor[^]*healthcheck/, stderr: '' })
+  t.match(await builtHandoff(['--help']), { code: 0, stdout: /pass[^]*status[^]*work[^]*serve[^]*keys[^]*inspect[^]*doctor[^]*healthcheck/, stderr: '' })
   t.match(await handoff(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
   t.match(await handoff(['keys', 'create', '--help']), { code: 0, stdout: /--expires-in <duration>.*60s, 15m, 48h, 90d/, stderr: '' })
   t.match(await builtHandoff([]), { code: 2, stdout: '', stderr: /^Usage: handoff/ })
