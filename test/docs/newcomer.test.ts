@@ -90,10 +90,15 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
   })
 
+  await t.test('README: an agent in five minutes', async t => {
+    t.match(type(commandsUnder('README.md', 'An agent in five minutes')), /^status +pending\n/m)
+    t.match(type('npx handoff inbox shouts'), /^pending +0$/m, 'the worker had it')
+  })
+
   await t.test('docs/cli.md: an agent with a shell', async t => {
     const said = type(commandsUnder('docs/cli.md', 'For agents'))
     t.match(said, /^task +Count the invoices\noutput +\{"folder": "2026-11"\}\n[^]*^status +done\n[^]*^result +\{"invoices": 12\}\n/m)
-    t.match(type(commandsUnder('docs/cli.md', 'Serving an inbox')), /^to +shouts\n|^status +pending\n/m)
+    t.match(type(commandsUnder('docs/cli.md', 'Serving an inbox')), /^status +pending\n/m)
     t.match(type('npx handoff inbox shouts'), /^pending +0$/m, 'the worker had it')
   })
 
