@@ -108,6 +108,11 @@ t.test('a refusal is one line, or the problem with --json; exit status 1', async
   t.strictSame(await builtHandoff(['catch', missing, '--json'], as('bob')).then(({ code, stderr }) => [code, stderr]), [1, ''], 'the built one')
 })
 
+t.test('a service that isn’t there: what to look at, soon', async t => {
+  const ended = await handoff(['status', 'A'.repeat(25)], { env: { HANDOFF_URL: 'http://127.0.0.1:1', HANDOFF_KEY: 'k' } })
+  t.match(ended, { code: 1, stdout: '', stderr: /^[^\n]*\(connection_failed\): is the service running, and is HANDOFF_URL or --url its address\?\n$/ })
+})
+
 t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   const { run, url } = await start(t)
   const dir = await scratchDir(t)

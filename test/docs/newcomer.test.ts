@@ -29,7 +29,8 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   t.equal(commandsUnder('README.md', 'Start'), 'npm start\n')
   const service = await npmStart(t, { PORT: '0' }, clone)
   t.match(service.output(), 'A first call')
-  const { REDIS_URL: _, ...env } = process.env
+  const { REDIS_URL: _, ...own } = process.env
+  const env = { ...own, HANDOFF_URL: service.address }
   // Only the port differs, since tests run in parallel.
   const type = (script: string, stderr: 'inherit' | 'ignore' = 'inherit') =>
     execFileSync('bash', ['-euo', 'pipefail', '-c', script.replaceAll('http://127.0.0.1:8080', service.address)], { cwd: clone, encoding: 'utf8', env, stdio: ['ignore', 'pipe', stderr] })

@@ -10,12 +10,15 @@ export interface AskOptions { url?: string, json?: boolean }
 /** The exact JSON of an answer; see the client. */
 interface Answer { readonly text: string }
 
+/** For how many milliseconds a command asks again: whoever typed it waits for it. */
+const retryFor = 5000
+
 /** @throws {UsageError} there is no key, or the address is none */
 export function clientFor ({ url }: AskOptions): HandoffClient {
   const key = agentKey()
   if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
   try {
-    return new HandoffClient({ baseUrl: url, key })
+    return new HandoffClient({ baseUrl: url, key, retryFor })
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
@@ -34,7 +37,7 @@ export async function ask<T extends Answer> (options: AskOptions, call: (client:
     return 0
   } catch (error) {
     if (!isHandoffError(error)) throw error
-    if (!options.json) throw new Failure(error.message)
+    if (!options.json) throw new Failure(error.code === 'connection_failed' && error.status === undefined ? `${error.message}: is the service running, and is HANDOFF_URL or --url its address?` : error.message)
     print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
     return 1
   }
