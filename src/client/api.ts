@@ -379,7 +379,7 @@ export interface components {
                 idempotency_key?: string | null;
             }[];
         };
-        /** Each operation’s own answer. One that fails touches no other. */
+        /** Each operation’s own answer. One that fails touches no other. If one was refused for its rate, header fields say when to ask again. */
         BatchAnswer: {
             /** One for each operation, in the order in which they were asked. */
             results: {

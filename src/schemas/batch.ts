@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { keyPattern, nullable } from './handoff.ts'
+import { rateFields } from './problem.ts'
 
 /** The schemas of a batch, for the document: its body is held to the rules by http/batch-body.ts. */
 
@@ -19,4 +20,4 @@ export const batchAnswer = Type.Object({
     body: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'Its answer, or its problem.', examples: [{ status: 'pending' }] }),
     replayed: Type.Optional(Type.Literal(true, { description: 'There when its idempotency_key was recognised.' })),
   }), { description: 'One for each operation, in the order in which they were asked.' }),
-}, { description: 'Each operation’s own answer. One that fails touches no other.' })
+}, { description: 'Each operation’s own answer. One that fails touches no other. If one was refused for its rate, header fields say when to ask again.', headers: rateFields })

@@ -23,15 +23,14 @@ const everywhere: ErrorCode[] = ['invalid_request', 'unauthorized', 'insufficien
 const withBody: ErrorCode[] = ['payload_too_large', 'unsupported_media_type']
 
 const retryAfter = { 'Retry-After': { type: 'string', description: 'Seconds to wait before the next try.', examples: ['1'] } }
-/** Header fields of error responses, for the document. */
-const fields: Record<number, object> = {
-  429: {
-    ...retryAfter,
-    RateLimit: { type: 'string', description: 'r: requests left; t: seconds until the quota is reset.', examples: ['"default";r=0;t=30'] },
-    'RateLimit-Policy': { type: 'string', description: 'q: quota of requests per window; w: the window in seconds.', examples: ['"default";q=600;w=60'] },
-  },
-  503: retryAfter,
+/** Header fields of what was refused for its rate. */
+export const rateFields = {
+  ...retryAfter,
+  RateLimit: { type: 'string', description: 'r: requests left; t: seconds until the quota is reset.', examples: ['"default";r=0;t=30'] },
+  'RateLimit-Policy': { type: 'string', description: 'q: quota of requests per window; w: the window in seconds.', examples: ['"default";q=600;w=60'] },
 }
+/** Header fields of error responses, for the document. */
+const fields: Record<number, object> = { 429: rateFields, 503: retryAfter }
 
 /** The `response` schemas of an operation's errors: `codes`, and those that every operation can answer. */
 export function problems (options: { body: boolean }, ...codes: ErrorCode[]) {
@@ -40,6 +39,7 @@ export function problems (options: { body: boolean }, ...codes: ErrorCode[]) {
     const { status, title, detail } = errorTable[code]
     const response = byStatus[status] ??= { description: '', content: { [problemType]: { schema: { $ref: 'Problem#' }, examples: {} } }, ...status in fields && { headers: fields[status] } }
     const { examples } = (response.content as Record<string, { examples: Record<string, object> }>)[problemType]!
+    if (code === 'not_yet') response.headers = retryAfter
     response.description += `${response.description && '; '}${title} (\`${code}\`)`
     examples[code] = {
       value: { type: `/problems#${code}`, title, status, detail, code, retryable: isRetryable(status), request_id: 'req-1' }

@@ -77,6 +77,8 @@ t.test('the document is valid OpenAPI 3.1', async t => {
   }
   t.notMatch(JSON.stringify(document), /"nullable":/, 'no words of 3.0')
   t.match(document.paths['/api/catch/{id}'].get.responses['200'].headers, { traceparent: { description: String } }, 'a catch’s answer has the trace')
+  t.ok(document.paths['/api/catch/{id}'].get.responses['409'].headers['Retry-After'], 'not_yet says when')
+  t.strictSame(Object.keys(document.paths['/api/batch'].post.responses['200'].headers), ['Retry-After', 'RateLimit', 'RateLimit-Policy'], 'so does a batch that the limit ended')
 })
 
 t.test('each operation lists every error that it can answer', async t => {
