@@ -8,10 +8,7 @@ const npm = execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-l
 const bill = JSON.parse(npm.toString())
 const isTool = ({ properties = [] }) => properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true')
 
-// The workspace src/client is a package of its own, which the service doesn't install; npm uses the folder's name for it too.
-const isWorkspace = ({ name }) => name === 'client'
-
-bill.components = bill.components.filter(component => !isTool(component) && !isWorkspace(component))
+bill.components = bill.components.filter(component => !isTool(component))
 const kept = new Set([bill.metadata.component, ...bill.components].map(component => component['bom-ref']))
 bill.dependencies = bill.dependencies.filter(({ ref }) => kept.has(ref))
   .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter(on => kept.has(on)) }))

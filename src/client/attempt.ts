@@ -38,7 +38,7 @@ export async function attempt (fetch: Fetch, url: string, init: RequestInit, mil
 }
 
 /** fetch itself says no more than "fetch failed"; what happened is its cause. */
-function reasonOf (error: unknown): string {
+export function reasonOf (error: unknown): string {
   const { cause, message } = error as { cause?: unknown, message?: string }
   const { code, message: inner } = (cause ?? {}) as { code?: string, message?: string }
   return inner || code || message || String(error)

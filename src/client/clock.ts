@@ -3,6 +3,9 @@ import { abortedBy } from './errors.ts'
 /** Timers fire at once where they are set to more than this. */
 export const longest = 2 ** 31 - 1
 
+/** Seconds: one request's wait. A little below the minute after which many gateways give up. */
+export const longestWait = 50
+
 export interface Moment { readonly wall: number, readonly steady: number }
 
 export function moment (): Moment {

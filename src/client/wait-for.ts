@@ -1,5 +1,5 @@
 import type { CallOptions } from './call.ts'
-import { longest, moment, pause, since } from './clock.ts'
+import { longest, longestWait, moment, pause, since } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import type { Operations } from './operations.ts'
 import type { Status } from './types.ts'
@@ -10,9 +10,6 @@ export interface WaitForOptions extends Pick<CallOptions, 'signal' | 'attemptTim
   /** Goes on with the next attempt where there is one; true where it is left out. */
   follow?: boolean | undefined
 }
-
-/** Seconds: one request's wait. A little below the minute after which many gateways give up. */
-const longestWait = 50
 
 const ends = new Set<string>(['done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'])
 

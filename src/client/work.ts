@@ -1,4 +1,4 @@
-import { moment, pause, since } from './clock.ts'
+import { longestWait, moment, pause, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { isHandoffError } from './errors.ts'
 import { Lease } from './lease.ts'
@@ -27,8 +27,6 @@ export interface WorkOptions {
   onError?: ((error: unknown, handoff?: Handoff) => void) | undefined
 }
 
-/** Seconds: one request's wait. A little below the minute after which many gateways give up. */
-const longestWait = 50
 /** How many handoffs one request can catch. */
 const mostAtOnce = 100
 /** Milliseconds that a handler has to stop in when its handoff is lost; then its place is given to another. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HttpClient } from './http-client.ts'
 import { agentKeys, within } from './load-keys.ts'
+import { requestOf } from './steady-load.ts'
 
 /** Workers that wait for an inbox, and what is passed to it at a constant rate, whatever happens to the service. */
 
@@ -21,10 +22,6 @@ const patience = 15_000
 const rest = 10_000
 
 const [passer, catcher] = within(agentKeys, 'north').map(({ secret }) => secret)
-
-function requestOf (line: string, secret: string | undefined, body: string): string {
-  return `${line} HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer ${secret}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-}
 
 /** Passes until `over`, and serves the inbox until all of that is done. */
 export async function serveInbox (url: string, { workers, perSecond, over }: { workers: number, perSecond: number, over: AbortSignal }): Promise<WorkersTally> {

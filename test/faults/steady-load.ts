@@ -42,7 +42,7 @@ const beatBody = '{"progress":{"percent":50}}'
 const failBody = '{"error":{"message":"The source is away."}}'
 const doneBody = JSON.stringify({ output: { summary: 'Revenue rose in every quarter.' } })
 
-function requestOf (line: string, secret: string | undefined, body?: string): string {
+export function requestOf (line: string, secret: string | undefined, body?: string): string {
   const head = `${line} HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer ${secret}\r\n`
   return body === undefined
     ? `${head}\r\n`

@@ -1,4 +1,5 @@
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
+import type { ClientOptions } from '../../client/index.ts'
 import { Failure, UsageError } from '../failure.ts'
 import { print } from '../output.ts'
 import { agentKey } from './environment.ts'
@@ -13,12 +14,16 @@ interface Answer { readonly text: string }
 /** For how many milliseconds a command asks again: whoever typed it waits for it. */
 const retryFor = 5000
 
+export function clientFor (options: AskOptions): HandoffClient {
+  return madeFor(options, settings => new HandoffClient({ ...settings, retryFor }))
+}
+
 /** @throws {UsageError} there is no key, or the address is none */
-export function clientFor ({ url }: AskOptions): HandoffClient {
+export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions) => T): T {
   const key = agentKey()
   if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
   try {
-    return new HandoffClient({ baseUrl: url, key, retryFor })
+    return make({ baseUrl: url, key })
   } catch (error) {
     throw new UsageError((error as Error).message)
   }

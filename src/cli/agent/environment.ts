@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What an agent's command takes from its environment. The client reads HANDOFF_URL by itself too. */
+/** What an agent's command takes from its environment. The client reads HANDOFF_URL by itself. */
 
 /** HANDOFF_KEY; on the machine of an `npm start` its agent's key. */
 export function agentKey (): string | undefined {
@@ -12,10 +12,6 @@ export function agentKey (): string | undefined {
   } catch {
     return undefined
   }
-}
-
-export function agentUrl (): string {
-  return process.env.HANDOFF_URL || 'http://127.0.0.1:8080'
 }
 
 /** The folders in which programs are looked for. */

@@ -1,7 +1,8 @@
 import { createInterface } from 'node:readline'
-import { UsageError } from '../failure.ts'
+import { reasonOf } from '../../client/attempt.ts'
+import { settingsOf } from '../../client/settings.ts'
+import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { agentKey, agentUrl } from './environment.ts'
 
 /**
  * `handoff mcp`: the service's MCP over standard input and output, for one key. Each line is one JSON-RPC message and goes to POST /mcp as it
@@ -15,11 +16,8 @@ const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
 /** Forwards messages until standard input ends, and what is under way has been answered. @returns the exit status */
 export async function mcp (options: AskOptions): Promise<number> {
-  const url = options.url ?? agentUrl()
-  const key = agentKey()
-  if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
-  if (!/^https?:\/\//.test(url)) throw new UsageError('the service’s address begins with http:// or https://: set --url or HANDOFF_URL')
-  const bridge = new Bridge(`${url.replace(/\/+$/, '')}/mcp`, key)
+  const { baseUrl, authorization } = madeFor(options, settingsOf)
+  const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
   const underWay = new Set<Promise<void>>()
   for await (const line of createInterface({ input: process.stdin })) {
     if (line.trim() === '') continue
@@ -32,14 +30,14 @@ export async function mcp (options: AskOptions): Promise<number> {
 
 class Bridge {
   readonly #address: string
-  readonly #key: string
+  readonly #authorization: string
   /** The version that the handshake of an older client settled on. */
   #version: string | undefined
   readonly #waiting = new Map<string | number, AbortController>()
 
-  constructor (address: string, key: string) {
+  constructor (address: string, authorization: string) {
     this.#address = address
-    this.#key = key
+    this.#authorization = authorization
   }
 
   /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
@@ -84,7 +82,7 @@ class Bridge {
     const own = params?._meta?.[versionMember]
     const version = typeof own === 'string' ? own : this.#version
     return {
-      authorization: `Bearer ${this.#key}`,
+      authorization: this.#authorization,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       ...version !== undefined && method !== 'initialize' && { 'mcp-protocol-version': version },
@@ -119,9 +117,4 @@ async function * eventsOf (response: Response): AsyncGenerator<string> {
       if (data !== '') yield data
     }
   }
-}
-
-function reasonOf (error: unknown): string {
-  const { message, cause } = error as Error
-  return cause instanceof Error ? cause.message || (cause as NodeJS.ErrnoException).code || message : message
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { rawJson } from '../../client/index.ts'
-import type { RawJson } from '../../client/index.ts'
+// Not the whole client: this is loaded for every command.
+import { rawJson } from '../../client/raw-json.ts'
+import type { RawJson } from '../../client/raw-json.ts'
 import { readDuration } from '../../durations.ts'
 import { UsageError, oneLine } from '../failure.ts'
 import { wrong } from '../values.ts'
