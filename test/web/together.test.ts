@@ -108,9 +108,12 @@ t.test('without a session, a link leads to the sign-in and back', { skip }, asyn
 })
 
 t.test('the open list says that the session has ended', { skip }, async t => {
-  const { ask, approver, redis, prefix, dump } = await webApp(t)
-  const page = await approver()
-  await page.waitForRequest('**/approvals/list*')
+  const { ask, visitor, redis, prefix, dump } = await webApp(t)
+  const page = await visitor()
+  const isOpen = page.waitForRequest('**/approvals/list*')
+  await page.goto('/approvals')
+  await signIn(page)
+  await isOpen
   for (const key of Object.keys(await dump())) await redis.del(`${prefix}:${key}`)
   await ask({ task: 'changes the list' })
   await page.getByText('Your session has ended').waitFor()
