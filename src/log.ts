@@ -1,10 +1,34 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
 
-/** The process's log: JSON lines on stdout, or where a test wants them. */
-export function openLog (level: string, destination?: DestinationStream): Logger {
-  const options = { level, serializers: { err: errorFields } }
-  return destination === undefined ? pino(options) : pino(options, destination)
+/** How long the last lines may take to be written, in milliseconds: a reader that has stalled must not keep a process alive. */
+const longestEnd = 1000
+
+/** A log, and what ends it. */
+export interface Log {
+  log: Logger
+  /** Resolves when every line is written, or can't be. Nothing may be logged afterwards. */
+  end (): Promise<void>
+}
+
+/** The process's log: JSON lines on stdout, which never make the event loop wait. */
+export function openStdoutLog (level: string): Log {
+  const stdout = pino.destination({ dest: 1, sync: false })
+  // pino calls it after a fatal line and when the process exits. It tries again for ever once nobody reads stdout: then the process never ends.
+  stdout.flushSync = () => {}
+  const end = async () => {
+    const ended = Promise.race([once(stdout, 'close'), sleep(longestEnd, undefined, { ref: false })])
+    stdout.end()
+    await ended.catch(() => {})
+  }
+  return { log: openLog(level, stdout), end }
+}
+
+/** A log that is written to `destination`. */
+export function openLog (level: string, destination: DestinationStream): Logger {
+  return pino({ level, serializers: { err: errorFields } }, destination)
 }
 
 /**

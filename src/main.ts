@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import closeWithGrace from 'close-with-grace'
-import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
 import { SettingError, agentScopes, approverScopes, loadConfig } from './config.ts'
 import type { Config } from './config.ts'
@@ -10,7 +9,8 @@ import { callerOf } from './model.ts'
 import type { ApiKey } from './model.ts'
 import { tags } from './handoff/id.ts'
 import { expiryLog } from './http/logs.ts'
-import { openLog } from './log.ts'
+import { openStdoutLog } from './log.ts'
+import type { Log } from './log.ts'
 import { banner } from './embedded/banner.ts'
 import { ApiKeys } from './auth/api-keys.ts'
 import { newKeyId, newSecret } from './store/key-secret.ts'
@@ -25,17 +25,17 @@ const stopSignals = ['SIGINT', 'SIGTERM'] as const
 /** The process: settings, wiring, listening, signals, draining. */
 async function main (): Promise<void> {
   const config = loadConfig()
-  const log = openLog(config.logLevel)
+  const { log, end } = openStdoutLog(config.logLevel)
   const embedded = config.redisUrl === undefined ? await startEmbedded(config, log, () => newSecret(newKeyId())) : undefined
   try {
-    await serve(config, log, embedded)
+    await serve(config, { log, end }, embedded)
   } catch (error) {
     await embedded?.stop()
     throw error
   }
 }
 
-async function serve (config: Config, log: Logger, embedded: Embedded | undefined): Promise<void> {
+async function serve (config: Config, { log, end }: Log, embedded: Embedded | undefined): Promise<void> {
   const store = openStore({
     url: config.redisUrl ?? embedded!.socket,
     keyPrefix: config.keyPrefix,
@@ -62,6 +62,7 @@ async function serve (config: Config, log: Logger, embedded: Embedded | undefine
     await store.close()
     await embedded?.stop()
     log.info('stopped')
+    await end()
   })
   onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })

@@ -1,30 +1,42 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createInterface } from 'node:readline'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { loopback, run } from '../faults/fleet/process.ts'
+import type { Running } from '../faults/fleet/process.ts'
 import { builtHandoff, handoff } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 const secret = 'a-secret-of-sixteen'
 
-t.test('handoff serve runs the service, and handoff healthcheck checks it', async t => {
-  const { url } = await startRedisServer(t)
-  const env = { PATH: process.env.PATH!, REDIS_URL: url, PORT: '0', API_KEYS: `writer:${secret}`, DRAIN_DELAY: '0' }
+function serve (t: Test, url: string, drainDelay: string): Running {
+  const env = { PATH: process.env.PATH!, REDIS_URL: url, PORT: '0', API_KEYS: `writer:${secret}`, DRAIN_DELAY: drainDelay }
   const service = run(loopback, join(projectRoot, 'dist/cli/main.js'), ['serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => service.kill())
-  const lines: string[] = []
-  let address: string | undefined
-  for await (const line of createInterface(service.child.stdout!)) {
-    lines.push(line)
-    address = /"address":"(http:[^"]+)","msg":"listening"/.exec(line)?.[1]
-    if (address !== undefined) break
+  return service
+}
+
+/** What the first line of its log that matches says in the group. */
+async function logged ({ child }: Running, pattern: RegExp): Promise<string> {
+  const stdout = child.stdout!.setEncoding('utf8')
+  for (let log = ''; ;) {
+    const found = pattern.exec(log)?.[1]
+    if (found !== undefined) return found
+    const chunk = await Promise.race([once(stdout, 'data'), once(stdout, 'end')])
+    if (chunk.length === 0) throw new Error(`it ended, with ${log}`)
+    log += chunk[0] as string
   }
-  const { port } = new URL(address!)
+}
+
+t.test('handoff serve runs the service, and handoff healthcheck checks it', async t => {
+  const { url } = await startRedisServer(t)
+  const service = serve(t, url, '0')
+  const address = await logged(service, /"address":"(http:[^"]+)","msg":"listening"/)
+  const { port } = new URL(address)
   // It listens before it is connected to Redis.
   await until(async () => (await fetch(`${address}/readyz`)).ok)
   const passed = await fetch(`${address}/api/pass`, { method: 'POST', body: '{"task":"t"}', headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' } })
@@ -39,6 +51,37 @@ t.test('handoff serve runs the service, and handoff healthcheck checks it', asyn
   service.child.kill('SIGTERM')
   t.equal(await service.ended, 0, 'SIGTERM lets it end by itself')
   t.match(await builtHandoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
+})
+
+t.test('a service ends whose log nobody reads any more', async t => {
+  // Both lines are logged in one turn of the event loop: the second is what pino would write again and again as the process exits.
+  const script = `import { openStdoutLog } from './dist/log.js'
+    const { log, end } = openStdoutLog('info')
+    log.info('listening')
+    process.once('SIGTERM', async () => {
+      log.info('draining')
+      log.fatal('stopped')
+      if (process.argv[1] === 'gracefully') await end()
+      process.exit(3)
+    })
+    setInterval(() => {}, 1000)`
+  for (const way of ['gracefully', 'at once']) {
+    const service = run(loopback, process.execPath, ['--input-type=module', '-e', script, way], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] })
+    t.teardown(() => service.kill())
+    await logged(service, /"msg":"(listening)"/)
+    service.child.stdout!.destroy()
+    service.child.kill('SIGTERM')
+    t.equal(await service.ended, 3, way)
+  }
+})
+
+t.test('a service says as its last line that it has stopped', async t => {
+  const { url } = await startRedisServer(t)
+  const service = serve(t, url, '0')
+  await logged(service, /"msg":"(listening)"/)
+  service.child.kill('SIGTERM')
+  await logged(service, /"msg":"(stopped)"\}\n$/)
+  t.equal(await service.ended, 0)
 })
 
 t.test('healthcheck fails on a service that errs, and on a silent one', async t => {
