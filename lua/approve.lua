@@ -23,7 +23,7 @@ local refusal = undecidable(key, record, extra, decision, token, decided_by, see
 if refusal then return refusal end
 
 -- First, as these lists may be on another node.
-local inbox = inboxOf(key, member, extra)
+local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then
   local available = string.match(extra, ' a(%d+)')
   isHere(key, inbox)
@@ -31,10 +31,12 @@ if inbox then
   if not available or now >= tonumber(available) then enterInbox(inbox, member, extra, micros) end
 end
 local made_by = digest == '' and token or token .. '/' .. digest
-redis.call('HSET', key, 's', (string.gsub(record, 'pending waiting', 'pending approved', 1)),
+record = string.gsub(record, 'pending waiting', 'pending approved', 1)
+redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 redis.call('ZREM', waiting, member)
 redis.call('SPUBLISH', key, 'approved')
 redis.call('SPUBLISH', waiting, 'approved')
+tell(outbox, micros, 'approved', member, record, extra)
 return { 'approved', now }

@@ -14,7 +14,7 @@
 --          {'late'}                            the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, force, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
-local now = clock()
+local now, micros = clock()
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -33,6 +33,7 @@ if status == 'cancelled' then return { 'replayed', now, record, extra } end
 
 -- The lists' keys are made here: they are looked at only where the handoff is in them. First, as they may have gone ahead to another node,
 -- and Redis refuses to write them here then.
+local outbox = openOutbox(key, key, member)
 if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
   redis.call('ZREM', waiting, member)
@@ -41,12 +42,14 @@ if approval == 'waiting' then
 end
 if status == 'pending' then leaveInbox(key, member, extra, approval) end
 extra = extra or ''
-if status == 'caught' and not string.match(extra, ' q') then extra = extra .. ' q' .. ms(now) end
+local is_first = status == 'caught' and not string.match(extra, ' q')
+if is_first then extra = extra .. ' q' .. ms(now) end
 if reason ~= '' then redis.call('HSET', key, 'c', reason) end
 local goes_on = status == 'caught' and not force
 if goes_on then
   record = string.gsub(record, '^caught', '2:caught')
   redis.call('HSET', key, 's', record, 'x', extra)
+  if is_first then tell(outbox, micros, 'cancel_requested', member, record, extra) end
 else
   extra = extra .. ' e' .. ms(now) .. ' y' .. agent .. ' k-'
   record = '2:cancelled' .. string.match(record, ' .*')
@@ -54,5 +57,6 @@ else
   redis.call('PEXPIREAT', key, ms(now + retention))
   redis.call('ZREM', due, member)
   redis.call('SPUBLISH', key, 'cancelled')
+  tell(outbox, micros, 'cancelled', member, record, extra)
 end
 return { goes_on and 'requested' or 'cancelled', now, record, extra }

@@ -16,7 +16,7 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, agent, work_ttl, retention, member, inboxes = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local now = clock()
+local now, micros = clock()
 local record, payload, decision = unpack(redis.call('HMGET', key, 's', 'p', 'd'))
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -44,6 +44,8 @@ if approval == 'waiting' then return { 'approval_required', now, record, extra }
 local available = extra and string.match(extra, ' a(%d+)')
 if available and now < tonumber(available) then return { 'not_yet', now, record, extra } end
 
+local outbox = openOutbox(key, key, member)
 if inbox then leaveList(key, inbox, member) end
 record, extra = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
+tell(outbox, micros, 'caught', member, record, extra)
 return { 'caught', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }

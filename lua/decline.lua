@@ -20,8 +20,8 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 
-local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', reason } }
+local attempt = { outbox = openOutbox(key, key, member), key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', reason } }
 local successor = isTriedAgain(extra) and succeed(attempt, pauseBefore(extra))
-endAttempt(attempt, 'declined', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token .. (successor and ' i' .. successor.id or ''))
+endAttempt(attempt, 'declined', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token, successor)
 redis.call('ZREM', due, member)
 return { 'declined', now, successor and successor.id or false }

@@ -14,7 +14,7 @@
 --          {'late'}                     the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, satisfied, result = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local now = clock()
+local now, micros = clock()
 local record = redis.call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -24,9 +24,12 @@ if refusal then return refusal end
 local wanted = extra and string.match(extra, ' s(%S+)')
 if wanted and wanted ~= satisfied then return { 'unchecked', wanted, redis.call('HGET', key, 'r') } end
 
+local outbox = openOutbox(key, key, member)
 -- The record only grows: its first word changes, and this transition's words follow.
-redis.call('HSET', key, 's', (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) .. ' ' .. ms(now) .. ' ' .. token, 'p', result)
+record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) .. ' ' .. ms(now) .. ' ' .. token
+redis.call('HSET', key, 's', record, 'p', result)
 redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', due, member)
 redis.call('SPUBLISH', key, 'done')
+tell(outbox, micros, 'done', member, record, extra)
 return { 'done', now }

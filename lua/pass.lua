@@ -35,6 +35,7 @@ if record then
 end
 
 if options == ' ?' then return { 'fresh' } end
+local outbox = openOutbox(due, key, member)
 local expires = now + expires_in
 local until_expiry = ms(expires)
 local kept = list and string.match(options, ' l(%d+)')
@@ -50,10 +51,11 @@ if options ~= '' then
   end
   if length then schema, payload = string.sub(payload, -length), string.sub(payload, 1, -length - 1) end
 end
+record = 'pending ' .. approval .. ' ' .. words
 if extra == '' then
-  redis.call('HSET', key, 's', 'pending ' .. approval .. ' ' .. words, 'p', payload)
+  redis.call('HSET', key, 's', record, 'p', payload)
 else
-  redis.call('HSET', key, 's', '2:pending ' .. approval .. ' ' .. words, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
+  redis.call('HSET', key, 's', '2:' .. record, 'p', payload, 'x', extra, unpack(schema and { 'r', schema } or {}))
 end
 redis.call('PEXPIREAT', key, ms(expires + retention))
 -- What has to enter its inbox later is looked at when that is: the sweep sees to it.
@@ -67,4 +69,5 @@ if kept then
 elseif list and not available then
   enterInbox(list, member, extra, micros)
 end
+tell(outbox, micros, 'passed', member, record, extra)
 return { 'passed', now, expires, available }

@@ -16,17 +16,18 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local now = clock()
+local now, micros = clock()
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 
-local inbox = inboxOf(key, member, extra)
+local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then leaveList(key, inbox .. ':waiting', member) end
 local made_by = digest == '' and token or token .. '/' .. digest
-redis.call('HSET', key, 's', (string.gsub(record, 'pending waiting', 'rejected rejected', 1)),
+record = string.gsub(record, 'pending waiting', 'rejected rejected', 1)
+redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 redis.call('PEXPIREAT', key, now + retention)
@@ -34,4 +35,5 @@ redis.call('ZREM', waiting, member)
 redis.call('ZREM', due, member)
 redis.call('SPUBLISH', key, 'rejected')
 redis.call('SPUBLISH', waiting, 'rejected')
+tell(outbox, micros, 'rejected', member, record, extra)
 return { 'rejected', now }

@@ -39,16 +39,16 @@ for place, member in ipairs(members) do
     if deadline then
       local isStalled = beat and tonumber(beat) < tonumber(until_done)
       if status == 'caught' and isTriedAgain(extra) then
-        local attempt = { key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = {} }
-        endAttempt(attempt, 'expired', ' i' .. succeed(attempt, pauseBefore(extra)).id)
+        local attempt = { outbox = openOutbox(key, key, member), key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = {} }
+        endAttempt(attempt, 'expired', '', succeed(attempt, pauseBefore(extra)))
         if isStalled then stalled_reissued = stalled_reissued + 1 else late_reissued = late_reissued + 1 end
-      elseif status == 'caught' then
-        redis.call('HSET', key, 's', (extra and '2:expired' or 'expired') .. string.match(record, ' .*'))
-        -- Its TTL was for longer: it was the work's, or it might have been tried again.
-        if extra then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
       else
-        leaveInbox(key, member, extra, approval)
-        redis.call('HSET', key, 's', (extra and '2:expired' or 'expired') .. string.match(record, ' .*'), 'p', '')
+        local outbox, over = openOutbox(key, key, member), (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
+        if status == 'pending' then leaveInbox(key, member, extra, approval) end
+        redis.call('HSET', key, 's', over, unpack(status == 'pending' and { 'p', '' } or {}))
+        -- Its TTL was for longer: it was the work's, or it might have been tried again.
+        if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
+        tell(outbox, micros, 'expired', member, over, extra)
       end
       if isStalled then stalled = stalled + 1 end
       expired = expired + 1

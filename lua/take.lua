@@ -20,7 +20,7 @@
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local prefix, most, size, kept_for, request, asker = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
-local now = clock()
+local now, micros = clock()
 local before = redis.call('GET', remembered)
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -28,7 +28,7 @@ local reply = takenBefore(before, remembered, prefix, agent, token, request, ask
 if reply then return reply end
 
 local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
-local turns, sizes, scored = {}, {}, ARGV[11] ~= ''
+local turns, sizes, scored, outbox = {}, {}, ARGV[11] ~= '', nil
 for turn, bytes in string.gmatch(ARGV[11], '(%S+)/(%S+)') do turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes) end
 local from, upto = 0, most
 while most > 0 and more == 0 do
@@ -53,8 +53,11 @@ while most > 0 and more == 0 do
       local length = lengthOf(#payload, #(schema or ''), #(decision or ''))
       if isTooLong(size, length) then more = 1 break end
       size = size + length
+      -- Nothing was written before the first of them.
+      outbox = outbox or openOutbox(inbox, key, member)
       local deadline
       record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
+      tell(outbox, micros, 'caught', member, record, extra)
       latest = math.max(latest, deadline)
       gone[#gone + 1], names = member, names .. ' ' .. member
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)

@@ -11,8 +11,8 @@ import { parseRedisUrl } from './redis-url.ts'
 const unit = Symbol('unit')
 
 /** Durations. A plain number is in the setting's own unit; `48h` and the like mean the same in any. */
-const seconds = (standard: number, what: string) =>
-  Type.Integer({ [unit]: 1000, minimum: 1, maximum: 10 * 365 * 86400, default: standard, description: `${what}: a duration, as in 90s, 15m, 48h or 30d, 1s at least; a plain number is seconds` })
+const seconds = (standard: number, what: string, least = 1) =>
+  Type.Integer({ [unit]: 1000, minimum: least, maximum: 10 * 365 * 86400, default: standard, description: `${what}: a duration, as in 90s, 15m, 48h or 30d, ${least === 0 ? '0 for off' : '1s at least'}; a plain number is seconds` })
 const milliseconds = (standard: number, what: string) =>
   Type.Integer({ [unit]: 1, minimum: 0, maximum: 3600_000, default: standard, description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds` })
 
@@ -44,6 +44,7 @@ const environment = Type.Object({
   MAX_WORK_TTL: seconds(7 * 86400, 'the most that work_within and extend_by may ask for'),
   HOP_LIMIT: Type.Integer({ minimum: 1, maximum: 1000, default: 25, description: 'how often work may be passed on below its first handoff: 1 to 1000' }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
+  EVENTS_RETENTION: seconds(0, 'how long events are kept', 0),
   BATCH_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 8388608, description: 'the largest body of a batch: bytes, 1024 to 268435456' }),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
   DURABILITY: Type.String({
@@ -106,6 +107,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     maxWorkTtl: given.MAX_WORK_TTL * 1000,
     hopLimit: given.HOP_LIMIT,
     retention: given.RETENTION * 1000,
+    /** 0: events are off. */
+    eventsRetention: given.EVENTS_RETENTION * 1000,
     bodyLimit: given.BODY_LIMIT,
     batchLimit: given.BATCH_LIMIT,
     /** How many replicas have what is acknowledged. */

@@ -42,6 +42,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
     tags,
     workTtl: config.workTtl,
     retention: config.retention,
+    eventsRetention: config.eventsRetention,
     replicas: config.replicas,
     log,
     onExpired: expiryLog(log),
@@ -69,6 +70,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   // After the service itself, so that nobody is told that it is ready before it is.
   const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
+  if (store.events !== null) store.relayRound.start()
   // So that the log has the reason where nobody asks /readyz.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')

@@ -60,8 +60,15 @@ local function succeed(attempt, pause)
 end
 -- Writes an attempt's end: its status and what field x has more from now on. Its key goes after the retention from now, however long ago it
 -- ended: who asks for it is to find its successor. To take it out of the due index is left to the caller.
-local function endAttempt(attempt, status, words)
-  redis.call('HSET', attempt.key, 's', '2:' .. status .. string.match(attempt.record, ' .*'), 'x', (attempt.extra or '') .. words, unpack(attempt.kept))
+local function endAttempt(attempt, status, words, next)
+  local record, extra, member, outbox, micros = attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
+  local ends_now = string.match(record, '^2?:?(%l+)') == 'caught'
+  record = '2:' .. status .. string.match(record, ' .*')
+  redis.call('HSET', attempt.key, 's', record, 'x', next and extra .. ' i' .. next.id or extra, unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, ms(attempt.now + attempt.retention))
   redis.call('SPUBLISH', attempt.key, status)
+  if ends_now then tell(outbox, micros, status, member, record, extra) end
+  if not next then return end
+  tell(outbox, micros, 'reissued', member, record, extra, ' i' .. next.id)
+  tell(outbox, micros, 'passed', string.match(member, '^[^:]+:') .. next.id, next.record, next.extra)
 end

@@ -68,7 +68,7 @@ async function examineMaster (master: Master, config: Config, cluster: boolean):
   const key = new KeyNames(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
   const findings: Finding[] = [
     ...serverChecks.map(check => check(facts, config)).filter(finding => finding !== null),
-    ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster }), config.keyPrefix),
+    ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster, events: config.eventsRetention > 0 }), config.keyPrefix),
     ...cluster ? await checkCluster(redis, facts) : [],
   ]
   return findings.map(finding => ({ ...finding, server }))

@@ -33,13 +33,18 @@ export class Lanes implements Dispatcher {
   readonly #masters: Masters
   readonly #lanes = new Map<Master, Lane>()
   readonly #open = new OpenCalls()
+  readonly #unwrap: ((tag: string, reply: unknown) => unknown) | undefined
   /** Calls to partitions without a known master. */
   #parked: Call[] = []
   #timer: NodeJS.Timeout | undefined
 
-  /** @param durability null: the master alone acknowledges */
-  constructor (masters: Masters, durability: Durability | null) {
+  /**
+   * @param durability null: the master alone acknowledges
+   * @param unwrap takes from each reply what isn't for its caller, and returns the rest; left out, replies are as they come
+   */
+  constructor (masters: Masters, durability: Durability | null, unwrap?: (tag: string, reply: unknown) => unknown) {
     this.#masters = masters
+    this.#unwrap = unwrap
     masters.each(master => this.#lanes.set(master, new Lane(master, durability)))
     masters.onChange(() => this.#redistribute())
   }
@@ -50,6 +55,10 @@ export class Lanes implements Dispatcher {
    * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
    */
   call<T> (asked: Asked<T>): Promise<T> {
+    if (this.#unwrap !== undefined) {
+      const { tag, decode } = asked
+      asked.decode = reply => decode(this.#unwrap!(tag, reply))
+    }
     const answer = new Promise<T>((resolve, reject) => {
       const call = new Call(asked, this, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
       this.#open.add(call)

@@ -6,28 +6,28 @@ import { Histogram } from '../histogram.ts'
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
-  'take', 'turns', 'inbox', 'claim', 'unclaim', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
+  'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
 /** Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay for them. */
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place'],
   'key-list': ['place'],
-  pass: ['entering'],
-  approve: ['inbox', 'entering', 'decision'],
-  reject: ['inbox', 'decision'],
-  catch: ['attempts', 'inbox', 'catching'],
-  take: ['attempts', 'catching', 'taking', 'length'],
+  pass: ['events', 'entering'],
+  approve: ['events', 'inbox', 'entering', 'decision'],
+  reject: ['events', 'inbox', 'decision'],
+  catch: ['events', 'attempts', 'inbox', 'catching'],
+  take: ['events', 'attempts', 'catching', 'taking', 'length'],
   turns: ['length'],
   inbox: ['entering'],
-  done: ['holder'],
+  done: ['events', 'holder'],
   read: ['holder'],
   heartbeat: ['holder', 'attempts'],
-  fail: ['holder', 'attempts', 'inbox', 'entering', 'successor'],
-  decline: ['holder', 'attempts', 'inbox', 'entering', 'successor'],
-  reissue: ['attempts', 'inbox', 'entering', 'successor'],
-  cancel: ['inbox', 'entering', 'pending'],
-  sweep: ['attempts', 'inbox', 'entering', 'pending', 'successor'],
+  fail: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
+  decline: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
+  reissue: ['events', 'attempts', 'inbox', 'entering', 'successor'],
+  cancel: ['events', 'inbox', 'entering', 'pending'],
+  sweep: ['events', 'attempts', 'inbox', 'entering', 'pending', 'successor'],
 }
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
@@ -54,25 +54,35 @@ export function readLua (path: string): string {
   return readFileSync(new URL(path, luaDirectory), 'utf8')
 }
 
-/**
- * Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file.
- * @param clock the text that defines `clock()`; tests pass another one to move time, which production can't
- */
-export function loadScripts (clock: string = readLua('lib/clock.lua')): Scripts {
+export interface ScriptOptions {
+  /** The text that defines `clock()`; tests pass another one to move time, which production can't. */
+  clock?: string
+  /** Whether transitions append events (lua/lib/events.lua). Where they don't, they don't pay for it. */
+  events?: boolean
+}
+
+/** Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file. */
+export function loadScripts ({ clock = readLua('lib/clock.lua'), events = false }: ScriptOptions = {}): Scripts {
   const shared = readLua('lib/late.lua') + clock + readLua('lib/record.lua')
-  return Object.fromEntries(names.map(name => [name, loadScript(name, shared + libraryOf(name))])) as Record<ScriptName, Script>
+  return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
 }
 
 /** The optional libraries that a script uses. */
-export function libraryOf (name: ScriptName): string {
-  return (sharedByFew[name] ?? []).map(library => readLua(`lib/${library}.lua`)).join('')
+export function libraryOf (name: ScriptName, events = true): string {
+  return librariesOf(name).map(library => readLua(`lib/${library === 'events' && !events ? 'no-events' : library}.lua`)).join('')
 }
 
-function loadScript (name: ScriptName, shared: string): Script {
+function librariesOf (name: ScriptName): string[] {
+  return sharedByFew[name] ?? []
+}
+
+function loadScript (name: ScriptName, shared: string, events: boolean): Script {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const source = withoutComments(`${flags}\n${shared}${text.slice(endOfFlags + 1)}`)
+  const body = text.slice(endOfFlags + 1)
+  const tells = events && librariesOf(name).includes('events')
+  const source = withoutComments(`${flags}\n${shared}${libraryOf(name, events)}${tells ? telling(body) : body}`)
   const sha1 = createHash('sha1').update(source).digest('hex')
   return {
     name,
@@ -83,6 +93,11 @@ function loadScript (name: ScriptName, shared: string): Script {
     writes: !flags.includes('no-writes'),
     took: new Histogram(bounds),
   }
+}
+
+/** A script whose reply, where it appended events, is `{ 'told', events, reply }`. */
+function telling (body: string): string {
+  return `local function transition()\n${body}\nend\nlocal reply = transition()\nif told[1] then return { 'told', told, reply } end\nreturn reply`
 }
 
 /** Removes whole-line comments, because the text is sent whenever a server has lost its scripts. */

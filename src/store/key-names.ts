@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 /**
  * Every Redis key is built here, nowhere else. All keys that one script touches carry one hash tag, so a call is one hop to
  * one shard. The tenant stands in a handoff's key: another tenant's handoff is simply not there.
@@ -46,6 +48,31 @@ export class KeyNames {
   /** Which request an Idempotency-Key came with to an inbox. Another name than `taken`, whose partition may be the same one. */
   request (tag: string, token: string): string {
     return `${this.partition(tag)}q:${token}`
+  }
+
+  /** What transitions of a tenant told here and may not be in its feed yet (lua/lib/events.lua). */
+  outbox (tag: string, tenant: string): string {
+    return `${this.outboxes(tag)}:${tenant}`
+  }
+
+  /** The tenants that have an outbox here, by the number of their last event. */
+  outboxes (tag: string): string {
+    return `${this.partition(tag)}o`
+  }
+
+  /** A tenant's events, in one order; and the channel where new ones are told. */
+  feed (tag: string, tenant: string): string {
+    return `${this.partition(tag)}e:${tenant}`
+  }
+
+  /** How far each partition's events are in the feed. */
+  relayed (tag: string, tenant: string): string {
+    return `${this.feed(tag, tenant)}:moved`
+  }
+
+  /** Who looks for events that nobody has moved to their feed. */
+  relay (tag: string): string {
+    return `${this.partition(tag)}relay`
   }
 
   /** A person's session, by its secret's digest. */
@@ -103,6 +130,11 @@ export function memberOf (tenant: string, id: string): string {
 export function handoffOf (member: unknown): { tenant: string, id: string } {
   const [tenant, id] = String(member).split(':') as [string, string]
   return { tenant, id }
+}
+
+/** The partition that has what belongs to a tenant as a whole. */
+export function homeTagOf (tenant: string, tags: readonly string[]): string {
+  return tagByDigest(createHash('sha256').update(`home ${tenant}`).digest('base64url'), tags)
 }
 
 /** The partition of what has no id of its own to say it, by a SHA-256 digest in base64url: as even as that is. */

@@ -16,6 +16,15 @@ export class Leases {
     this.#holder = holder
   }
 
+  /**
+   * The same in the first partition that is reached: two replicas may differ in which one that is, for a while.
+   * @param keyOf the lease's key in a partition
+   */
+  async takeReached (tags: readonly string[], reaches: (tag: string) => boolean, keyOf: (tag: string) => string, duration: number): Promise<boolean> {
+    const tag = tags.find(tag => reaches(tag))
+    return tag !== undefined && await this.take(keyOf(tag), duration)
+  }
+
   /** Takes or renews the lease for so many milliseconds. @returns whether it is ours from now on */
   take (key: string, duration: number): Promise<boolean> {
     return this.#lanes.call({

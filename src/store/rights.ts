@@ -13,12 +13,15 @@ const ofDurability = ['WAIT'] as const
 /** Whoever makes and revokes keys (cli/) runs these with rights of their own, so that a service that was taken over can't. */
 const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate', 'key-revoke'])
 
+/** These run only where events are on. */
+const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed'])
+
 /** What a service is set up for, as far as it takes rights of its own. */
-export interface Setup { cluster: boolean, replicas: number }
+export interface Setup { cluster: boolean, replicas: number, events: boolean }
 
 /** The commands that a user must be allowed for a service that is set up like this, in Redis's own form for rights. */
-export function neededCommands (scripts: Scripts, { cluster, replicas }: Setup): string[] {
-  const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name))
+export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Setup): string[] {
+  const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name) && (events || !ofEvents.has(name)))
   const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own.flatMap(commandsIn)]
   return [...new Set(all)].sort()
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
 import { Attempts } from './attempts.ts'
 import { ClusterMasters } from '../redis/cluster.ts'
+import { Events } from './events.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
 import type { Lifetimes } from './handoffs.ts'
@@ -15,6 +16,8 @@ import type { Masters } from '../redis/masters.ts'
 import { Subscriptions } from '../redis/subscriptions.ts'
 import type { ConnectionLog } from '../redis/connect.ts'
 import { parseRedisUrl } from '../redis-url.ts'
+import { Relay } from './relay.ts'
+import { RelayRound } from './relay-round.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
 import type { Script, Scripts } from '../redis/scripts.ts'
@@ -31,6 +34,8 @@ export interface StoreOptions extends Lifetimes {
   tags: readonly string[]
   /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
   replicas: number
+  /** For how long feeds keep events, in milliseconds; 0 or left out: events are off. */
+  eventsRetention?: number
   log: ConnectionLog & { error (details: object, message: string): void }
   /** Told each handoff that this replica's sweep expires; where it is left out, Redis needn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
@@ -48,6 +53,12 @@ export interface Store {
   sessions: Sessions
   keyRecords: KeyRecords
   rates: Rates
+  /** Null where events are off. */
+  events: Events | null
+  /** Moves events to their feeds. */
+  relay: Relay
+  /** Moves those that their own replica did not. The caller's to start, where events are on. */
+  relayRound: RelayRound
   sweeper: Sweeper
   /** The servers themselves, for who looks after them. */
   masters: Masters
@@ -62,15 +73,27 @@ export interface Store {
 }
 
 /** Connects; Redis may come later. The sweeper is the caller's to start. */
-export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: StoreOptions): Store {
+export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions): Store {
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
   const keyNames = new KeyNames(keyPrefix)
-  const scripts = options.scripts ?? loadScripts()
-  const lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) })
+  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0 })
+  const areEventsOn = eventsRetention > 0
+  const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, areEventsOn ? (tag, reply) => relay.take(tag, reply) : undefined)
+  const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')
+  const events = new Events(lanes, scripts, keyNames, tags, eventsRetention)
+  const relay = new Relay(events, onFault)
   const replica = randomUUID()
   const leases = new Leases(lanes, scripts, replica)
-  const rights = new Rights(lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas })
+  const round = new RelayRound(events, relay, leases, {
+    tags,
+    leaseKey: tag => keyNames.relay(tag),
+    reaches: tag => lanes.reaches(tag),
+    connectionTo: tag => masters.of(tag)?.calls,
+    indexKey: tag => keyNames.outboxes(tag),
+    onFault,
+  })
+  const rights = new Rights(lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn })
   const handoffs = new Handoffs(lanes, scripts, keyNames, options)
   const subscriptions = new Subscriptions(masters)
   const sweeper = new Sweeper(handoffs, leases, {
@@ -91,6 +114,9 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     sessions: new Sessions(lanes, scripts, keyNames, tags, subscriptions),
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
+    events: areEventsOn ? events : null,
+    relay,
+    relayRound: round,
     sweeper,
     masters,
     async whyNotReady () {
@@ -103,6 +129,8 @@ export function openStore ({ url, keyPrefix, tags, replicas, log, ...options }: 
     laneSizes: () => lanes.sizes(),
     async close () {
       await sweeper.stop()
+      await round.stop()
+      await relay.stop()
       lanes.close()
       subscriptions.close()
       masters.close()

@@ -92,8 +92,8 @@ export class Sweeper {
   }
 
   async #sweepPart (): Promise<void> {
-    const { tags, reaches } = this.#options
-    if (this.#ticks++ % ticksPerLease === 0) this.#setMine(await this.#takeLease())
+    const { tags, reaches, leaseKey } = this.#options
+    if (this.#ticks++ % ticksPerLease === 0) this.#setMine(await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration))
     if (!this.#mine) return
     const part = tags.slice(this.#next, this.#next + partitionsPerTick)
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
@@ -114,12 +114,6 @@ export class Sweeper {
       this.#backlog.delete(tag)
       if (this.#mine && this.#options.reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
     }
-  }
-
-  async #takeLease (): Promise<boolean> {
-    const { tags, reaches, leaseKey } = this.#options
-    const tag = tags.find(tag => reaches(tag))
-    return tag !== undefined && await this.#leases.take(leaseKey(tag), leaseDuration)
   }
 
   async #sweepPartition (tag: string, limit: number): Promise<void> {

@@ -67,7 +67,7 @@ async function replica (
   t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[], log: Logger | undefined
 ): Promise<Omit<TestApp, 'call'>> {
   const config = loadConfig(env)
-  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, ...storeOptions })
+  const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, ...storeOptions })
   const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.subscriptions, store.log))
   const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log })
   t.teardown(() => app.close())

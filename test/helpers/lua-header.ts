@@ -7,9 +7,9 @@ import type { Library, LuaCode } from './lua-code.ts'
 /** The parsed header comment of a script in lua/. */
 interface Header { flags: string[], what: string, keys: Map<number, string>, args: Map<number, string>, replies: string[] }
 
-const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE'])
+const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZSCORE'])
 /** PUBLISH counts as a write: a message says that the change has happened, so the script may refuse nothing after it. */
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'PEXPIREAT', 'RENAME', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SET', 'SPUBLISH', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
   'redis.sha1hex', 'select', 'string.find', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
@@ -22,6 +22,7 @@ const keyShapes = new Set([
   shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
+  shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
 ])
 
 /** How a script breaks the rules: a sentence for each breach. @param library the part of lua/lib/ that not all scripts have */

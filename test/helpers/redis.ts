@@ -14,6 +14,9 @@ if (!url) throw new Error('tests are run by `npm test`, which brings a Redis up:
 /** The same Redis as a user with the service's rights, if test/run.ts could create one. */
 const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 
+/** Events in every test that says nothing of them, for a run of everything with events on (docs/testing.md). */
+const withEvents = process.env.TEST_EVENTS === 'on' ? 60_000 : 0
+
 export interface TestStore extends LogSink {
   store: Store
   /** A plain connection to the same Redis with all rights, to inspect and to break things. */
@@ -30,6 +33,8 @@ export interface TestStore extends LogSink {
 export interface TestStoreOptions {
   workTtl?: number
   retention?: number
+  /** Milliseconds; 0, the default: events are off. */
+  eventsRetention?: number
   prefix?: string
   url?: string
   /** The URL with the service's user. */
@@ -47,6 +52,7 @@ export const quiet = { info () {}, warn () {}, error () {} }
 export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
   const { log, lines } = logSink(t)
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
+  const eventsRetention = options.eventsRetention || withEvents
   const address = options.limitedUrl ?? options.url ?? limitedUrl
   const redis = new Redis(options.url ?? url!)
   redis.on('error', () => {}) // some tests take Redis away
@@ -56,10 +62,11 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     tags,
     workTtl: options.workTtl ?? 60_000,
     retention: options.retention ?? 60_000,
+    eventsRetention,
     replicas: options.replicas ?? 0,
     log: options.log ?? log,
     onExpired: expiryLog(log),
-    scripts: loadScripts(movableClock(prefix)),
+    scripts: loadScripts({ clock: movableClock(prefix), events: eventsRetention > 0 }),
   })
   t.teardown(async () => {
     await store.close()
@@ -80,8 +87,9 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 
 /** A store on Sentinels' master or a Cluster, with the production scripts. Its Redis ends with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
-  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, replicas = 0, log = logSink(t).log, scripts = loadScripts() } = options
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, replicas, log, scripts })
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, eventsRetention = 0, replicas = 0, log = logSink(t).log } = options
+  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0 })
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, scripts })
   t.teardown(() => store.close())
   return store
 }

@@ -21,7 +21,7 @@ export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
   return { redis, prefix, keys: new KeyNames(prefix) }
 }
 
-const scripts = loadScripts('local function clock() return @now, @now * 1000 end\n')
+const scripts = loadScripts({ clock: 'local function clock() return @now, @now * 1000 end\n' })
 
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */
 export function sourceAt (name: ScriptName, now: number): string {

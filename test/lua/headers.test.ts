@@ -67,7 +67,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['pass', "redis.call('HGET'", "redis.pcall('HGET'", /redis\.pcall is no function/],
   ['pass', "redis.call('HGET', key", "pcall(redis.call, 'HGET', key", /pcall is no function/],
   ['catch', "return { 'not_found' }", "return { 'not_found', error('x') }", /error is no function/],
-  ['catch', 'local now = clock()', 'local now = os.time()', /os\.time is no function/],
+  ['catch', 'local now, micros = clock()', 'local now, micros = os.time()', /os\.time is no function/],
   ['status', '\n\nif not', "\nredis.call('HDEL', KEYS[1], 'p')\nif not", /no-writes, yet there is HDEL/],
   ['status', ' flags=no-writes', '', /must be flagged no-writes/],
 
@@ -79,7 +79,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['pass', "1 the call's deadline (ms)", '1 the deadline', /ARGV\[1\] must be documented/],
   ['lease', 'late(ARGV[1], clock())', 'late(ARGV[3], clock(ARGV[1]))', /ARGV\[1\] must be compared/],
   ['done', 'late(ARGV[1], now)', 'late(now, ARGV[1])', /ARGV\[1\] must be compared/],
-  ['done', 'local now = clock()', 'local now = 0', /ARGV\[1\] must be compared/],
+  ['done', 'local now, micros = clock()', 'local now, micros = 0', /ARGV\[1\] must be compared/],
   ['sweep', "then return { 'late' } end", "then return { 'swept', 0, 0 } end", /ARGV\[1\] must be compared/],
   ['catch', 'if not record', '\n'.repeat(30) + 'if not record', /must be under 60/],
   ['heartbeat', '-- caught -> caught', '-- caught -> done', /must say caught -> caught/],

@@ -120,7 +120,7 @@ t.test('versions are parsed', t => {
 })
 
 /** The scripts as such a server would see them: all begin with this. */
-const scriptsThat = (begin: string) => loadScripts(`${begin}\n${readLua('lib/clock.lua')}`)
+const scriptsThat = (begin: string) => loadScripts({ clock: `${begin}\n${readLua('lib/clock.lua')}` })
 
 t.test('a right that can’t be checked doesn’t count as missing', async t => {
   const { url } = await ownRedis(t)

@@ -1,0 +1,21 @@
+#!lua flags=allow-oom
+-- Removes from an outbox what is in the feed, and its tenant from the index once nothing was appended for a day.
+-- KEYS: 1 prefix:{tag}:o:tenant   the outbox
+--       2 prefix:{tag}:o          the index
+-- ARGV: 1 the call's deadline (ms)  2 up to which number (that one included) it is in the feed  3 tenant
+-- Replies: {'trimmed', removed}
+--          {'late'}   the call's deadline is over; nothing changed
+local outbox, index, upto, tenant = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
+local now, micros = clock()
+
+if late(ARGV[1], now) then return { 'late' } end
+local removed = 0
+repeat
+  local events, count = redis.call('LRANGE', outbox, 0, 99), 0
+  while events[count + 1] and tonumber(string.match(events[count + 1], '^%d+')) <= upto do count = count + 1 end
+  if count > 0 then redis.call('LTRIM', outbox, count, -1) end
+  removed = removed + count
+until count < 100
+local last = redis.call('ZSCORE', index, tenant)
+if last and tonumber(last) <= upto and tonumber(last) < micros - 86400000000 then redis.call('ZREM', index, tenant) end
+return { 'trimmed', removed }

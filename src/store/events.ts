@@ -1,0 +1,84 @@
+import type { Lanes } from '../redis/lanes.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import { homeTagOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { tagged } from './replies.ts'
+
+/** Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where they are its first. */
+export interface Batch { tag: string, from: string, events: readonly string[] }
+
+/** A partition of which events are missing in the feed: the number of the last one that is there. */
+export interface Missing { tag: string, moved: string }
+
+/** An event as the feed keeps it (lua/lib/events.lua). */
+export interface Entry { id: string, text: string }
+
+/** `newest` is the id of the last event that was ever given, `oldest` of the first that is kept; null where none is kept. */
+export interface FeedPage { newest: string | null, oldest: string | null, entries: Entry[] }
+
+/** The outboxes and feeds in Redis: one method a script. */
+export class Events {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #tags: readonly string[]
+  readonly #retention: string
+
+  /** @param retention how long a feed keeps an event, in milliseconds */
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#tags = tags
+    this.#retention = String(retention)
+  }
+
+  /** Where a tenant's new events are told. */
+  channelOf (tenant: string): string {
+    return this.#keyNames.feed(homeTagOf(tenant, this.#tags), tenant)
+  }
+
+  /**
+   * Appends events to a tenant's feed, each once, however often it is moved. A batch without events only asks whether all up to `from` are there.
+   * @returns the partitions of which something is missing, so that their batch was not appended
+   */
+  relay (tenant: string, batches: readonly Batch[]): Promise<Missing[]> {
+    const tag = homeTagOf(tenant, this.#tags)
+    const lines = batches.map(({ tag, from, events }) => `=${tag} ${from}\n${events.map(event => `${event}\n`).join('')}`).join('')
+    const keys = [this.#keyNames.feed(tag, tenant), this.#keyNames.relayed(tag, tenant)]
+    return this.#lanes.call({ script: this.#scripts.relay, tag, keys, texts: [this.#retention, lines], decode: readMissing })
+  }
+
+  /** What an outbox has behind this number, at most so many. */
+  outbox (tag: string, tenant: string, after: string, most: number): Promise<string[]> {
+    const keys = [this.#keyNames.outbox(tag, tenant)]
+    return this.#lanes.call({ script: this.#scripts.outbox, tag, keys, texts: [after, String(most)], decode: reply => tagged(reply).slice(1).map(String) })
+  }
+
+  /** Removes from an outbox what is in the feed: up to this number. */
+  trim (tag: string, tenant: string, upto: string): Promise<number> {
+    const keys = [this.#keyNames.outbox(tag, tenant), this.#keyNames.outboxes(tag)]
+    return this.#lanes.call({ script: this.#scripts.trim, tag, keys, texts: [upto, tenant], decode: reply => tagged(reply)[1] as number })
+  }
+
+  /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
+  read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
+    const tag = homeTagOf(tenant, this.#tags)
+    const keys = [this.#keyNames.feed(tag, tenant)]
+    return this.#lanes.call({ script: this.#scripts.feed, tag, keys, texts: [after ?? '', String(most), this.#retention], decode: readFeed })
+  }
+}
+
+function readMissing (reply: unknown): Missing[] {
+  const [, , ...parts] = tagged(reply)
+  const missing: Missing[] = []
+  for (let at = 0; at < parts.length; at += 2) missing.push({ tag: String(parts[at]), moved: String(parts[at + 1]) })
+  return missing
+}
+
+function readFeed (reply: unknown): FeedPage {
+  const [, newest, oldest, ...parts] = tagged(reply)
+  const entries: Entry[] = []
+  for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
+  return { newest: String(newest) || null, oldest: String(oldest) || null, entries }
+}

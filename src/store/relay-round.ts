@@ -1,0 +1,148 @@
+import type { Redis } from 'ioredis'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Events } from './events.ts'
+import type { Leases } from './leases.ts'
+import type { Relay } from './relay.ts'
+
+/** Milliseconds between two rounds: an event that the replica which told it has not moved is found at the second round after it. */
+const interval = 500
+/**
+ * How long an outbox keeps an event that is in the feed, in milliseconds. Where a failover loses the end of the feed, the outbox still has it.
+ */
+const kept = 15_000
+/** How long a relay that died holds the others off, in milliseconds. */
+const leaseDuration = 1500
+/** Partitions asked about in one call. */
+const partitionsPerCall = 256
+
+export interface RelayRoundOptions {
+  /** Every partition's hash tag. */
+  tags: readonly string[]
+  leaseKey (tag: string): string
+  /** Whether there is a connection to the partition's master. */
+  reaches (tag: string): boolean
+  /** The connection to the partition's master. */
+  connectionTo (tag: string): Redis | undefined
+  indexKey (tag: string): string
+  onFault (error: unknown): void
+}
+
+/** An outbox that may have events to move or to remove. */
+interface Watched {
+  tag: string
+  tenant: string
+  /** The number of its last event. */
+  last: number
+  /** Whether the feed has been asked for that event. */
+  isChecked: boolean
+  /** What is removed next, up to this number, and since when it is there. */
+  old: number
+  since: number
+}
+
+/**
+ * Goes round all outboxes, at one replica at a time: moves what its own replica did not move, and removes what is in the feed for long enough.
+ * Nothing depends on who does it: moving twice does what moving once does.
+ */
+export class RelayRound {
+  readonly #events: Events
+  readonly #relay: Relay
+  readonly #leases: Leases
+  readonly #options: RelayRoundOptions
+  readonly #seen = new Map<string, number>()
+  readonly #watched = new Map<string, Watched>()
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+  /** The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at the other replicas. */
+  lag: number | undefined
+
+  constructor (events: Events, relay: Relay, leases: Leases, options: RelayRoundOptions) {
+    this.#events = events
+    this.#relay = relay
+    this.#leases = leases
+    this.#options = options
+  }
+
+  start (): void {
+    this.#timer = setInterval(() => {
+      this.#round ??= this.#goRound().catch(error => this.#failed(error)).finally(() => { this.#round = undefined })
+    }, interval)
+    this.#timer.unref()
+  }
+
+  async stop (): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#round
+  }
+
+  async #goRound (): Promise<void> {
+    const { tags, reaches, leaseKey } = this.#options
+    if (!await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration)) return this.#forget()
+    this.lag = 0
+    const found = [...this.#watched.values()]
+    await Promise.all(tags.filter(reaches).map(tag => this.#look(tag)))
+    // Those that an earlier round saw: what they have since is still being moved.
+    await this.#check(found.filter(({ isChecked }) => !isChecked))
+    const now = performance.now()
+    for (const outbox of found) if (outbox.isChecked && now - outbox.since > kept) await this.#removeOld(outbox)
+  }
+
+  /** Which outboxes have something new? Only a hint, so it needn't be durable. */
+  async #look (tag: string): Promise<void> {
+    const { connectionTo, indexKey } = this.#options
+    const seen = this.#seen.get(tag) ?? 0
+    const found = await connectionTo(tag)?.zrange(indexKey(tag), `(${seen}`, '+inf', 'BYSCORE', 'WITHSCORES').catch(() => []) ?? []
+    for (let at = 0; at < found.length; at += 2) {
+      const [tenant, last] = [found[at]!, Number(found[at + 1])]
+      const name = `${tag} ${tenant}`
+      const known = this.#watched.get(name)
+      if (known === undefined) this.#watched.set(name, { tag, tenant, last, isChecked: false, old: last, since: performance.now() })
+      else Object.assign(known, { last, isChecked: false })
+      this.#seen.set(tag, Math.max(last, this.#seen.get(tag) ?? 0))
+    }
+  }
+
+  /** Moves what is missing in the feeds. */
+  async #check (outboxes: Watched[]): Promise<void> {
+    const byTenant = new Map<string, Watched[]>()
+    for (const outbox of outboxes) {
+      const theirs = byTenant.get(outbox.tenant)
+      if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
+      else theirs.push(outbox)
+    }
+    await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
+      for (let at = 0; at < theirs.length; at += partitionsPerCall) await this.#checkOf(tenant, theirs.slice(at, at + partitionsPerCall))
+    }))
+  }
+
+  async #checkOf (tenant: string, outboxes: Watched[]): Promise<void> {
+    const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
+    const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
+    for (const { tag, moved } of missing) {
+      // Numbers are moments in microseconds.
+      this.lag = Math.max(this.lag ?? 0, Date.now() - asked.get(tag)! / 1000)
+      await this.#relay.catchUp(tag, tenant, moved)
+    }
+    for (const outbox of outboxes) if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true
+  }
+
+  async #removeOld (outbox: Watched): Promise<void> {
+    const { tag, tenant, old, last } = outbox
+    // Once more: a failover may have taken it from the feed.
+    const [missing] = await this.#events.relay(tenant, [{ tag, from: String(old), events: [] }])
+    if (missing !== undefined) return this.#relay.catchUp(tag, tenant, missing.moved)
+    await this.#events.trim(tag, tenant, String(old))
+    if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
+    else Object.assign(outbox, { old: last, since: performance.now() })
+  }
+
+  #forget (): void {
+    this.lag = undefined
+    this.#seen.clear()
+    this.#watched.clear()
+  }
+
+  #failed (error: unknown): void {
+    if (!(error instanceof Unavailable)) this.#options.onFault(error)
+  }
+}

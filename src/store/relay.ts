@@ -1,0 +1,124 @@
+import type { Batch, Events } from './events.ts'
+import { Unavailable } from '../redis/lanes.ts'
+
+/** How long events are collected before they are moved, in milliseconds: the more at once, the less each costs. */
+const pause = 10
+/** Events in one call, which holds Redis up for a microsecond or two each. */
+const eventsPerCall = 256
+
+interface Growing extends Batch { events: string[], last: string }
+
+/**
+ * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they needn't be read.
+ * Each comes with the number of the event before it: where another replica wrote that one and hasn't moved it yet, the outbox is read
+ * instead. Whatever is lost here (the replica dies, a reply is lost) RelayRound finds in the outbox.
+ */
+export class Relay {
+  readonly #events: Events
+  readonly #onFault: (error: unknown) => void
+  readonly #pending = new Map<string, Map<string, Growing>>()
+  readonly #underWay = new Set<Promise<void>>()
+  #timer: NodeJS.Timeout | undefined
+  #isMoving = false
+  /** How many events this replica's calls appended to outboxes. */
+  told = 0
+
+  constructor (events: Events, onFault: (error: unknown) => void) {
+    this.#events = events
+    this.#onFault = onFault
+  }
+
+  /** Takes the events off a script's reply. @returns what the reply is without them */
+  readonly take = (tag: string, reply: unknown): unknown => {
+    const parts = reply as unknown[]
+    if (!isTold(parts[0])) return reply
+    const told = parts[1] as Buffer[]
+    for (let at = 0; at < told.length; at += 3) this.#note(tag, told[at]!.toString('latin1'), told[at + 1]!.toString('latin1'), told[at + 2]!.toString('latin1'))
+    return parts[2]
+  }
+
+  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has */
+  async catchUp (tag: string, tenant: string, moved: string): Promise<void> {
+    for (let from = moved; ;) {
+      const events = await this.#events.outbox(tag, tenant, from, eventsPerCall)
+      if (events.length === 0) return
+      const [missing] = await this.#events.relay(tenant, [{ tag, from, events }])
+      // The feed lost its last events, with a master: what it lost is still in the outbox.
+      from = missing?.moved ?? numberOf(events.at(-1)!)
+      if (missing === undefined && events.length < eventsPerCall) return
+    }
+  }
+
+  /** Moves what there is, and ends. */
+  async stop (): Promise<void> {
+    clearTimeout(this.#timer)
+    await Promise.all(this.#underWay)
+    await this.#move()
+  }
+
+  #note (tag: string, tenant: string, from: string, event: string): void {
+    this.told++
+    let batches = this.#pending.get(tenant)
+    if (batches === undefined) this.#pending.set(tenant, batches = new Map())
+    const batch = batches.get(tag)
+    if (batch === undefined) {
+      batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
+    } else if (batch.last === from) {
+      batch.events.push(event)
+      batch.last = numberOf(event)
+    }
+    // Otherwise another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
+    else batch.from = from
+    this.#timer ??= setTimeout(() => this.#begin(), pause)
+  }
+
+  #begin (): void {
+    this.#timer = undefined
+    if (this.#isMoving) return
+    this.#isMoving = true
+    const moving = this.#move().finally(() => {
+      this.#underWay.delete(moving)
+      this.#isMoving = false
+      if (this.#pending.size > 0) this.#timer ??= setTimeout(() => this.#begin(), pause)
+    })
+    this.#underWay.add(moving)
+  }
+
+  async #move (): Promise<void> {
+    const tenants = [...this.#pending]
+    this.#pending.clear()
+    await Promise.all(tenants.flatMap(([tenant, batches]) => inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))))
+  }
+
+  async #moveOf (tenant: string, batches: Batch[]): Promise<void> {
+    try {
+      for (const { tag, moved } of await this.#events.relay(tenant, batches)) await this.catchUp(tag, tenant, moved)
+    } catch (error) {
+      if (!(error instanceof Unavailable)) this.#onFault(error)
+    }
+  }
+}
+
+/** The number of an event, as it stands in the outbox. */
+export function numberOf (event: string): string {
+  return event.slice(0, event.indexOf(' '))
+}
+
+/** Batches for one call each; a partition's events stay together. */
+function inCalls (batches: Batch[]): Batch[][] {
+  const calls: Batch[][] = []
+  let left = 0
+  for (const batch of batches) {
+    if (left <= 0) {
+      calls.push([])
+      left = eventsPerCall
+    }
+    calls.at(-1)!.push(batch)
+    left -= Math.max(1, batch.events.length)
+  }
+  return calls
+}
+
+function isTold (tag: unknown): boolean {
+  return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'told'
+}
