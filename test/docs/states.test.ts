@@ -14,8 +14,8 @@ function cell (name: OperationName, standing: Standing): string {
   const undecided = standing === 'waiting' || standing === 'expired' || standing === 'absent' || standing === 'cancelled'
   const code = refusalOf(name, standing, undecided ? 'waiting' : 'approved')
   if (code !== null) return `${errorTable[code as ErrorCode].status} \`${code}\``
-  if (name === 'cancel' && standing === 'cancelled') return 'is so'
-  if (name === 'cancel' && live.has(standing)) return 'asks, or → `cancelled`'
+  if (name === 'cancel' && standing === 'cancelled') return 'stays `cancelled`'
+  if (name === 'cancel' && live.has(standing)) return 'asks its catcher to stop, or → `cancelled`'
   if (name === 'reissue') return live.has(standing) ? '→ `cancelled`, and a successor' : 'a successor'
   return `→ \`${operations[name].to}\``
 }
@@ -39,7 +39,7 @@ const names: Record<Standing, string> = {
 function table (): string {
   const columns = ['catch', 'done', 'cancel', 'reissue', 'approve', 'reject'] as const
   const rows = standings.map(standing => `| ${names[standing]} | ${columns.map(name => cell(name, standing)).join(' | ')} |`)
-  return [`| it is | ${columns.map(name => name === 'done' ? 'done (heartbeat, fail, decline)' : name).join(' | ')} |`, '|---|---|---|---|---|---|---|', ...rows].join('\n')
+  return [`| state | ${columns.map(name => name === 'done' ? 'done (heartbeat, fail, decline)' : name).join(' | ')} |`, '|---|---|---|---|---|---|---|', ...rows].join('\n')
 }
 
 /** The state machine as a diagram, with statuses only. */
@@ -54,7 +54,7 @@ function diagram (): string {
     // An ended handoff keeps its status: the successor is another handoff.
     for (const standing of from) if (name !== 'reissue' || live.has(standing)) arrow(standing, to, name)
   }
-  for (const standing of byItself.from) arrow(standing, byItself.to, 'its time is over')
+  for (const standing of byItself.from) arrow(standing, byItself.to, 'its deadline passes')
   return ['```mermaid', 'stateDiagram-v2', ...[...arrows].map(([key, labels]) => `    ${key}: ${labels.join(', ')}`), '```'].join('\n')
 }
 

@@ -90,12 +90,14 @@ function backlog ({ info }: ServerFacts): Finding | null {
   return { level: 'note', name: 'repl-backlog-size', saw, set: '64mb', why: 'then a replica catches up after a short outage without a full resync' }
 }
 
+/** How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes. */
+export const mostFields = 9
+
 function listpack ({ config }: ServerFacts): Finding | null {
   const value = config?.['hash-max-listpack-value']
   const entries = config?.['hash-max-listpack-entries']
   if (value === undefined || entries === undefined) return null
-  // A handoff has four fields at the most.
-  if (Number(entries) < 4) return { level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory per handoff' }
+  if (Number(entries) < mostFields) return { level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory per handoff' }
   if (Number(value) >= 2048) return { level: 'ok', name: 'hash-max-listpack-value', saw: value }
   return { level: 'note', name: 'hash-max-listpack-value', saw: value, set: '2048', why: 'less memory: the overhead of a pending handoff of 1 KB was 480 bytes with 2048, and 722 with 64' }
 }
