@@ -5,6 +5,8 @@ import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
 import { ApprovalService } from './handoff/approvals.ts'
 import { AttemptService } from './handoff/attempts.ts'
+import { EventService } from './handoff/events.ts'
+import { EventStreams } from './handoff/event-streams.ts'
 import { HandoffService } from './handoff/service.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoff/inboxes.ts'
@@ -31,6 +33,7 @@ import { approvalRoutes } from './http/routes/approvals.ts'
 import { batchRoute } from './http/routes/batch.ts'
 import { catchRoute } from './http/routes/catch.ts'
 import { doneRoute } from './http/routes/done.ts'
+import { eventsRoute } from './http/routes/events.ts'
 import { inboxRoutes } from './http/routes/inboxes.ts'
 import { healthRoutes } from './http/routes/health.ts'
 import { llmsRoute } from './http/routes/llms.ts'
@@ -78,7 +81,12 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   const waiter = new Waiter(store.subscriptions)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
-  useDraining(app, () => waiter.drain(), config.drainTimeout)
+  const events = new EventService(store.events, waiter)
+  const streams = new EventStreams(events, store.subscriptions)
+  useDraining(app, () => {
+    waiter.drain()
+    streams.drain()
+  }, config.drainTimeout)
   useStrictValidation(app)
   const tellMoved = logTransitions(app, log)
   await useOpenApi(app, version, basePath)
@@ -126,6 +134,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     doneRoute(api, asked.done, basePath)
     passerRoutes(api, asked, basePath)
     statusRoute(api, asked.status, basePath)
+    eventsRoute(api, events, streams)
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
     const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => onFault(error, requestId))
     const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)

@@ -12,6 +12,7 @@ export const errorTable = {
   self_approval: { status: 403, title: 'Self-approval', detail: 'The agent that passed a handoff may not decide on it; ask somebody else.' },
   cross_origin: { status: 403, title: 'Cross-origin request', detail: 'Another site sent this request, so nothing happened; use a page of this service.' },
   not_found: { status: 404, title: 'Not found', detail: 'There is nothing at this address: it never existed, is gone, or belongs to another tenant.' },
+  events_off: { status: 404, title: 'Events off', detail: 'This service keeps no events; its operator can set EVENTS_RETENTION.' },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'Use a method that the Allow header lists.' },
   request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive completely in time; send it again on a new connection.' },
   already_caught: { status: 409, title: 'Already caught', detail: 'Another catch came first; nobody else can catch this handoff.' },

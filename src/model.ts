@@ -116,6 +116,11 @@ export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>
 /** A caller's key as it was configured. */
 export interface ApiKey { caller: Caller, secret: string }
 
+/** What events tell (lua/lib/events.lua), each behind `handoff.` in its type. */
+export const happenings = ['passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired', 'reissued'] as const
+/** The types of the events in a feed. */
+export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
+
 export const scopes = ['pass', 'catch', 'status', 'approve'] as const
 export type Scope = typeof scopes[number]
 

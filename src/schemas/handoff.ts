@@ -13,7 +13,7 @@ export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
 export const keyPattern = '^[!-~]{1,128}$'
 export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
 
-const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
+export const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 export const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
 export const createdAt = time('When the handoff was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
 export const expiresAt = time('The handoff can be caught until then.', '2026-11-21T09:00:00.000Z')

@@ -81,7 +81,7 @@ async function moveEvents ({ store, call, prefix, redis }: TestApp): Promise<voi
   const tag = tagOf(id)
   const [last] = await until(async () => {
     const { entries } = await store.events!.read('default', '0-0', 100)
-    return entries.some(({ text }) => text.includes(id)) ? redis.zrange(`${prefix}:{${tag}}:o`, -1, -1, 'WITHSCORES').then(([, score]) => [score!]) : null
+    return entries.some(({ text }) => text.includes(id)) ? redis.zrange(`${prefix}:{${tag}}:o`, '0', '-1', 'WITHSCORES').then(found => [found.at(-1)!]) : null
   })
   await store.relay.catchUp(tag, 'default', '0')
   await store.events!.trim(tag, 'default', last!)

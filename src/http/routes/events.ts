@@ -1,0 +1,78 @@
+import { Readable } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { invalid } from '../../errors.ts'
+import type { Fault } from '../../errors.ts'
+import { isId } from '../../handoff/id.ts'
+import { isEventId } from '../../handoff/event-answer.ts'
+import type { EventFilter } from '../../handoff/event-answer.ts'
+import type { EventService } from '../../handoff/events.ts'
+import type { EventStreams } from '../../handoff/event-streams.ts'
+import { eventTypes, isName } from '../../model.ts'
+import { eventsAnswer, eventsHeaders, eventsQuery } from '../../schemas/events.ts'
+import type { EventsQuery } from '../../schemas/events.ts'
+import { problems } from '../../schemas/problem.ts'
+import { jsonType } from '../media.ts'
+import { waitFor, waitOptions } from '../waiting.ts'
+
+const streamType = 'text/event-stream'
+
+export function eventsRoute (app: FastifyInstance, service: EventService, streams: EventStreams): void {
+  app.get<{ Querystring: EventsQuery }>('/api/events', {
+    config: { scope: 'status' },
+    schema: {
+      operationId: 'events',
+      summary: 'Read what happened to the tenant’s handoffs',
+      description: 'In one order, each event once. Go on with after=, the answer’s next. With wait=, the answer comes as soon as there is an event. With Accept: text/event-stream, events come as a stream of server-sent events.',
+      tags: ['events'],
+      querystring: eventsQuery,
+      headers: eventsHeaders,
+      response: { 200: eventsAnswer, ...problems({ body: false }, 'events_off') },
+    },
+  }, async (request, reply) => {
+    const { accept = '' } = request.headers
+    // Which of the two comes depends on it, so a cache must know that.
+    reply.header('vary', 'accept')
+    const isStream = accept.includes(streamType) && !accept.includes('application/json')
+    const filter = readQuery(request, isStream)
+    return isStream ? stream(request, reply, filter) : page(request, reply, filter)
+  })
+
+  async function page (request: FastifyRequest, reply: FastifyReply, filter: EventFilter): Promise<string> {
+    const { after, limit = 100 } = request.query as EventsQuery
+    const { items, next, isReset } = await service.page(request.caller.tenant, filter, after, limit, waitOptions(request))
+    reply.header('content-type', jsonType)
+    return `{"items":[${items.map(({ text }) => text).join()}],"next":"${next}"${isReset ? ',"reset":true' : ''}}`
+  }
+
+  async function stream (request: FastifyRequest, reply: FastifyReply, filter: EventFilter): Promise<Readable> {
+    const { caller } = request
+    const { after } = request.query as EventsQuery
+    const start = await service.start(caller.tenant, lastEventId(request) ?? after)
+    const text = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
+    // Some proxies collect an answer before they pass it on, unless they are told not to.
+    reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
+    return Readable.from(text, { objectMode: false, highWaterMark: 1 })
+  }
+}
+
+function lastEventId ({ headers }: FastifyRequest): string | undefined {
+  return headers['last-event-id'] as string | undefined || undefined
+}
+
+/** What a schema can't say, all faults at once. */
+function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
+  const { after, types, handoff_id: handoffId, inbox, limit, wait } = request.query as EventsQuery
+  const last = lastEventId(request)
+  const unknown = types?.split(',').filter(type => !eventTypes.includes(type)) ?? []
+  const faults: Fault[] = []
+  const check = (isRight: boolean, pointer: string, message: string) => { if (!isRight) faults.push({ pointer, message }) }
+  check(after === undefined || isEventId(after), '/after', 'must be the id of an event, or 0-0')
+  check(!isStream || last === undefined || isEventId(last), '/last-event-id', 'must be the id of an event')
+  check(unknown.length === 0, '/types', `must be types of events, separated by commas: ${eventTypes.join(', ')}`)
+  check(handoffId === undefined || isId(handoffId), '/handoff_id', 'must be the id of a handoff')
+  check(inbox === undefined || isName(inbox), '/inbox', 'must be the name of an inbox')
+  check(!isStream || limit === undefined, '/limit', 'is not for a stream')
+  check(!isStream || wait === undefined, '/wait', 'is not for a stream')
+  if (faults.length > 0) throw invalid(...faults)
+  return { types: types === undefined ? null : new Set(types.split(',')), handoffId: handoffId ?? null, inbox: inbox ?? null }
+}

@@ -1,0 +1,153 @@
+import t from 'tap'
+import type { Test } from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { until } from '../helpers/until.ts'
+
+const settings = { EVENTS_RETENTION: '60' }
+
+interface Event { id: string, type: string, time: string, data: Record<string, unknown> }
+
+async function withEvents (t: Test, env: Record<string, string> = {}) {
+  const service = await testApp(t, { ...settings, ...env })
+  const pass = async (body: object = { task: 't' }, who: Who = 'alice') => (await service.call(who, 'POST', '/api/pass', body)).json().handoff_id as string
+  const read = async (query = 'after=0-0', who: Who = 'alice') => {
+    const answer = await service.call(who, 'GET', `/api/events?${query}`)
+    if (answer.statusCode !== 200) throw new Error(answer.body)
+    return answer.json() as { items: Event[], next: string, reset?: boolean }
+  }
+  /** The types of a handoff's events, once there are so many. */
+  const typesOf = (id: string, count: number) => until(async () => {
+    const { items } = await read(`after=0-0&handoff_id=${id}`)
+    return items.length >= count ? items.map(({ type }) => type.slice('handoff.'.length)) : null
+  })
+  return { ...service, pass, read, typesOf }
+}
+
+t.test('events are off unless EVENTS_RETENTION is set, and then nothing of them is in Redis', async t => {
+  const { call, dump } = await testApp(t, { EVENTS_RETENTION: '0' })
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  isProblem(t, await call('alice', 'GET', '/api/events'), 404, 'events_off')
+  t.strictSame(Object.keys(await dump()).filter(key => /:[oe]:|:o$/.test(key)), [])
+})
+
+t.test('an event says what became of a handoff, and nothing of its contents', async t => {
+  const { call, pass, read, typesOf } = await withEvents(t)
+  const id = await pass({ task: 'secret task', output: { secret: 1 } })
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await call('bob', 'POST', `/api/done/${id}`, { output: { secret: 2 } })
+  t.strictSame(await typesOf(id, 3), ['passed', 'caught', 'done'])
+  const { items, next } = await read(`after=0-0&handoff_id=${id}`)
+  t.equal(next, items.at(-1)!.id)
+  t.strictSame(items.map(({ data }) => data), [
+    { handoff_id: id, status: 'pending', passed_by: 'alice' },
+    { handoff_id: id, status: 'caught', passed_by: 'alice', caught_by: 'bob' },
+    { handoff_id: id, status: 'done', passed_by: 'alice', caught_by: 'bob' },
+  ])
+  for (const { id: event, time } of items) t.equal(time, new Date(Number(event.split('-')[0])).toISOString())
+  t.notMatch(JSON.stringify(items), /secret/)
+  t.strictSame((await read('after=0-0', 'foreignAlice')).items, [], 'of another tenant nothing')
+})
+
+t.test('every transition has its event', async t => {
+  const { call, pass, typesOf, read } = await withEvents(t)
+  const approved = await pass({ task: 't', require_human: true, to: 'work' })
+  await call('approver', 'POST', `/api/approve/${approved}`, {})
+  t.strictSame(await typesOf(approved, 2), ['passed', 'approved'])
+  const rejected = await pass({ task: 't', require_human: true })
+  await call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })
+  t.strictSame(await typesOf(rejected, 2), ['passed', 'rejected'])
+  const cancelled = await pass()
+  await call('alice', 'POST', `/api/cancel/${cancelled}`, {})
+  t.strictSame(await typesOf(cancelled, 2), ['passed', 'cancelled'])
+  const requested = await pass()
+  await call('bob', 'GET', `/api/catch/${requested}`)
+  await call('alice', 'POST', `/api/cancel/${requested}`, {})
+  await call('alice', 'POST', `/api/cancel/${requested}`, {})
+  await call('alice', 'POST', `/api/cancel/${requested}`, { force: true })
+  t.strictSame(await typesOf(requested, 4), ['passed', 'caught', 'cancel_requested', 'cancelled'])
+  const fromInbox = await pass({ task: 't', to: 'box' })
+  await call('bob', 'POST', '/api/catch', { inbox: 'box' })
+  await call('bob', 'POST', `/api/decline/${fromInbox}`, { reason: 'no' })
+  t.strictSame(await typesOf(fromInbox, 3), ['passed', 'caught', 'declined'])
+  t.strictSame((await read('after=0-0&inbox=box')).items.map(({ data }) => data.to), ['box', 'box', 'box'])
+  const child = await pass({ task: 't', parent: fromInbox }, 'bob')
+  await typesOf(child, 1)
+  t.equal((await read(`after=0-0&handoff_id=${child}`)).items[0]!.data.parent, fromInbox)
+})
+
+t.test('a reissue is its predecessor’s end, its reissue and the successor’s pass, in this order', async t => {
+  const { call, pass, read, store } = await withEvents(t)
+  const last = async (count: number) => (await until(async () => {
+    const { items } = await read()
+    return items.length >= count ? items : null
+  })).slice(-3).map(({ type, data }) => [type.slice('handoff.'.length), data])
+  const taken = await pass()
+  await call('bob', 'GET', `/api/catch/${taken}`)
+  const second = (await call('alice', 'POST', `/api/reissue/${taken}`)).json().handoff_id
+  const common = { status: 'cancelled', passed_by: 'alice', caught_by: 'bob' }
+  t.strictSame(await last(5), [
+    ['cancelled', { handoff_id: taken, ...common }],
+    ['reissued', { handoff_id: taken, ...common, reissued_as: second }],
+    ['passed', { handoff_id: second, status: 'pending', passed_by: 'alice', attempt: 2, reissue_of: taken }],
+  ])
+  const stalled = await pass({ task: 't', work_within: 1, max_attempts: 2, retry_delay: 0 })
+  await call('bob', 'GET', `/api/catch/${stalled}`)
+  store.sweeper.start()
+  const [ended, reissued, passed] = await last(10)
+  t.match([ended![0], reissued![0], passed![0]], ['expired', 'reissued', 'passed'])
+  t.match(ended![1], { handoff_id: stalled, status: 'expired', expired_because: 'not_done' })
+  t.match(passed![1], { attempt: 2, reissue_of: stalled })
+})
+
+t.test('a reader goes on where it was', async t => {
+  const { pass, read, call } = await withEvents(t)
+  const start = await read('')
+  t.strictSame(start.items, [], 'from now on')
+  const ids = [await pass(), await pass(), await pass()]
+  const seen: Event[] = []
+  await until(async () => {
+    const { items, next, reset } = await read(`after=${seen.at(-1)?.id ?? start.next}&limit=1`)
+    t.notOk(reset)
+    t.equal(next, items.at(-1)?.id ?? seen.at(-1)?.id ?? start.next)
+    seen.push(...items)
+    return seen.length === 3
+  })
+  t.strictSame(seen.map(({ data }) => data.handoff_id), ids)
+  const filtered = await read('after=0-0&types=handoff.done')
+  t.strictSame(filtered, { items: [], next: seen.at(-1)!.id }, 'next is past what the filter left out')
+  const waiting = read(`after=${seen.at(-1)!.id}&types=handoff.caught&wait=30`)
+  await call('bob', 'GET', `/api/catch/${ids[0]}`)
+  t.match((await waiting).items, [{ type: 'handoff.caught', data: { handoff_id: ids[0] } }])
+})
+
+t.test('what is older than what is kept, or was never given, is a reset', async t => {
+  const { pass, read, typesOf } = await withEvents(t, { EVENTS_RETENTION: '1' })
+  await typesOf(await pass(), 1)
+  const { items: [first] } = await read()
+  for (const after of ['1-0', '99999999999999-0']) {
+    const { reset, items } = await read(`after=${after}`)
+    t.equal(reset, true, after)
+    t.strictSame(items, [first])
+  }
+  await until(async () => (await read()).items.length === 0)
+  t.strictSame(await read(), { items: [], next: '0-0' }, '0-0 is never a reset')
+  const gone = await read(`after=${first!.id}`)
+  t.strictSame(gone, { items: [], next: '0-0', reset: true }, 'also where nothing is kept')
+  t.strictSame(await read(''), { items: [], next: '0-0' })
+})
+
+t.test('what can’t be asked is refused', async t => {
+  const { call } = await withEvents(t)
+  const wrong: Array<[query: string, pointer: string]> = [
+    ['after=1', '/after'], ['after=', '/after'], ['after=-', '/after'], ['after=1-0x', '/after'], ['after=18446744073709551616-0', '/after'],
+    ['types=handoff.gone', '/types'], ['types=', '/types'], ['types=handoff.done,', '/types'], ['handoff_id=x', '/handoff_id'], ['inbox=a b', '/inbox'],
+    ['limit=0', '/limit'], ['limit=101', '/limit'], ['wait=61', '/wait'], ['since=1', '/since'],
+  ]
+  for (const [query, pointer] of wrong) t.equal(isProblem(t, await call('alice', 'GET', `/api/events?${query}`), 400, 'invalid_request').errors[0].pointer, pointer, query)
+  for (const query of ['limit=5', 'wait=5']) {
+    isProblem(t, await call('alice', 'GET', `/api/events?${query}`, undefined, { accept: 'text/event-stream' }), 400, 'invalid_request')
+    t.equal((await call('alice', 'GET', `/api/events?${query.replace('wait=5', 'wait=0')}`, undefined, { accept: 'text/event-stream, application/json' })).statusCode, 200)
+  }
+})
