@@ -42,6 +42,7 @@ import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
+import { webhookRoutes } from './http/routes/webhooks.ts'
 import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
@@ -56,22 +57,33 @@ import type { Store } from './store/store.ts'
 import { version } from './version.ts'
 import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
+import { Deliverer } from './webhooks/deliverer.ts'
+import { WebhookSecrets } from './webhooks/secrets.ts'
+import { WebhookService } from './webhooks/service.ts'
+import { Targets } from './webhooks/targets.ts'
+import type { Resolve } from './webhooks/targets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** What operators and probes ask, where that has a port of its own (METRICS_PORT): not yet listening, and closed after the service. */
     operations: FastifyInstance | undefined
+    /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
+    deliverer: Deliverer | null
   }
 }
 
 export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
-  log: Log
+  log: Log & { warn (details: object, message: string): void }
+  /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
+  webhookSecret?: string | undefined
+  /** Tests resolve names otherwise, and wait less. */
+  webhooks?: { resolve?: Resolve, attemptTimeout?: number }
 }
 
 /** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
-export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
+export async function buildApp (config: Config, { store, keys, log, ...more }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath)
@@ -83,6 +95,10 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.addHook('onClose', async () => inboxes.close())
   const events = new EventService(store.events, waiter)
   const streams = new EventStreams(events, store.subscriptions)
+  const parts = webhookParts(config, store, more)
+  const deliverer = parts === null ? null : new Deliverer({ ...parts, store, log, attemptTimeout: more.webhooks?.attemptTimeout })
+  app.decorate('deliverer', deliverer)
+  app.addHook('onClose', async () => deliverer?.stop())
   useDraining(app, () => {
     waiter.drain()
     streams.drain()
@@ -135,6 +151,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     passerRoutes(api, asked, basePath)
     statusRoute(api, asked.status, basePath)
     eventsRoute(api, events, streams)
+    webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
     const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => onFault(error, requestId))
     const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
@@ -159,6 +176,12 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     { approvals, keys, credentials, guessesOf, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
+}
+
+/** @returns null where webhooks are off */
+function webhookParts ({ webhookAllow }: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, webhooks: more }: Pick<AppDependencies, 'webhookSecret' | 'webhooks'>) {
+  if (events === null || webhooks === null || webhookSecret === undefined) return null
+  return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(webhookAllow, more?.resolve) }
 }
 
 /** Of an address that begins with a path of the service's own nobody could tell whether a proxy has taken BASE_URL's off. */

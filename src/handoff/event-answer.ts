@@ -17,16 +17,23 @@ const letters = { t: 'to', p: 'parent', n: 'attempt', o: 'reissue_of', i: 'reiss
 
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: Entry): Event {
-  const words = text.split(' ')
-  const isOfWebhook = words[0]!.startsWith('webhook.')
-  const type = isOfWebhook ? words[0]! : `handoff.${words[0]}`
-  const data = isOfWebhook ? { webhook_id: words[1], reason: words.slice(2).join(' ') } : handoffData(words)
+  const { type, data } = toldIn(text)
   return {
     id,
     type,
-    handoffId: isOfWebhook ? null : words[2]!,
+    handoffId: 'handoff_id' in data ? data.handoff_id as string : null,
     inbox: 'to' in data ? data.to as string : null,
     text: JSON.stringify({ id, type, time: iso(Number(id.slice(0, id.indexOf('-')))), data }),
+  }
+}
+
+/** What an event tells, read off its text: its type, and its data. */
+export function toldIn (text: string): { type: string, data: object } {
+  const words = text.split(' ')
+  const isOfWebhook = words[0]!.startsWith('webhook.')
+  return {
+    type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
+    data: isOfWebhook ? { webhook_id: words[1], ...words.length > 2 && { reason: words.slice(2).join(' ') } } : handoffData(words),
   }
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import type { AppDependencies } from '../../src/app.ts'
 import { tags } from '../../src/handoff/id.ts'
 import { expiryLog } from '../../src/http/logs.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
@@ -41,6 +42,8 @@ export interface TestStoreOptions {
   limitedUrl?: string
   replicas?: number
   log?: StoreOptions['log']
+  /** How webhooks are delivered where that differs from production. */
+  webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
   scripts?: StoreOptions['scripts']
 }
@@ -130,7 +133,7 @@ async function dump (redis: Redis, prefix: string): Promise<Record<string, unkno
     const type = await redis.type(key)
     const content = type === 'hash'
       ? await redis.hgetall(key)
-      : type === 'zset' ? await redis.zrange(key, '0', '-1', 'WITHSCORES') : type === 'stream' ? await redis.xrange(key, '-', '+') : await redis.get(key)
+      : type === 'zset' ? await redis.zrange(key, '0', '-1', 'WITHSCORES') : type === 'stream' ? await redis.xrange(key, '-', '+') : type === 'list' ? await redis.lrange(key, 0, -1) : await redis.get(key)
     all[key.slice(prefix.length + 1)] = { type, content, expires: Number(await redis.pexpiretime(key)) }
   }
   return all
