@@ -93,9 +93,10 @@ async function passFor (client: HttpClient, urls: readonly string[], seconds: nu
     under.push(client.ask(urls[number % replicas]!, post('/api/pass', passerKey, JSON.stringify({ task: String(performance.now()), to: 'work' }))))
   }
   const replies = await Promise.all(under) as Array<{ status: number } | null>
-  const wrong = replies.find(reply => reply?.status !== 201)
+  const wrong = replies.find(reply => reply?.status !== 201 && reply?.status !== 503)
   if (wrong !== undefined) throw new Error(`a pass was answered ${wrong?.status}`)
-  return replies.length
+  // On a busy machine Redis may not answer in time; such a pass may have happened all the same.
+  return replies.filter(reply => reply?.status === 201).length
 }
 
 /** Resolves when so many workers wait, by the services' own count. */

@@ -12,9 +12,6 @@ export interface EventFilter {
 /** An event as readers get it. `text` is its JSON. */
 export interface Event { id: string, type: string, handoffId: string | null, inbox: string | null, text: string }
 
-/** The letters of lua/lib/events.lua, in the order of the event's members. */
-const letters = { t: 'to', p: 'parent', n: 'attempt', o: 'reissue_of', i: 'reissued_as', b: 'expired_because' } as const
-
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: Entry): Event {
   const words = text.split(' ')
@@ -25,25 +22,26 @@ export function readEvent ({ id, text }: Entry): Event {
     id,
     type,
     handoffId: isOfWebhook ? null : words[2]!,
-    inbox: 'to' in data ? data.to as string : null,
+    inbox: (data as { to?: string }).to ?? null,
     text: JSON.stringify({ id, type, time: iso(Number(id.slice(0, id.indexOf('-')))), data }),
   }
 }
 
+/** The words are those of lua/lib/events.lua. */
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
-  const found = Object.fromEntries(more.map(word => [letters[word[0] as keyof typeof letters], word.slice(1)]))
-  const { to, parent, attempt, reissue_of, reissued_as, expired_because } = found
+  const found = new Map(more.map(word => [word[0], word.slice(1)]))
+  // JSON leaves out what is undefined.
   return {
     handoff_id: id,
     status,
-    ...to !== undefined && { to },
+    to: found.get('t'),
     passed_by: passedBy,
-    ...caughtBy !== '-' && { caught_by: caughtBy },
-    ...parent !== undefined && { parent },
-    ...attempt !== undefined && { attempt: Number(attempt) },
-    ...reissue_of !== undefined && { reissue_of },
-    ...reissued_as !== undefined && { reissued_as },
-    ...expired_because !== undefined && { expired_because },
+    caught_by: caughtBy === '-' ? undefined : caughtBy,
+    parent: found.get('p'),
+    attempt: found.has('n') ? Number(found.get('n')) : undefined,
+    reissue_of: found.get('o'),
+    reissued_as: found.get('i'),
+    expired_because: found.get('b'),
   }
 }
 

@@ -63,12 +63,12 @@ export class Relay {
     const batch = batches.get(tag)
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
-    } else if (batch.last === from) {
+    } else {
+      // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are read from the outbox.
+      if (batch.last !== from) batch.from = from
       batch.events.push(event)
       batch.last = numberOf(event)
     }
-    // Otherwise another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
-    else batch.from = from
     this.#timer ??= setTimeout(() => this.#begin(), pause)
   }
 
