@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One run of the work: when the next may begin, and that one, once somebody has asked for it. */
+/** One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it. */
 interface Turn<T> { over: Promise<unknown>, next: Promise<T> | undefined }
 
 /**
- * Work that many ask for again and again, for each key at most once an interval: who asks too soon gets what the next run finds, with
- * all the others who asked meanwhile. Each is given what a run has found that began after the asking.
+ * Runs work that many callers ask for repeatedly, at most once per interval for each key. A caller who asks too soon shares the next run
+ * with all others who ask meanwhile. So every caller gets the result of a run that began after the call.
  */
 export class Pace<T> {
   readonly #interval: number
@@ -26,7 +26,8 @@ export class Pace<T> {
   #begin (key: string, work: () => Promise<T>): Promise<T> {
     const turn: Turn<T> = { over: sleep(this.#interval), next: undefined }
     this.#turns.set(key, turn)
-    // Before anything that waits for the same moment: whoever asks then begins anew or has asked before.
+    // This runs before anything else that waits for `over`. So a caller at that moment either starts a new run or has joined the next one
+    // before.
     turn.over.then(() => { if (turn.next === undefined) this.#turns.delete(key) })
     return work()
   }
