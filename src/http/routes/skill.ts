@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * The service as a skill for agents (agentskills.io), and the index by which they find it: "Agent Skills Discovery", version 0.2.0. The index
- * has the skill's digest, so it is made of the bytes that are served.
+ * The service as a skill for agents (agentskills.io), and the index by which agents find it: "Agent Skills Discovery", version 0.2.0. The index has
+ * the skill's digest, so the digest is computed from the bytes that are served.
  */
 
 const name = 'agent-handoff'
