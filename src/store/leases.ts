@@ -3,20 +3,20 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
-/** Names in Redis that one holder has at a time, for a while. */
+/** Leases in Redis: names that one holder at a time has for a while. */
 export class Leases {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #holder: string
 
-  /** @param holder who this replica is, the same at every asking */
+  /** @param holder this replica's name, the same in every call */
   constructor (lanes: Lanes, scripts: Scripts, holder: string) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#holder = holder
   }
 
-  /** Takes or renews the lease for so many milliseconds. @returns whether it is ours from now on */
+  /** Takes or renews the lease for so many milliseconds. @returns whether this replica holds it now */
   take (key: string, duration: number): Promise<boolean> {
     return this.#lanes.call({
       script: this.#scripts.lease, tag: tagIn(key), keys: [key], texts: [this.#holder, String(duration)], decode: reply => tagged(reply)[0] === 'held',

@@ -3,12 +3,12 @@ import { UsageError } from '../failure.ts'
 import type { Options, Verb } from './calls.ts'
 import { parseCount, parseObject, parsePercent, parseSeconds } from './values.ts'
 
-/** The agents' verbs and their options. What they do is in calls.ts, which is loaded only when one runs. */
+/** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
 const wait = 'how long to wait: 30s, at most 60s; not at all by default'
 const object = 'a JSON object, @file, or - for standard input'
 
-/** Of each option: its flags, what it is for, and its parser. */
+/** An option's flags, its description, and its parser. */
 type Option = readonly [flags: string, description: string, parse?: (option: string, text: string) => unknown]
 
 interface Definition {
