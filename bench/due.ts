@@ -86,8 +86,8 @@ function lastOf (first: number): number {
 }
 
 /**
- * Empties Redis and makes the handoffs, early enough to measure other requests first. @returns when the first is due; the last follows within a
- * second
+ * Empties Redis and makes the handoffs, early enough to measure other requests first.
+ * @returns when the first is due; the last follows within a second
  */
 async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], seconds: number): Promise<number> {
   const maker = new Maker(redisUrl)

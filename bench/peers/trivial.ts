@@ -23,8 +23,8 @@ function trivialScript (name: keyof typeof answers): string {
 
 /**
  * A copy of the built service, in a scratch directory, in which the scripts of pass, catch and done only answer. Redis gets and sends the same
- * bytes, in the same pipelines, under the same load; so what remains is the cost of an EVALSHA that does nothing. @returns its main.js, and what
- * removes it
+ * bytes, in the same pipelines, under the same load; so what remains is the cost of an EVALSHA that does nothing.
+ * @returns its main.js, and what removes it
  */
 export async function makeTrivial (): Promise<{ main: string, remove: () => Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-trivial-'))

@@ -80,8 +80,8 @@ export function randomInboxId (tenant: string, inbox: string): string {
 }
 
 /**
- * The id that an Idempotency-Key in its scope stands for. So the handoff itself is the record of the key. @param to the inbox, if the
- * handoff is for one
+ * The id that an Idempotency-Key in its scope stands for. So the handoff itself is the record of the key.
+ * @param to the inbox, if the handoff is for one
  */
 export function derivedId (tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string, to?: string): string {
   // Neither names nor keys contain a space, so two different scopes can't give the same text.

@@ -41,8 +41,9 @@ export class WatchedList {
   }
 
   /**
-   * Call it before a look. @returns what to call if the look found nothing, or took all there was. That has no effect if a message came
-   * during the look, or if the replica wasn't subscribed when it began.
+   * Call it before a look.
+   * @returns what to call if the look found nothing, or took all there was. That has no effect if a message came during the look, or if the replica
+   * wasn't subscribed when it began.
    */
   begin (): () => void {
     const seen = this.#version
@@ -52,7 +53,10 @@ export class WatchedList {
   }
 }
 
-/** A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. */
+/**
+ * A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. (A handoff's own turn is its
+ * place in the list.)
+ */
 export interface Ticket {
   hasTurn: boolean
   wake (): void

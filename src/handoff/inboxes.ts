@@ -29,13 +29,13 @@ interface Found extends Batch { isMore: boolean, isLeft?: boolean }
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
 /** How long the home list is believed to be empty after a look, in milliseconds. A message about an approval may have been lost meanwhile. */
-const homeBelieved = 1000
+const homeBelievedEmpty = 1000
 /** How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them. */
 const longestLook = 1000
 /** The longest pause before the next look after that, in milliseconds. */
 const longestPause = 100
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
-const leftPause = 5
+const sameKeyPause = 5
 /** How often unused queues are looked for, in milliseconds. */
 const tidying = 5000
 
@@ -172,7 +172,7 @@ export class InboxService {
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
       if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
-      if (found.isLeft === true) await sleep(leftPause)
+      if (found.isLeft === true) await sleep(sameKeyPause)
     }
   }
 
@@ -180,7 +180,7 @@ export class InboxService {
   async #take (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, mustReadHome = false): Promise<Found> {
     const { own, home } = places
     queue.touch()
-    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelieved)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
+    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
     const { turns } = atHome
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
     // What the other request has taken from the home list meanwhile is this request's answer too.

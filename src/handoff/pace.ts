@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it. */
-interface Turn<T> { over: Promise<unknown>, next: Promise<T> | undefined }
+interface Run<T> { over: Promise<unknown>, next: Promise<T> | undefined }
 
 /**
  * Runs work that many callers ask for repeatedly, at most once per interval for each key. A caller who asks too soon shares the next run
@@ -9,7 +9,7 @@ interface Turn<T> { over: Promise<unknown>, next: Promise<T> | undefined }
  */
 export class Pace<T> {
   readonly #interval: number
-  readonly #turns = new Map<string, Turn<T>>()
+  readonly #runs = new Map<string, Run<T>>()
 
   /** @param interval milliseconds */
   constructor (interval: number) {
@@ -17,18 +17,18 @@ export class Pace<T> {
   }
 
   run (key: string, work: () => Promise<T>): Promise<T> {
-    const turn = this.#turns.get(key)
-    if (turn === undefined) return this.#begin(key, work)
-    turn.next ??= turn.over.then(() => this.#begin(key, work))
-    return turn.next
+    const current = this.#runs.get(key)
+    if (current === undefined) return this.#begin(key, work)
+    current.next ??= current.over.then(() => this.#begin(key, work))
+    return current.next
   }
 
   #begin (key: string, work: () => Promise<T>): Promise<T> {
-    const turn: Turn<T> = { over: sleep(this.#interval), next: undefined }
-    this.#turns.set(key, turn)
+    const current: Run<T> = { over: sleep(this.#interval), next: undefined }
+    this.#runs.set(key, current)
     // This runs before anything else that waits for `over`. So a caller at that moment either starts a new run or has joined the next one
     // before.
-    turn.over.then(() => { if (turn.next === undefined) this.#turns.delete(key) })
+    current.over.then(() => { if (current.next === undefined) this.#runs.delete(key) })
     return work()
   }
 }

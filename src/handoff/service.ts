@@ -171,8 +171,8 @@ function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem
 }
 
 /**
- * A catch waits while a person may still decide, and until a delay is over. @returns milliseconds until what it saw changes by itself; null
- * if it needn't wait
+ * A catch waits while a person may still decide, and until a delay is over.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
  */
 function untilCatchable (reply: CatchReply): number | null {
   if (reply.outcome !== 'approval_required' && reply.outcome !== 'not_yet') return null
@@ -181,8 +181,8 @@ function untilCatchable (reply: CatchReply): number | null {
 }
 
 /**
- * A status request waits for the wanted state or a later one. @returns milliseconds until what it saw changes by itself; null if it needn't
- * wait
+ * A status request waits for the wanted state or a later one.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
  */
 function untilReached (reply: StatusReply, until: Until): number | null {
   if (reply.outcome === 'not_found') return null

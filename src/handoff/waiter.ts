@@ -56,15 +56,15 @@ export class Waiter {
   async waitOn<T> (listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     const first = await look()
     if (left(first) === null || this.#draining) return first
-    const turn = new Turn(options.grant())
-    const stopListening = options.onGone(turn.stop)
-    this.#waiting.add(turn.wake)
-    const leaving = await Promise.all([listen(turn.wake), turn.grant.onEnd(turn.refuse)])
+    const sleeper = new Sleeper(options.grant())
+    const stopListening = options.onGone(sleeper.stop)
+    this.#waiting.add(sleeper.wake)
+    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse)])
     try {
-      return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
+      return await this.#lookAgain(sleeper, performance.now() + options.milliseconds, first, look, left)
     } finally {
       for (const leave of [...leaving, stopListening]) leave()
-      this.#waiting.delete(turn.wake)
+      this.#waiting.delete(sleeper.wake)
     }
   }
 
@@ -74,26 +74,26 @@ export class Waiter {
     for (const wake of this.#waiting) wake()
   }
 
-  async #lookAgain<T> (turn: Turn, end: number, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  async #lookAgain<T> (sleeper: Sleeper, end: number, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     for (let seen = first; ;) {
-      if (turn.stopped) return seen
+      if (sleeper.stopped) return seen
       // Set up before the look, so that a change during the look wakes it too.
-      const woken = turn.next()
-      if (turn.refusal === undefined) await turn.grant.authorise()
+      const woken = sleeper.next()
+      if (sleeper.refusal === undefined) await sleeper.grant.authorise()
       // Checked right before the look: the grant may have ended, or the client gone, while it was authorised.
-      if (turn.refusal !== undefined) throw turn.refusal
-      if (turn.stopped) return seen
+      if (sleeper.refusal !== undefined) throw sleeper.refusal
+      if (sleeper.stopped) return seen
       seen = await look()
       const untilChange = left(seen)
       const untilEnd = end - performance.now()
       if (untilChange === null || untilEnd <= 0 || this.#draining) return seen
-      await turn.sleep(woken, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
+      await sleeper.sleep(woken, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
     }
   }
 }
 
 /** A waiting request's sleep: until it is woken or the time is over, whichever comes first. */
-class Turn {
+class Sleeper {
   readonly grant: Grant
   stopped = false
   /** The error to answer with, once the grant has ended. */

@@ -11,7 +11,7 @@ export type BatchOperation = typeof batchOperations[number]
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
 export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
 
-const most = 100
+const mostOperations = 100
 /** How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong. */
 const faultsTold = 100
 
@@ -39,7 +39,8 @@ const keyShape = new RegExp(keyPattern)
 /**
  * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults are reported together. Of
  * each `body` only the JSON syntax is checked here; the rest is for its operation.
- * @throws {Problem} invalid_request @throws {BodyError}
+ * @throws {Problem} invalid_request
+ * @throws {BodyError}
  */
 export function cutBatch (bytes: Buffer): Entry[] {
   const json = enclosed(bytes)
@@ -62,7 +63,7 @@ export function cutBatch (bytes: Buffer): Entry[] {
 }
 
 function wrongNumber (): Error {
-  return invalid({ pointer: '/operations', message: `must have 1 to ${most} operations` })
+  return invalid({ pointer: '/operations', message: `must have 1 to ${mostOperations} operations` })
 }
 
 function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[]): number {
@@ -70,7 +71,7 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults
   if (json[at] === closeBracket) return at + 1
   for (;;) {
     // Stop here: a million more may follow.
-    if (entries.length === most) throw wrongNumber()
+    if (entries.length === mostOperations) throw wrongNumber()
     const pointer = `/operations/${entries.length}`
     const values = new Map<string, Buffer>()
     if (json[at] === openBrace) {

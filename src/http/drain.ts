@@ -19,7 +19,7 @@ export interface Draining {
 /** The time that is kept free before DRAIN_TIMEOUT for closing everything but connections, in milliseconds. */
 const closingTime = 1000
 /** How often connections are checked while the server closes, in milliseconds; also how long a connection may take to send its first byte. */
-const look = 250
+const checkInterval = 250
 
 /**
  * Adds `app.draining.start()`: from then on answers carry `Connection: close`. And makes sure that `app.close()` ends. Node leaves that to the
@@ -62,7 +62,7 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
     const timer = setInterval(() => {
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       cutLate()
-    }, look)
+    }, checkInterval)
     server.once('close', () => clearInterval(timer))
   })
 }

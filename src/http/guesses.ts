@@ -11,17 +11,17 @@ export type GuessesOf = (request: FastifyRequest) => Guesses
 
 /** Counts wrong keys by client address. @param app the instance whose requests carry keys */
 export async function countGuesses (app: FastifyInstance): Promise<GuessesOf> {
-  let standing: ReturnType<FastifyInstance['createRateLimit']>
+  let limiter: ReturnType<FastifyInstance['createRateLimit']>
   // In a scope without routes: anywhere else the plugin would add a hook to every request.
   await app.register(async apart => {
     await apart.register(rateLimit, { global: false, max: guesses.limit, timeWindow: guesses.window, cache: addresses })
-    standing = apart.createRateLimit()
+    limiter = apart.createRateLimit()
   })
   return request => ({
     async blockedFor () {
-      const now = await standing(request, { increment: false })
+      const now = await limiter(request, { increment: false })
       return now.isAllowed || now.remaining > 0 ? 0 : now.ttlInSeconds
     },
-    count: () => standing(request),
+    count: () => limiter(request),
   })
 }

@@ -40,7 +40,8 @@ export function problemText (problem: Problem, requestId: string, base: string):
 }
 
 /**
- * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown. @param refused told each code
+ * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown.
+ * @param refused called with each error code
  * @param base BASE_URL's path
  */
 export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string) {

@@ -28,16 +28,16 @@ const longestTurn = 100
 /** If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage collection. */
 const fewest = 64
 /** How often the event loop's turns are timed, in milliseconds. */
-const look = 20
+const turnInterval = 20
 
 /**
  * How long the answer to a shed request is held back, in milliseconds, and also its Retry-After. So a client that ignores Retry-After is slowed
  * down too.
  */
-const rest = 1000
+const answerDelay = 1000
 
 /** The answer to a shed request. */
-export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(rest / 1000) } }
+export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(answerDelay / 1000) } }
 
 /**
  * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop serves everything that has
@@ -58,11 +58,11 @@ export function shedLate (app: FastifyInstance, refused: Refused, longest = long
     before = now - turned
     turned = now
     begun = 0
-    if (shed.length > 0) setTimeout(answer, rest, shed)
+    if (shed.length > 0) setTimeout(answer, answerDelay, shed)
     shed = []
   }
   app.addHook('onListen', done => {
-    looking = setInterval(turn, look).unref()
+    looking = setInterval(turn, turnInterval).unref()
     done()
   })
   app.addHook('onClose', (app, done) => {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 /** How long a client may read nothing of its answer, in milliseconds; twice as long if the system took some of it at first. */
 const stall = 4000
 /** How often connections with unsent bytes are looked for, in milliseconds. */
-const look = 250
+const checkInterval = 250
 
 /**
  * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its keep-alive timeout does that,
@@ -20,7 +20,7 @@ export function endStalled ({ server }: { server: Server }): void {
   })
   const looking = setInterval(() => {
     for (const socket of open) if (socket.writableLength > 0 && socket.timeout !== stall) socket.setTimeout(stall)
-  }, look).unref()
+  }, checkInterval).unref()
   server.once('close', () => clearInterval(looking))
   server.on('timeout', (socket: Socket) => {
     // The answer went out after all. What comes now, such as a request with wait=, may take its time.

@@ -84,8 +84,8 @@ export class Inboxes {
   }
 
   /**
-   * Claims an Idempotency-Key for this request, for so many milliseconds. @returns `known`: another request with the same bytes claimed it before;
-   * `reused`: one with other bytes did
+   * Claims an Idempotency-Key for this request, for so many milliseconds.
+   * @returns `known`: another request with the same bytes claimed it before; `reused`: one with other bytes did
    */
   claim ({ tag, token, request, asker }: Claim, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
     return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor), asker], decode: readClaim })

@@ -14,9 +14,9 @@ import { environmentWith, programFolders } from './environment.ts'
 export interface WorkOptions extends AskOptions { concurrency?: number, once?: boolean }
 
 /** The exit status that means "declined": EX_TEMPFAIL of sysexits.h. */
-const declines = 75
+const declineStatus = 75
 /** How long a command may go on after SIGTERM, in milliseconds. */
-const patience = 5000
+const killDelay = 5000
 /** How much is kept of a command's standard output, in bytes, and of its standard error, in characters. */
 const longestOutput = 8 * 1024 * 1024
 const longestMessage = 2000
@@ -30,14 +30,14 @@ export async function work (inbox: string, [command, ...args]: string[], options
   // Checked before anything is caught: otherwise every waiting handoff would fail.
   if (command === undefined || !isThere(command)) throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
   const client = clientFor(options)
-  const over = new AbortController()
-  const end = () => over.abort()
+  const stopping = new AbortController()
+  const end = () => stopping.abort()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end)
   try {
     await client.work(inbox, async (handoff, { signal }) => {
       if (once) end()
       return await carryOut(client, handoff, command, args, signal)
-    }, { concurrency: once ? 1 : concurrency, signal: over.signal })
+    }, { concurrency: once ? 1 : concurrency, signal: stopping.signal })
     return 0
   } catch (error) {
     if (!isHandoffError(error)) throw error
@@ -51,8 +51,8 @@ export async function work (inbox: string, [command, ...args]: string[], options
 async function carryOut (client: HandoffClient, handoff: Handoff, command: string, args: readonly string[], signal: AbortSignal): Promise<object | undefined> {
   const { status, output, message } = await run(handoff, command, args, signal)
   if (status === 0) return resultOf(output)
-  if (status === declines) {
-    await client.decline(handoff.handoff_id, message || `the command ended with ${declines}`)
+  if (status === declineStatus) {
+    await client.decline(handoff.handoff_id, message || `the command ended with ${declineStatus}`)
     return undefined
   }
   throw new Error(message || `the command ended with ${status}`)
@@ -70,7 +70,7 @@ function run (handoff: Handoff, command: string, args: readonly string[], signal
   const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
   const chunks: Buffer[] = []
   let size = 0
-  let said = ''
+  let errorText = ''
   child.stdout.on('data', (chunk: Buffer) => {
     size += chunk.length
     if (size <= longestOutput) chunks.push(chunk)
@@ -78,21 +78,21 @@ function run (handoff: Handoff, command: string, args: readonly string[], signal
   })
   child.stderr.on('data', (chunk: Buffer) => {
     process.stderr.write(chunk)
-    said = (said + chunk.toString()).slice(-longestMessage)
+    errorText = (errorText + chunk.toString()).slice(-longestMessage)
   })
   // The command needn't read its input.
   child.stdin.on('error', () => {}).end(handoff.text)
   let timer: NodeJS.Timeout | undefined
   const stop = () => {
     killGroup(child, 'SIGTERM')
-    timer = setTimeout(() => killGroup(child, 'SIGKILL'), patience)
+    timer = setTimeout(() => killGroup(child, 'SIGKILL'), killDelay)
   }
   if (signal.aborted) stop()
   signal.addEventListener('abort', stop)
   return new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, by) => {
-      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : said.trim()
+      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : errorText.trim()
       resolve({ status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message })
     })
   }).finally(() => {
