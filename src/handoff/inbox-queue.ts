@@ -66,8 +66,7 @@ export interface Ticket {
  * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one request a turn to
  * look; the others sleep on. If every request has a turn when a message comes, the queue remembers that it owes a turn (`isOwed`). The next
  * request that ends its look then looks again or hands its turn on. A request also hands its turn on when it leaves before using it, and
- * when its look left something behind. So after everything that enters, some request begins a look; and while nothing enters, nobody asks
- * Redis.
+ * when its look left something behind. So whatever enters, some request begins a look after it; and while nothing enters, nobody asks Redis.
  */
 export class InboxQueue {
   readonly own: WatchedList
