@@ -19,7 +19,7 @@ const forApproval = ` l${keptLength(members.raw('task') as Buffer)} h${digestOf(
 const day = '86400000'
 const callsPerPipeline = 200
 
-/** Makes so many handoffs that an agent has caught, by the service's own scripts. @returns their ids */
+/** Makes this many handoffs that an agent has caught, with the service's own scripts. @returns their ids */
 export async function makeCaught (redis: Redis, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, randomId)
   await callForEach(redis, scripts.pass, 'passed', ids, id => [live(id), passArguments(id)])
@@ -27,7 +27,7 @@ export async function makeCaught (redis: Redis, count: number): Promise<string[]
   return ids
 }
 
-/** Makes so many that wait for a person. */
+/** Makes this many handoffs that wait for a person. */
 export async function makeWaiting (redis: Redis, count: number): Promise<void> {
   const waiting = keys.waiting(homeTag(tenant), tenant)
   const ids = Array.from({ length: count }, () => randomHomeId(tenant))
@@ -42,7 +42,7 @@ function passArguments (id: string, options = ''): Array<string | Buffer> {
   return [later(), '-', 'passer', day, day, memberOf(tenant, id), options, payload]
 }
 
-/** A deadline for a call that is not to miss it. */
+/** A deadline that a call can't miss. */
 function later (): string {
   return String(Date.now() + 60_000)
 }

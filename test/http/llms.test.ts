@@ -168,6 +168,6 @@ t.test('the service is a skill, and the index says which bytes it has', async t 
   const [, front] = /^---\n([^]*?)\n---\n/.exec(text.body)!
   t.strictSame(front!.split('\n').map(line => line.split(': ', 1)[0]), ['name', 'description'])
   t.ok(front!.includes(skill.description) && skill.description.length <= 1024, 'as long as a description may be')
-  t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Beat|Decline)/gm)!.length, 5, 'the five rules')
+  t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Send heartbeats|Decline)/gm)!.length, 5, 'the five rules')
   t.equal((await app.inject({ method: 'HEAD', url: path })).statusCode, 200)
 })
