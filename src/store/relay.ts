@@ -53,7 +53,7 @@ export class Relay {
   async stop (): Promise<void> {
     clearTimeout(this.#timer)
     await Promise.all(this.#underWay)
-    await this.#move()
+    await this.move()
   }
 
   #note (tag: string, tenant: string, from: string, event: string): void {
@@ -76,7 +76,7 @@ export class Relay {
     this.#timer = undefined
     if (this.#isMoving) return
     this.#isMoving = true
-    const moving = this.#move().finally(() => {
+    const moving = this.move().finally(() => {
       this.#underWay.delete(moving)
       this.#isMoving = false
       if (this.#pending.size > 0) this.#timer ??= setTimeout(() => this.#begin(), pause)
@@ -84,7 +84,8 @@ export class Relay {
     this.#underWay.add(moving)
   }
 
-  async #move (): Promise<void> {
+  /** Moves what there is now. */
+  async move (): Promise<void> {
     const tenants = [...this.#pending]
     this.#pending.clear()
     await Promise.all(tenants.flatMap(([tenant, batches]) => inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))))

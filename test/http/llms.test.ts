@@ -86,7 +86,7 @@ async function bash (script: string, who: Who, id = ''): Promise<string> {
 }
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async t => {
-  const service = await testApp(t)
+  const service = await testApp(t, { EVENTS_RETENTION: '60' })
   await listen(service.app)
   const all = await examples(service)
   for (const [about, command] of all) {
