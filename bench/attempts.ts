@@ -32,7 +32,7 @@ export async function attempts ({ rounds, seconds, due, say }: BenchOptions): Pr
     const costs: Costs[] = []
     for (let round = 0; round <= rounds; round++) {
       const found = await costsOf(pair)
-      // The first warms up.
+      // The first round is a warm-up.
       if (round > 0) costs.push(found)
     }
     const bytes = await bytesOf(pair)
@@ -90,7 +90,7 @@ async function bytesOf ({ redis, server }: Pair): Promise<number> {
 
 interface Stalled { count: number, seconds: number, p99: [before: number, during: number] }
 
-/** So many caught handoffs miss their heartbeat within one second: how long until all have successors, and the effect on other requests. */
+/** This many caught handoffs miss their heartbeat within one second: how long it takes until all have successors, and the effect on other requests. */
 async function stallsOf ({ redis, server, service }: Pair, count: number, before: number, say: (line: string) => void): Promise<Stalled> {
   await redis.flushall('SYNC')
   const maker = new Maker(server.url)
@@ -102,7 +102,7 @@ async function stallsOf ({ redis, server, service }: Pair, count: number, before
   const first = Date.now() + 2 * making + (before + 3) * 1000
   await maker.passAndCatch(count, payload, () => Math.round(first + 1000 * Math.random() - Date.now()))
   await maker.close()
-  if (Date.now() > first - before * 1000) throw new Error('attempts: making them took longer than it was to')
+  if (Date.now() > first - before * 1000) throw new Error('attempts: making the handoffs took too long')
   await sleep(first - Date.now() - before * 1000)
   const reissued = async () => Number(/handoff_reissued_total\{because="stalled"\} (\d+)/.exec(await (await fetch(`${service.url}/metrics`)).text())?.[1])
   let over = Infinity

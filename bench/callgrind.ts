@@ -5,13 +5,13 @@ import { run, which } from '../src/embedded/programs.ts'
 
 /** Instructions that a process has executed in user mode, without the kernel's. */
 export interface Instructions {
-  /** In JavaScript as V8 runs it, its `Builtins_` included (interpreter, property look-ups, strings, promises). */
+  /** JavaScript as V8 runs it, including its `Builtins_` (interpreter, property look-ups, strings, promises). */
   javascript: number
-  /** In compiled programs and libraries: V8's garbage collection and JSON, node, libuv, cryptography; all of redis-server. */
+  /** Compiled programs and libraries: V8's garbage collection and JSON, node, libuv, cryptography; all of redis-server. */
   native: number
 }
 
-/** Counts the instructions of processes that run under it. They are about 50 times slower while it does. */
+/** Counts the instructions of the processes that it runs. They are about 50 times slower than usual. */
 export interface Callgrind {
   /** The command to put before a process's program and arguments. */
   readonly under: readonly string[]
@@ -20,13 +20,13 @@ export interface Callgrind {
   remove (): Promise<void>
 }
 
-/** What is missing to count instructions, or null. */
+/** The program that is missing for counting instructions, or null. */
 export async function missingForCallgrind (): Promise<string | null> {
   for (const program of ['valgrind', 'vgdb']) if (await which(program) === undefined) return program
   return null
 }
 
-/** Its files are in a scratch directory. */
+/** Keeps its files in a scratch directory. */
 export async function startCallgrind (): Promise<Callgrind> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-callgrind-'))
   const out = (pid: number | string) => join(dir, `out.${pid}`)
@@ -49,8 +49,8 @@ export async function startCallgrind (): Promise<Callgrind> {
 }
 
 /**
- * Adds up a file of callgrind's. Its lines name objects (`ob=`, code files), files and functions (later by number only), followed by the
- * cost there: a line number and a count. The line after `calls=` is the cost of a called function, which is counted elsewhere too.
+ * Adds up one of callgrind's files. Its lines name objects (`ob=`, code files), files and functions (later by number only), followed by their cost:
+ * a line number and a count. The line after `calls=` is the cost of a called function, which is also counted elsewhere.
  */
 export function sumUp (dump: string): Instructions {
   const found: Instructions = { javascript: 0, native: 0 }

@@ -4,10 +4,10 @@ import type { Store } from './peers/stores.ts'
 import { markdownTable, median } from './report.ts'
 import type { BenchOptions } from './report.ts'
 
-/** The processes whose CPU is counted: the server's, and those of its store, if it has one. */
+/** The processes whose CPU is counted: the server's, and its store's if it has one. */
 export interface Counted { name: string, pid: number, store?: Pick<Store, 'cpu'> }
 
-/** A contestant: a server process, and its store if that is another process. */
+/** A contestant: a server process, and its store if that runs in other processes. */
 export interface Contestant extends Counted {
   url: string
   store?: Store
@@ -20,16 +20,16 @@ export interface Figures {
   p99: number
   p999: number
   cpu: number
-  /** All its store's processes. */
+  /** All processes of its store. */
   storeCpu: number
-  /** This process, which is the load. */
+  /** This process, which makes the load. */
   loadCpu: number
 }
 export type Rounds<Turn = Figures> = Record<string, Turn[]>
 
 /**
- * Runs so many rounds, in which each contestant has one turn. Every other round is in reverse order, so that other work on the machine
- * affects all alike. Before each turn, what earlier turns left is freed.
+ * Runs a number of rounds, in which each contestant has one turn. Every other round is in reverse order, so that other work on the machine affects
+ * all alike. Before each turn, what earlier turns left is freed.
  */
 export async function inTurns<Turn> (contestants: readonly Contestant[], rounds: number,
   turn: (contestant: Contestant, round: number) => Promise<Turn>): Promise<Rounds<Turn>> {
@@ -50,8 +50,8 @@ const tries = 5
 export async function measure (counted: Counted, load: () => Promise<LoadResult>): Promise<Figures> {
   let measured = await measureOnce(counted, load)
   for (let left = tries; measured.fault !== undefined && left > 1;) {
-    process.stderr.write(`bench: once more: ${measured.fault}\n`)
-    // Nothing to report if nobody had a turn yet.
+    process.stderr.write(`bench: measuring again: ${measured.fault}\n`)
+    // Nothing was measured yet if no contestant has had a turn.
     if (measured.requests > 0) left--
     measured = await measureOnce(counted, load)
   }
@@ -127,14 +127,14 @@ export function casesTable (head: string, cases: readonly Case[]): string {
     })))
 }
 
-/** A goal and the measured figure: null if it could not be measured, like a time too short for the clock. */
+/** A goal and the measured figure: null if it couldn't be measured, for example a time too short for the clock. */
 export interface Goal { what: string, atMost?: number, atLeast?: number, measured: number | null }
 
 export function isMet ({ atMost = Infinity, atLeast = -Infinity, measured }: Goal): boolean {
   return measured !== null && measured <= atMost && measured >= atLeast
 }
 
-/** Goes below another table; empty without goals. */
+/** The table of goals, to follow another table; empty without goals. */
 export function goalsTable (goals: readonly Goal[]): string {
   if (goals.length === 0) return ''
   const limit = ({ atMost, atLeast }: Goal) => atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 
 /**
- * The CPU time of a process's threads since their start, user and system together, in microseconds. It uses the kernel's nanosecond
- * counters if there are any; otherwise its precision is a clock tick, mostly 10 ms, which may be longer than a short load.
+ * The CPU time of a process's threads since they started, user and system together, in microseconds. It uses the kernel's nanosecond counters if
+ * there are any; otherwise its precision is a clock tick, mostly 10 ms, which may be longer than a short load.
  */
 export function cpuOf (pid: number): number {
   if (existsSync(`/proc/${pid}/schedstat`)) return fromTasks(pid)

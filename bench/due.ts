@@ -21,7 +21,7 @@ const limits = { seconds: 10, p99Ratio: 2 }
 
 interface Latency { requests: number, unavailable: number, p50: number, p99: number, longest: number }
 interface Figures {
-  /** From the first one's deadline until the last has left the index. */
+  /** From the first deadline until the last handoff has left the index. */
   seconds: number
   before: Latency
   during: Latency
@@ -80,12 +80,15 @@ async function sweepOf (count: number, { server, service, redis }: Pair, seconds
   return { seconds: (gone - begin) / 1000, before, during, p99Ratio: during.p99 / before.p99, redis: share('redis'), service: share('service') }
 }
 
-/** A time when all of them are due, and none of the load's handoffs yet. */
+/** A time when all of these are due, and none of the load's handoffs yet. */
 function lastOf (first: number): number {
   return first + 60_000
 }
 
-/** Empties Redis and makes the handoffs, early enough to measure other requests before. @returns when the first is due; the last follows within a second */
+/**
+ * Empties Redis and makes the handoffs, early enough to measure other requests first.
+ * @returns when the first is due; the last follows within a second
+ */
 async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], seconds: number): Promise<number> {
   const maker = new Maker(redisUrl)
   try {
@@ -98,7 +101,7 @@ async function makeDue (count: number, redisUrl: string, redis: Pair['redis'], s
     const first = Date.now() + Math.ceil(1.5 * making) + (seconds + 2) * 1000
     // The script sets the deadline when it runs, some milliseconds after the call: half of the second is reserved for that.
     await maker.pass(count, payload, () => first + Math.floor(Math.random() * 500) - Date.now())
-    if (Date.now() > first - (seconds + 1) * 1000) throw new Error(`due: making ${count} took longer than it was to`)
+    if (Date.now() > first - (seconds + 1) * 1000) throw new Error(`due: making ${count} handoffs took too long`)
     const within = await countLive(redis, first + 1000) - await countLive(redis, first - 1)
     // On a busy machine a few are due later, and are waited for too.
     if (within < 0.999 * count || await countLive(redis, lastOf(first)) !== count) throw new Error(`due: ${within} of ${count} are due within the second`)

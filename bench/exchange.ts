@@ -10,7 +10,7 @@ export async function exchange (url: string, once = true): Promise<void> {
   const passed = await ask(`${url}/api/pass`, passerKey, 201, passBody)
   const caught = await ask(`${url}/api/catch/${passed.handoff_id}`, catcherKey, 200)
   const { task, output, context, constraints } = caught
-  if (!isDeepStrictEqual({ task, output, context, constraints }, JSON.parse(passBody))) throw new Error(`${url}: what was caught is not what was passed`)
+  if (!isDeepStrictEqual({ task, output, context, constraints }, JSON.parse(passBody))) throw new Error(`${url}: the caught payload differs from the passed one`)
   if (once) await ask(`${url}/api/catch/${passed.handoff_id}`, catcherKey, 409)
   await ask(`${url}/api/done/${passed.handoff_id}`, catcherKey, 200, doneBody)
 }

@@ -9,13 +9,13 @@ import type { Store } from '../src/store/store.ts'
 const keys = new KeyNames('handoff')
 const day = 86400_000
 const agent = 'maker'
-/** The token of a pass without Idempotency-Key. */
+/** The token of a pass without an Idempotency-Key. */
 const noToken = '-'
 /** Calls per batch, and the number of batches: one is prepared while Redis works on another. */
 const callsPerLot = 500
 const lots = 2
 
-/** A payload of exactly so many bytes, like pass's for a task without other members. */
+/** A payload of exactly this many bytes, like pass's for a task without other members. */
 export function payloadOf (bytes: number): Buffer {
   const around = '"task":"","output":{},"context":{},"constraints":null'
   const task = JSON.stringify('x'.repeat(bytes - around.length))
@@ -32,9 +32,9 @@ export class Maker {
   }
 
   /**
-   * So many that are pending.
-   * @param expiresIn milliseconds from now, asked as each one is sent
-   * @param seen is told of each one's place
+   * Makes this many pending handoffs.
+   * @param expiresIn milliseconds from now, computed as each one is sent
+   * @param seen called with each one's place
    * @param options what a plain one doesn't have (lua/pass.lua)
    */
   async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}, options = ''): Promise<void> {
@@ -47,7 +47,7 @@ export class Maker {
     })
   }
 
-  /** So many that are caught, with attempts left. @param within milliseconds until each has missed its heartbeat */
+  /** Makes this many caught handoffs, with attempts left. @param within milliseconds until each has missed its heartbeat */
   async passAndCatch (count: number, payload: Buffer, within: () => number): Promise<void> {
     await inLots(count, async () => {
       const id = randomId()
@@ -58,7 +58,7 @@ export class Maker {
     })
   }
 
-  /** Has them caught and reported done, without a result. */
+  /** Catches them and reports them done, without a result. */
   async finish (places: readonly Place[]): Promise<void> {
     await inLots(places.length, async index => {
       const place = places[index] as Place
@@ -85,7 +85,7 @@ async function inLots (count: number, one: (index: number) => Promise<void>): Pr
   await Promise.all(Array.from({ length: lots }, work))
 }
 
-/** How many live handoffs the due indexes hold whose deadline is at the latest then (milliseconds; all where it is left out). @param of these partitions */
+/** How many live handoffs the due indexes hold with a deadline up to this time (milliseconds; all if left out). @param of these partitions */
 export async function countLive (redis: Redis, until: number | '+inf' = '+inf', of: readonly string[] = tags): Promise<number> {
   const pipeline = redis.pipeline()
   for (const tag of of) pipeline.zcount(keys.due(tag), '-inf', until)

@@ -22,7 +22,7 @@ interface Size { live: number, grown: Cost[], small: Cost[] }
 
 /** The cost of a request with more and more live handoffs, in turns with its cost with a thousand. */
 export async function growth ({ rounds, seconds, live, say }: BenchOptions): Promise<Report> {
-  if (live < smallest) throw new Error(`growth: --live takes ${smallest} at least`)
+  if (live < smallest) throw new Error(`growth: --live must be at least ${smallest}`)
   const pairs: Pair[] = []
   const found: Size[] = []
   try {
@@ -58,7 +58,7 @@ async function growTo ({ server, redis }: Pair, size: number): Promise<void> {
 async function turnAbout (small: Pair, grown: Pair, live: number, { rounds, seconds, say }: Pick<BenchOptions, 'rounds' | 'seconds' | 'say'>): Promise<Size> {
   const size: Size = { live, grown: [], small: [] }
   for (let round = 1; round <= rounds; round++) {
-    // Finished handoffs stay for a day: without this the small one would grow as well.
+    // Finished handoffs stay for a day. Without this, the small service would grow as well.
     await small.redis.flushall('SYNC')
     await growTo(small, smallest)
     // Every other round in reverse order, so that neither is always first.
@@ -67,7 +67,7 @@ async function turnAbout (small: Pair, grown: Pair, live: number, { rounds, seco
     }
     // The load stops in the middle of some handoffs, so there may be a few more.
     const counted = await countLive(grown.redis)
-    if (counted < live) throw new Error(`growth: ${counted} are live, not ${live}`)
+    if (counted < live) throw new Error(`growth: ${counted} handoffs are live, not ${live}`)
     const [own, other] = [size.grown.at(-1), size.small.at(-1)]
     say(`growth: round ${round} of ${rounds}: ${own?.together.toFixed(1)} µs of CPU a request, ${other?.together.toFixed(1)} beside ${smallest}`)
   }

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { keptLength } from '../src/handoff/excerpt.ts'
 import { cutMembers } from '../src/handoff/json.ts'
+import { digestOf } from '../src/handoff/options.ts'
 import { joinPayload } from '../src/handoff/payload.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf } from '../src/handoff/id.ts'
 import { KeyNames, memberOf } from '../src/store/key-names.ts'
@@ -13,34 +14,35 @@ const keys = new KeyNames('handoff')
 const scripts = loadScripts()
 const members = cutMembers(Buffer.from(passBody))
 const payload = joinPayload(members)
-const listedLength = String(keptLength(members.raw('task') as Buffer))
+/** What pass is told of one that a person is to approve (lua/pass.lua). */
+const forApproval = ` l${keptLength(members.raw('task') as Buffer)} h${digestOf(payload)}`
 const day = '86400000'
 const callsPerPipeline = 200
 
-/** Makes so many handoffs that an agent has caught, by the service's own scripts. @returns their ids */
+/** Makes this many handoffs that an agent has caught, with the service's own scripts. @returns their ids */
 export async function makeCaught (redis: Redis, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, randomId)
   await callForEach(redis, scripts.pass, 'passed', ids, id => [live(id), passArguments(id)])
-  await callForEach(redis, scripts.catch, 'caught', ids, id => [live(id), [later(), randomToken(), 'catcher', day, day, memberOf(tenant, id)]])
+  await callForEach(redis, scripts.catch, 'caught', ids, id => [live(id), [later(), randomToken(), 'catcher', day, day, memberOf(tenant, id), '']])
   return ids
 }
 
-/** Makes so many that wait for a person. */
+/** Makes this many handoffs that wait for a person. */
 export async function makeWaiting (redis: Redis, count: number): Promise<void> {
   const waiting = keys.waiting(homeTag(tenant), tenant)
   const ids = Array.from({ length: count }, () => randomHomeId(tenant))
-  await callForEach(redis, scripts.pass, 'passed', ids, id => [[...live(id), waiting], passArguments(id)])
+  await callForEach(redis, scripts.pass, 'passed', ids, id => [[...live(id), waiting], passArguments(id, forApproval)])
 }
 
 function live (id: string): string[] {
   return [keys.handoff(tagOf(id), memberOf(tenant, id)), keys.due(tagOf(id))]
 }
 
-function passArguments (id: string): Array<string | Buffer> {
-  return [later(), '-', 'passer', day, day, memberOf(tenant, id), listedLength, payload]
+function passArguments (id: string, options = ''): Array<string | Buffer> {
+  return [later(), '-', 'passer', day, day, memberOf(tenant, id), options, payload]
 }
 
-/** A deadline for a call that is not to miss it. */
+/** A deadline that a call can't miss. */
 function later (): string {
   return String(Date.now() + 60_000)
 }

@@ -1,7 +1,7 @@
 import type { HttpClient } from '../test/faults/http-client.ts'
 import { catcherKey } from './server-process.ts'
 
-/** Sends these requests over so many connections, each connection one after another. @returns their bodies, in the requests' order */
+/** Sends these requests over several connections, one after another on each. @returns the answers' bodies, in the requests' order */
 export async function inTurns (client: HttpClient, url: string, requests: string[], expected: number, connections: number): Promise<string[]> {
   const bodies: string[] = []
   let next = 0
@@ -9,7 +9,7 @@ export async function inTurns (client: HttpClient, url: string, requests: string
     while (next < requests.length) {
       const index = next++
       const reply = await client.ask(url, requests[index]!)
-      if (reply?.status !== expected) throw new Error(`answered ${reply?.status} in place of ${expected}: ${reply?.body}`)
+      if (reply?.status !== expected) throw new Error(`answered ${reply?.status} instead of ${expected}: ${reply?.body}`)
       bodies[index] = reply.body.toString()
     }
   }))

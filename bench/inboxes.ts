@@ -19,20 +19,20 @@ const limits = { oneByOne: 1.15, manyService: 0.5, batchService: 0.35, batchRedi
 const body = JSON.stringify({ task: 'x'.repeat(970) })
 const addressed = JSON.stringify({ task: 'x'.repeat(970), to: 'work' })
 
-/** CPU of the service and of Redis, microseconds a handoff; wall time in milliseconds of the whole turn. */
+/** CPU of the service and of Redis, in microseconds per handoff; wall time of the whole turn, in milliseconds. */
 interface Cost { service: number, redis: number, wall: number }
 type Part = 'pass' | 'catch' | 'done'
 type Way = 'byId' | 'inbox' | 'inboxMany' | 'batch'
 type Costs = Record<Way, Record<Part, Cost>>
 
-/** What a handoff's pass, catch and done cost by id, through one inbox, and in batches. */
+/** The cost of a handoff's pass, catch and done: by id, through one inbox, and in batches. */
 export async function inboxes ({ rounds, due, say }: BenchOptions): Promise<Report> {
   const pair = await startPair(say)
   try {
     const costs: Costs[] = []
     for (let round = 0; round <= rounds; round++) {
       const found = await costsOf(pair)
-      // The first warms up.
+      // The first round is a warm-up.
       if (round > 0) costs.push(found)
       say(`inboxes: round ${round}: ${Object.entries(found).map(([way, parts]) => `${way} ${sumOf(parts, 'service').toFixed(0)} + ${sumOf(parts, 'redis').toFixed(0)}`).join(', ')} µs`)
     }
@@ -58,7 +58,7 @@ async function costsOf (pair: Pair): Promise<Costs> {
       wall: performance.now() - before[2],
     }, found]
   }
-  /** @param caught gives the ids of what it catches, told the answers to the passes */
+  /** @param caught returns the ids of what it catches, from the answers to the passes */
   const way = async (pass: () => Promise<string[]>, caught: (passed: string[]) => Promise<string[]>, finish: (ids: string[]) => Promise<unknown>) => {
     const [passCost, passed] = await measured(pass)
     const [catchCost, ids] = await measured(() => caught(passed))
@@ -89,7 +89,7 @@ async function costsOf (pair: Pair): Promise<Costs> {
   }
 }
 
-/** Redis's CPU for the first of an inbox that has so many, microseconds each. */
+/** Redis's CPU for taking the first handoffs of an inbox with this many, in microseconds each. */
 async function takingFrom ({ redis, server, service }: Pair, count: number): Promise<number> {
   await redis.flushall('SYNC')
   const client = new HttpClient(30_000)

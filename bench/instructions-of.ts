@@ -32,9 +32,9 @@ const tries = 20
 /** Seconds that the load waits for an answer; by default 10. */
 const patience = 120
 /**
- * V8 without its optimising compiler. When that compiles a function, and the result, differ between runs, and it goes on for 10,000
- * requests. So JavaScript costs several times what it does in production, and is a separate figure. All on one thread. Garbage
- * collection is delayed as long as possible, because the number of collections per round would be random.
+ * V8 without its optimising compiler, whose timing and results differ between runs, and which goes on for 10,000 requests. So JavaScript costs
+ * several times what it does in production, and has a figure of its own. All on one thread. Garbage collection is delayed as long as possible,
+ * since the number of collections per round would be random.
  */
 const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-memory-reducer',
   '--min-semi-space-size=64', '--max-semi-space-size=64']
@@ -48,7 +48,7 @@ export const operations = ['pass', 'catch', 'done'] as const
 /** Instructions per request, by operation. */
 export type Counts = Record<typeof operations[number], Instructions>
 
-/** The floor's. It runs as built JavaScript like the service, because tsx alone would take half a minute under valgrind. */
+/** The floor's instructions. It runs as built JavaScript like the service, because tsx alone would take half a minute under valgrind. */
 export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-floor-'))
   try {
@@ -65,7 +65,7 @@ export async function ofFloor (callgrind: Callgrind): Promise<Counts> {
   }
 }
 
-/** The service's, with a Redis that isn't counted. */
+/** The service's instructions, with a Redis that isn't counted. */
 export async function ofService (callgrind: Callgrind, say: (line: string) => void): Promise<Counts> {
   const redis = await benchRedis(say)
   try {
@@ -76,7 +76,7 @@ export async function ofService (callgrind: Callgrind, say: (line: string) => vo
   }
 }
 
-/** Redis's, with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
+/** Redis's instructions with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
 export async function ofRedis (callgrind: Callgrind, say: (line: string) => void): Promise<Record<'ours' | 'trivial' | 'plain', Counts> & { version: string }> {
   const stops: Array<() => Promise<void>> = []
   const kept = <Started extends ServerProcess | BenchRedis>(started: Started) => {
@@ -99,9 +99,9 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
 }
 
 /**
- * Sweeps depend on time, not on requests: with a service that is 50 times slower they would be a large part of the count. So a replica
- * that doesn't exist holds the lease, as for all replicas but one in production. Other timers cost little: each runs at most once per
- * iteration of the event loop, and there is one iteration for up to four requests.
+ * Sweeps depend on time, not on requests: with a service that is 50 times slower they would be a large part of the count. So a replica that doesn't
+ * exist holds the lease; in production all replicas but one are in that situation. Other timers cost little: each runs at most once per iteration
+ * of the event loop, and there is one iteration for up to four requests.
  */
 async function holdSweeps (url: string): Promise<void> {
   const redis = new Redis(url)
@@ -143,7 +143,7 @@ export async function untilFaultless<T> (work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Passes so many handoffs, then catches them, then reports them done. @param around wraps the work of each operation */
+/** Passes this many handoffs, then catches them, then reports them done. @param around wraps the work of each operation */
 async function throughAll<Found> (url: string, count: number, around: (work: () => Promise<void>) => Promise<Found>): Promise<Record<typeof operations[number], Found>> {
   const ids: string[] = []
   const faultless = async (load: Promise<LoadResult>) => {

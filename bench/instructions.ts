@@ -5,19 +5,18 @@ import type { Counts } from './instructions-of.ts'
 import { caption, circumstances, markdownTable } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
-/** Two counts that are compared, in instructions a request. */
+/** Two counts to compare, in instructions per request. */
 interface Pair { what: string, ours: number, theirs: number }
 
 export interface InstructionFigures extends ReturnType<typeof circumstances> {
   pairs: Pair[]
-  /** Ours by theirs, of what hot-path.ts keeps. */
+  /** The ratios that hot-path.ts keeps: ours divided by theirs. */
   ratios: Record<string, number>
 }
 
 /**
- * Instructions a request: the service's beside the floor's, and what Redis takes for our scripts beside scripts that only answer, and beside
- * the same reads and writes as plain commands.
- * What else the machine does makes no difference to them, so one round is enough.
+ * Instructions per request: the service's compared with the floor's; and Redis's for our scripts compared with scripts that only answer, and with
+ * the same reads and writes as plain commands. Other work on the machine doesn't change these counts, so one round is enough.
  */
 export async function instructions ({ say }: Pick<BenchOptions, 'say'>): Promise<Report & { figures: InstructionFigures }> {
   const missing = await missingForCallgrind()
@@ -29,7 +28,7 @@ export async function instructions ({ say }: Pick<BenchOptions, 'say'>): Promise
     const [floor, service, redis] = await Promise.all(counts)
     return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], besidePlain(redis.ours, redis.plain), redis.version)
   } finally {
-    // Where one failed the others still run.
+    // If one fails, the others still run.
     await Promise.allSettled(counts)
     await callgrind.remove()
   }
@@ -42,7 +41,7 @@ function besideFloor (service: Counts, floor: Counts): Pair[] {
   ])
 }
 
-/** Beside the mean of the three trivial ones, which hardly differ but by how many calls Redis happened to find at once. */
+/** Compared with the mean of the three trivial scripts. Those differ only by how many calls Redis happened to read at once. */
 function besideTrivial (ours: Counts, trivial: Counts): Pair[] {
   const theirs = operations.reduce((sum, name) => sum + total(trivial[name]), 0) / operations.length
   return operations.map(name => ({ what: `${name}: Redis, our script / a trivial one`, ours: total(ours[name]), theirs }))
@@ -56,7 +55,7 @@ function total ({ javascript, native }: Instructions): number {
   return javascript + native
 }
 
-/** @param guarded those whose ratios hot-path.ts keeps */
+/** @param guarded the operations whose ratios hot-path.ts keeps */
 function report (guarded: Pair[], others: Pair[], version: string): Report & { figures: InstructionFigures } {
   const where = circumstances(version)
   const pairs = [...guarded, ...others]

@@ -6,23 +6,23 @@ import { benchRedis } from './redis.ts'
 import { percentile } from './report.ts'
 import { approverKey, keySettings, passerKey, startService } from './server-process.ts'
 
-/** How many wait, and how long the task of each is, in characters. */
+/** How many handoffs wait, and how long each task is, in characters. */
 const tasks = 100
 const taskLength = 1_000_000
 const otherKey = 'the-key-of-another-tenant'
 
 export interface Beside {
-  /** p99 of the other tenant's status in milliseconds: nobody lists, and one lists without pause. */
+  /** p99 of the other tenant's status in milliseconds: without lists, and with one list after another. */
   alone: number
   beside: number
-  /** Lists that were answered meanwhile, and the p50 of one in milliseconds. */
+  /** The number of lists that were answered meanwhile, and the p50 of one in milliseconds. */
   lists: number
   listed: number
-  /** The service's memory: how much more it was at the most, once there are lists, in bytes. */
+  /** How much the service's memory grew at most while there were lists, in bytes. */
   rss: number
 }
 
-/** One tenant lists the longest tasks there may be, without pause; another tenant asks for a status, one after the other. */
+/** One tenant lists the longest possible tasks without pause; another tenant sends status requests, one after another. */
 export async function besideLists (seconds: number, say: (line: string) => void): Promise<Beside> {
   const server = await benchRedis(say)
   try {
@@ -51,14 +51,14 @@ export async function besideLists (seconds: number, say: (line: string) => void)
   }
 }
 
-/** Milliseconds of each request, one after the other. */
+/** The time of each request in milliseconds, one request after another. */
 async function again (ask: () => Promise<{ milliseconds: number }>, isOver: () => boolean): Promise<number[]> {
   const times: number[] = []
   while (!isOver()) times.push((await ask()).milliseconds)
   return times
 }
 
-/** Who asks on one connection. What is refused for now is an answer too: how long that took is what somebody else was made to wait. */
+/** A client with one connection. A 503 counts as an answer too: its time is how long others would have to wait. */
 function client (url: string, key: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   return async (method: string, path: string, body?: string): Promise<{ body: string, milliseconds: number }> => {

@@ -14,24 +14,24 @@ import { caption, circumstances, markdownTable, median, percentile } from './rep
 import type { BenchOptions, Report } from './report.ts'
 import { startService } from './server-process.ts'
 
-/** Items of a page, the most that there may be. */
+/** The largest number of items per page. */
 const limit = 100
-/** Requests a round for each page. */
+/** Requests per round for each page. */
 const requests = 300
 const pages = ['first', 'middle'] as const
 type Page = typeof pages[number]
 
 interface Figures {
-  /** Calls of scripts that one list takes. */
+  /** Script calls per list. */
   calls: number
-  /** Redis's time on one, in milliseconds. */
+  /** Redis's time per list, in milliseconds. */
   redis: number
-  /** At an HTTP client, in milliseconds. */
+  /** The time at an HTTP client, in milliseconds. */
   p50: number
   p99: number
 }
 
-/** A page of what waits for a person, out of very many: at Redis and at the client. */
+/** One page of a very long list of waiting handoffs: its cost for Redis and its time for the client. */
 export async function list ({ rounds, seconds, listed, say }: BenchOptions): Promise<Report> {
   const server = await benchRedis(say)
   const redis = new Redis(server.url)
@@ -39,7 +39,7 @@ export async function list ({ rounds, seconds, listed, say }: BenchOptions): Pro
   try {
     await makeWaiting(redis, listed)
     say(`list: ${listed} handoffs wait`)
-    // Looked at first, since it is warm then: every page, and that they are all there is, in order and once.
+    // First walk through all pages, which also warms up: together they must have each handoff once, in order.
     const cursor = await overHttp(server.url, client => walk(client, limit, listed))
     for (let round = 1; round <= rounds; round++) {
       const times = await atRedis(redis, server.url, cursor)
@@ -67,7 +67,7 @@ export async function list ({ rounds, seconds, listed, say }: BenchOptions): Pro
   }
 }
 
-/** By the service's own store in this process, whose sweeper rests: there are no scripts but these in Redis's count. */
+/** Uses the service's own store in this process, without its sweeper, so that Redis counts no other scripts. */
 async function atRedis (redis: Redis, url: string, cursor: string): Promise<Record<Page, Pick<Figures, 'calls' | 'redis'>>> {
   const log = pino({ level: 'silent' })
   const store = openStore({ url, keyPrefix: 'handoff', tags, workTtl: 86400_000, retention: 86400_000, replicas: 0, log })
@@ -85,7 +85,7 @@ async function atRedis (redis: Redis, url: string, cursor: string): Promise<Reco
   }
 }
 
-/** What the service reads in its own cursor. */
+/** Decodes a cursor of the service. */
 function placeIn (cursor: string): ListPlace {
   const [createdAt, id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
   return { createdAt: Number(createdAt), id }
@@ -102,7 +102,7 @@ async function overHttp<T> (redisUrl: string, ask: (client: Client) => Promise<T
   }
 }
 
-/** Milliseconds of each request, after as many that warm up. */
+/** The time of each request in milliseconds, after as many requests as a warm-up. */
 async function atClient (client: Client, cursor: string): Promise<Record<Page, number[]>> {
   const times: Record<Page, number[]> = { first: [], middle: [] }
   for (let n = 0; n < 2 * requests; n++) {

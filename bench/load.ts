@@ -6,7 +6,7 @@ import { catcherKey, passerKey } from './server-process.ts'
 const task = 'Write a summary of the attached figures in five lines, for readers who have not seen the report.'
 const row = (quarter: number) => ({ quarter, region: 'north', revenue: 125_000.5 + quarter, returns: 17 })
 
-/** What is passed: about 0.9 KB of JSON. */
+/** The body of a pass: about 0.9 KB of JSON. */
 export const passBody = JSON.stringify({
   task,
   output: {
@@ -18,13 +18,13 @@ export const passBody = JSON.stringify({
 })
 export const doneBody = JSON.stringify({ output: { summary: 'Revenue rose in every quarter; returns were level.' } })
 
-/** The like of it of just so many bytes, at least 64: as many rows as have room, and `constraints` for the rest. */
+/** A similar body of exactly this many bytes, at least 64: as many rows as fit, and `constraints` to fill the rest. */
 export function passBodyOf (bytes: number): string {
   const of = (rows: number, constraints: string) =>
     JSON.stringify({ task: 'Sum it up.', output: { rows: Array.from({ length: rows }, (_, index) => row(index % 10)) }, constraints })
   const [none, one, two] = [of(0, ''), of(1, ''), of(2, '')].map(body => body.length) as [number, number, number]
   const rows = bytes < one ? 0 : 1 + Math.floor((bytes - one) / (two - one))
-  if (bytes < none) throw new Error(`a body of ${bytes} bytes is not to be made, ${none} is the least`)
+  if (bytes < none) throw new Error(`can't make a body of ${bytes} bytes: the smallest has ${none}`)
   return of(rows, 'x'.repeat(bytes - of(rows, '').length))
 }
 
@@ -35,33 +35,33 @@ export interface LoadResult {
   p50: number
   p99: number
   p999: number
-  /** Answers other than 2xx, broken connections, timeouts, and rounds that could not go on. */
+  /** Answers other than 2xx, broken connections, timeouts, and rounds that could not continue. */
   faults: number
 }
 
-/** Each of so many connections passes a handoff, catches it and reports it done, and begins again, for so many seconds. */
+/** On each connection: passes a handoff, catches it, reports it done, and begins again, for this many seconds. */
 export function putLoad (url: string, connections: number, seconds: number, body = passBody): Promise<LoadResult> {
   return runLoad({ url, connections, duration: seconds, requests: theMix(body) })
 }
 
 const one = { catch: get('catch/', catcherKey), done: post('done/', doneBody, catcherKey) }
 
-/** One operation on each of these handoffs, once, by so many connections. @param timeout seconds until an answer is given up */
+/** One operation on each of these handoffs, once, over several connections. @param timeout seconds after which an answer is given up */
 export function putOperation (url: string, connections: number, operation: keyof typeof one, ids: readonly string[], timeout?: number): Promise<LoadResult> {
   const left = ids.values()
   const requests = [{ ...one[operation], setupRequest: (request: Request) => ({ ...request, path: request.path + left.next().value }) }]
-  // Its end is seen when it takes a sample; by default it takes one a second.
+  // It notices the end only when it takes a sample, by default once a second.
   return runLoad({ url, connections, amount: ids.length, sampleInt: 50, ...timeout !== undefined && { timeout }, requests })
 }
 
-/** Load of any requests; it counts as in LoadResult. */
+/** A load of any requests, counted as in LoadResult. */
 export async function runLoad (load: { url: string, connections: number, duration?: number, amount?: number, sampleInt?: number, timeout?: number, requests: Request[] }): Promise<LoadResult> {
   const times: number[] = []
   const began = performance.now()
   let ended = began
   const result = await new Promise<Result>((resolve, reject) => {
     const tracker = autocannon(load, (error, result) => { if (error) reject(error); else resolve(result) })
-    // autocannon's own percentiles are in whole milliseconds, too coarse here; these are the times that it takes them from.
+    // autocannon's own percentiles are in whole milliseconds, which is too coarse here; these are the times that it computes them from.
     tracker.on('response', (client, status, bytes, milliseconds: number) => {
       times.push(milliseconds)
       ended = performance.now()
@@ -77,7 +77,7 @@ export async function runLoad (load: { url: string, connections: number, duratio
   }
 }
 
-/** pass, and catch and done of what was passed on the same connection. */
+/** pass, then catch and done of the same handoff on the same connection. */
 function theMix (body: string): Request[] {
   const onIt = (request: Request) => ({
     ...request,
@@ -86,7 +86,7 @@ function theMix (body: string): Request[] {
   return [passRequest(body, (id, context) => { context.id = id }), onIt(one.catch), onIt(one.done)]
 }
 
-/** @param passed is told each handoff's id */
+/** @param passed called with each handoff's id */
 export function passRequest (body: string, passed: (id: string, context: Record<string, string>) => void): Request {
   return {
     ...post('pass', body, passerKey),

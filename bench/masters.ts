@@ -18,7 +18,7 @@ const goal = 1.05
 interface Fleet { count: number, masters: RedisServer[], service: ServerProcess }
 
 interface Figures {
-  /** CPU in microseconds a request: the service's, and all masters' together. */
+  /** CPU in microseconds per request: the service's, and that of all masters together. */
   service: number
   redis: number
   perSecond: number

@@ -13,10 +13,10 @@ const sizes = [20_000, 100_000, 200_000, 1_000_000]
 const payloadBytes = 1024
 const settings = [
   { name: 'embedded', options: [], goal: 500 },
-  // The embedded server's only settings that affect memory.
+  // The only settings of the embedded server that affect memory.
   { name: 'as it comes', options: ['--hash-max-listpack-value', '64'], goal: 700 },
 ]
-/** So many of the pending handoffs are finished at the end, to measure what is left of them. */
+/** How many of the pending handoffs are finished at the end, to measure what remains of them. */
 const finished = 20_000
 
 interface Row { name: string, goal: number, pending: number, bytes: number }
@@ -24,7 +24,7 @@ interface Left { name: string, bytes: number }
 
 /** Redis's memory for a pending handoff beyond its 1 KB payload, and for a finished one. */
 export async function memory ({ live, say }: BenchOptions): Promise<Report> {
-  if (live < finished) throw new Error(`memory: --live takes ${finished} at least`)
+  if (live < finished) throw new Error(`memory: --live must be at least ${finished}`)
   const rows: Row[] = []
   const left: Left[] = []
   let version = ''
@@ -64,7 +64,7 @@ async function usedMemory (redis: Redis): Promise<number> {
   return field('used_memory') - field('mem_clients_normal')
 }
 
-/** Waits until two seconds change nothing: a hash table that grows is moved step by step, and needs twice its memory until that is done. */
+/** Waits until nothing changes for two seconds: a hash table that grows is moved step by step, and needs twice its memory until that is done. */
 async function settled (redis: Redis): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {
     const before = await usedMemory(redis)
@@ -72,7 +72,7 @@ async function settled (redis: Redis): Promise<number> {
     const after = await usedMemory(redis)
     if (Math.abs(after - before) < 10_000) return after
   }
-  throw new Error('used_memory goes on changing')
+  throw new Error('used_memory keeps changing')
 }
 
 function report (rows: readonly Row[], left: readonly Left[], redisVersion: string): Report {

@@ -8,7 +8,7 @@ import type { BenchOptions, Report } from './report.ts'
 
 const connections = 64
 
-/** pass, catch, done: the service, the floor and the peers in turn. */
+/** pass, catch and done: the service, the floor and the peers in turns. */
 export async function mix (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds } = options
   const contest = await startContest(names, options)

@@ -6,27 +6,27 @@ import { percentile } from './report.ts'
 import { catcherKey, passerKey } from './server-process.ts'
 
 /**
- * The mix at a fixed rate, by plain sockets (the fault tests' own client). Everywhere else the load is autocannon (load.ts), which can hold a rate
- * of requests, but not one of handoffs whose later requests follow when they can.
+ * The mix at a fixed rate, over plain sockets (the fault tests' own client). All other load is autocannon's (load.ts), which can hold a rate of
+ * requests, but not a rate of handoffs whose later requests follow as soon as they can.
  */
 
-/** Milliseconds until an answer is given up. */
+/** After how many milliseconds an answer is given up. */
 const patience = 10_000
 
-/** A request's time: when it was due, by performance.now(), the milliseconds from then until its answer was there whole, and whether that was a 503. */
+/** A request's time: when it was due by performance.now(), the milliseconds from then until its answer was complete, and whether that was a 503. */
 export interface Timed { due: number, milliseconds: number, unavailable: boolean }
 
 export interface OpenResult extends LoadResult {
   times: Timed[]
-  /** How late this process sent what was due, p99 in milliseconds: it is in the other times as well. */
+  /** How late this process sent requests that were due, p99 in milliseconds. The other times include this. */
   lateness: number
 }
 
 /**
- * The mix at a fixed rate: so many handoffs a second are passed when each is due, whatever the answers take, each on a connection
- * that is free or on a new one; its catch and its done follow as soon as they can. A pass's time counts from when it was due, so
- * what holds others up is in their times too; a catch's and a done's from the answer that it waited for, without which nobody knows the id.
- * A handoff of which a request is answered 503 ends there. @throws when any other answer is not what it must be
+ * The mix at a fixed rate. Each pass is sent when it is due, however long the answers take, on a free connection or a new one; its catch and its
+ * done follow as soon as they can. A pass's time counts from when it was due, so it includes delays by other requests. The time of a catch or done
+ * counts from the answer before it, which has the id. A handoff with a 503 ends there.
+ * @throws if any other answer is wrong
  */
 export async function openLoad (url: string, requestsPerSecond: number, isOver: () => boolean): Promise<OpenResult> {
   const load = new Load(url)
@@ -43,7 +43,7 @@ export async function openLoad (url: string, requestsPerSecond: number, isOver: 
   return { ...load.end(begin), times: load.times, lateness: percentile(late, 0.99) }
 }
 
-/** Is over when so many seconds are, from now on. */
+/** Ends this many seconds from now. */
 export function lasting (seconds: number): () => boolean {
   const end = performance.now() + seconds * 1000
   return () => performance.now() > end
@@ -54,14 +54,14 @@ class Load {
   readonly #url: string
   readonly #pass = post('/api/pass', passerKey, passBody)
   readonly times: Timed[] = []
-  /** What was wrong with the first answer that was. */
+  /** What was wrong with the first wrong answer. */
   fault: Error | undefined
 
   constructor (url: string) {
     this.#url = url
   }
 
-  /** Settles whatever comes of it. */
+  /** Resolves in any case. */
   async handoff (due: number): Promise<void> {
     try {
       const passed = await this.#ask(this.#pass, 201, due)
@@ -74,7 +74,7 @@ class Load {
     }
   }
 
-  /** @throws when an answer was not what it must be */
+  /** @throws if an answer was wrong */
   end (begin: number): LoadResult {
     this.#client.close()
     if (this.fault !== undefined) throw this.fault
@@ -89,7 +89,7 @@ class Load {
     }
   }
 
-  /** @returns the answer's body, or null where it is a 503 */
+  /** @returns the answer's body; null for a 503 */
   async #ask (request: string, expected: number, due: number): Promise<string | null> {
     const reply = await this.#client.ask(this.#url, request)
     const unavailable = reply?.status === 503

@@ -16,9 +16,9 @@ export interface BenchRedis {
 }
 
 /**
- * A redis-server of the benchmark's own with the embedded one's settings.
+ * A redis-server for the benchmark, with the embedded one's settings.
  * @param extra settings that replace those
- * @param under a program that it is to run under, and its arguments
+ * @param under a program to run it under, with its arguments
  */
 export async function benchRedis (say: (line: string) => void, extra: readonly string[] = [], under: readonly string[] = []): Promise<BenchRedis> {
   const binary = await findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: say })
@@ -28,7 +28,7 @@ export async function benchRedis (say: (line: string) => void, extra: readonly s
     binary: under.length === 0 ? binary : { ...binary, path: await wrap(binary.path, under, dataDir) },
     dataDir,
     log: { info: say, warn: say, error: say },
-    // Rewriting its append-only file in the midst of a round would be on that round's bill alone.
+    // Otherwise one round would pay for rewriting the append-only file.
     extra: ['--port', String(port), '--bind', '127.0.0.1', '--auto-aof-rewrite-percentage', '0', ...extra],
   })
   return {
@@ -42,14 +42,14 @@ export async function benchRedis (say: (line: string) => void, extra: readonly s
   }
 }
 
-/** A program that runs another one under a third. @returns its path, in `dir` */
+/** A script that runs one program under another. @returns its path, in `dir` */
 async function wrap (path: string, under: readonly string[], dir: string): Promise<string> {
   const wrapper = join(dir, 'redis-server')
   await writeFile(wrapper, `#!/bin/sh\nexec ${[...under, path].map(word => `'${word}'`).join(' ')} "$@"\n`, { mode: 0o700 })
   return wrapper
 }
 
-/** Somebody else may take it before Redis does; then the start fails, and says so. */
+/** Another process may take the port before Redis does; then the start fails with an error. */
 async function freePort (): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

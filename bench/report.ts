@@ -7,22 +7,22 @@ export interface BenchOptions {
   seconds: number
   /** How many requests wait at once. */
   waiters: number
-  /** How many handoffs the list is of. */
+  /** How many handoffs the list has. */
   listed: number
-  /** How many handoffs are live at the most. */
+  /** The largest number of live handoffs. */
   live: number
   /** How many handoffs are due in one second. */
   due: number
-  /** The names of those that take part in a comparison; all, where none is given. */
+  /** The contestants that take part in a comparison; all if none is named. */
   only?: readonly string[]
-  /** Tells how far it is. */
+  /** Reports progress. */
   say: (line: string) => void
 }
 
-/** What a scenario found: for people (Markdown, and SVG by file name) and for programs. */
+/** A scenario's results: for people (Markdown, and SVG by file name) and for programs. */
 export interface Report { table: string, figures: object, charts?: Record<string, string> }
 
-/** Where and on what figures were taken; without it they mean nothing. */
+/** The machine and the versions that were measured; without them the figures mean nothing. */
 export function circumstances (redisVersion: string) {
   const [cpu] = cpus()
   return {
@@ -38,7 +38,7 @@ export function caption ({ date, commit, machine, node, redis }: ReturnType<type
   return `${date}, commit ${commit}; ${machine}; Node ${node}, Redis ${redis}.`
 }
 
-/** With `-dirty` where the tree differs from it. */
+/** The commit, with `-dirty` if the working tree differs from it. */
 function commit (): string {
   try {
     return execFileSync('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname, encoding: 'utf8' }).trim()
@@ -54,7 +54,7 @@ export function median (numbers: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? NaN)) / 2
 }
 
-/** Of numbers in any order: the least that such a share of them doesn't exceed. */
+/** A percentile of numbers in any order: the smallest number that at least this share of them doesn't exceed. */
 export function percentile (numbers: readonly number[], share: number): number {
   const sorted = numbers.toSorted((a, b) => a - b)
   return sorted[Math.ceil(sorted.length * share) - 1] ?? NaN

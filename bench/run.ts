@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- [SCENARIO…] [--rounds N] [--seconds N] …`: runs the scenarios named, all of them where none is, prints each
- * one's table and writes it to bench/results, its figures to figures.json there, and then all goals that there are figures of.
- * README.md beside this file says what they measure, and what the other options are for.
+ * `npm run bench -- [SCENARIO…] [--rounds N] [--seconds N] …`: runs the named scenarios, by default all. It prints each one's table and writes it
+ * to bench/results, with its figures in figures.json; at the end it prints all goals that have figures. README.md in this folder says what the
+ * scenarios measure and what the other options do.
  */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

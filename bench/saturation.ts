@@ -7,12 +7,12 @@ import { putLoad } from './load.ts'
 import { caption, circumstances, markdownTable, median } from './report.ts'
 import type { BenchOptions, Report } from './report.ts'
 
-/** Agents that saturate. */
+/** The number of agents that saturates the service. */
 const agents = 128
 const share = 0.7
 
 interface Saturated extends Figures {
-  /** RSS at the end of it, in MB; NaN where there is no /proc. */
+  /** RSS at the end, in MB; NaN without /proc. */
   memory: number
 }
 interface Eased extends Figures {
@@ -27,7 +27,7 @@ export async function saturation (options: BenchOptions): Promise<Report> {
   try {
     const { contestants } = contest
     for (const { url } of contestants) await putLoad(url, agents, Math.min(seconds, 5))
-    // One right after the other, because a machine's speed varies from minute to minute.
+    // One right after the other, since a machine's speed varies from minute to minute.
     const turns = await inTurns(contestants, count, async (contestant, round): Promise<{ saturated: Saturated, eased: Eased }> => {
       const figures = await measure(contestant, () => putLoad(contestant.url, agents, seconds))
       const saturated = { ...figures, memory: memoryOf(contestant.pid) }

@@ -1,6 +1,6 @@
 /**
- * `npx tsx bench/scale.ts [results]`: a simulation on paper. From what growth, masters, memory and due measured (figures.json in
- * bench/results) it works out what the internet's scale would take, and at which size what breaks, and prints that as Markdown.
+ * `npx tsx bench/scale.ts [results]`: an estimate. From the figures of growth, masters, memory and due (figures.json in bench/results) it computes
+ * what the internet's scale would take, and which limit is reached at which size, and prints that as Markdown.
  */
 import { fileURLToPath } from 'node:url'
 import { readFigures } from './figures.ts'
@@ -8,39 +8,39 @@ import { markdownTable } from './report.ts'
 
 /** What was measured on one machine. */
 export interface Measured {
-  /** CPU in microseconds a request, beside the most live handoffs that were measured; Redis's on the most masters. */
+  /** CPU in microseconds per request with the most live handoffs that were measured; Redis's with the most masters. */
   service: number
   redis: number
   /** Bytes of Redis's memory: a pending handoff with its 1 KB payload, and what a finished one leaves. */
   pending: number
   finished: number
-  /** Handoffs a second that the sweep of one replica, on one master, expires. */
+  /** Handoffs per second that one replica's sweep expires on one master. */
   swept: number
 }
 
 export interface Wanted {
   handoffsPerSecond: number
   live: number
-  /** Seconds that a finished handoff stays readable. */
+  /** How long a finished handoff stays readable, in seconds. */
   retention: number
 }
 
-/** What isn't measured here but chosen, or others' word. */
+/** Numbers that aren't measured here: chosen ones, and those of others. */
 const chosen = {
-  /** Each handoff is passed, caught and reported done, once. */
+  /** Each handoff is passed, caught and reported done once. */
   requestsPerHandoff: 3,
-  /** Of a core, so that queues stay short. */
+  /** How busy a core may be, so that queues stay short. */
   busy: 0.7,
-  /** Bytes of data in one master, so that its machine has room to fork and to copy what is written meanwhile. */
+  /** Bytes of data in one master, so that its machine has room to fork and to copy pages that are written meanwhile. */
   perMaster: 32e9,
-  /** Nodes of a Cluster that Redis's own documentation holds for sensible; each master has a replica. */
+  /** The number of nodes that Redis's own documentation recommends at most for a Cluster; each master has a replica. */
   nodes: 1000,
   partitions: 1024,
 }
 
 export interface Needed { replicas: number, byCpu: number, byMemory: number, masters: number, bytes: number, livePerPartition: number }
 
-/** The replicas, masters and memory that it takes; one core each. */
+/** The replicas, masters and memory that are needed; one core each. */
 export function needs (measured: Measured, { handoffsPerSecond, live, retention }: Wanted): Needed {
   const cores = (microseconds: number) => Math.ceil(handoffsPerSecond * chosen.requestsPerHandoff * microseconds / 1e6 / chosen.busy)
   const bytes = live * measured.pending + handoffsPerSecond * retention * measured.finished
@@ -50,7 +50,7 @@ export function needs (measured: Measured, { handoffsPerSecond, live, retention 
 
 export interface Limit { what: string, handoffsPerSecond: number, then: string }
 
-/** What is used up at which size, the least first. @param retention seconds */
+/** Which limit is reached at which size, smallest first. @param retention seconds */
 export function limits ({ service, redis, finished, swept }: Measured, retention: number): Limit[] {
   const perCore = (microseconds: number) => chosen.busy * 1e6 / microseconds / chosen.requestsPerHandoff
   const remembered = (masters: number) => masters * chosen.perMaster / retention / finished
@@ -80,12 +80,12 @@ export function scaleTables (measured: Measured): string {
     limits(measured, day).map(({ what, handoffsPerSecond, then }) => [what, count(handoffsPerSecond), then]))
 }
 
-/** Two digits that mean something; more would promise what was not measured. */
+/** Two significant digits; more would promise what wasn't measured. */
 function count (number: number): string {
   return Math.round(Number(number.toPrecision(2))).toLocaleString('en')
 }
 
-/** @throws where one of the scenarios has left no figures there */
+/** @throws if the figures of one of the scenarios are missing */
 export function readMeasured (results: string): Measured {
   const figures = readFigures(results)
   const read = <T>(name: string) => {

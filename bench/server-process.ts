@@ -7,15 +7,15 @@ import { fileURLToPath } from 'node:url'
 export interface ServerProcess {
   url: string
   pid: number
-  /** What it holds; only of one that was started with a gauge. */
+  /** Its memory; only if it was started with a gauge. */
   weigh (): Promise<Weight>
   stop (): Promise<void>
 }
 
-/** A process's memory in bytes: as it is, and once all garbage is collected. */
+/** A process's memory in bytes: now, and after all garbage is collected. */
 export interface Weight { asIs: NodeJS.MemoryUsage, collected: NodeJS.MemoryUsage }
 
-/** The agents and the person that the benchmarks' requests are from. */
+/** The agents and the person that send the benchmarks' requests. */
 export const passerKey = 'the-key-of-who-passes'
 export const catcherKey = 'the-key-of-who-catches'
 export const approverKey = 'the-key-of-who-approves'
@@ -24,20 +24,20 @@ export const keySettings = { PORT: '0', API_KEYS: `passer:${passerKey},catcher:$
 const main = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 const gauge = ['--expose-gc', `--import=${new URL('gauge.mjs', import.meta.url).href}`]
 
-/** What a replica of the service on this Redis is started with. */
+/** The settings of a replica of the service on this Redis. */
 export function serviceSettings (redisUrl: string): Record<string, string> {
   return { ...keySettings, REDIS_URL: redisUrl, DRAIN_DELAY: '0' }
 }
 
-/** A replica of the service as it is built, on this Redis. @param weighed with a gauge @param extra more settings */
+/** A replica of the built service on this Redis. @param weighed with a gauge @param extra more settings */
 export function startService (redisUrl: string, weighed = false, extra: Record<string, string> = {}): Promise<ServerProcess> {
   return startServer(weighed ? [...gauge, main] : [main], { ...serviceSettings(redisUrl), ...extra }, weighed)
 }
 
 /**
- * Runs node with these arguments, until it says on stdout where it listens.
- * @param env its whole environment but for what finds programs
- * @param under a program that node is to run under, and its arguments
+ * Runs node with these arguments and waits until it prints where it listens.
+ * @param env its whole environment, except what is needed to find programs
+ * @param under a program to run node under, with its arguments
  */
 export async function startServer (args: readonly string[], env: Record<string, string>, weighed = false, under: readonly string[] = []): Promise<ServerProcess> {
   const [program, ...its] = [...under, process.execPath, ...args] as [string, ...string[]]
@@ -54,7 +54,7 @@ export async function startServer (args: readonly string[], env: Record<string, 
   }
   const url = await new Promise<string>((resolve, reject) => {
     let said = ''
-    // It goes on being read: a full pipe would stop the process.
+    // Reading continues: a full pipe would stop the process.
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       said = (said + text).slice(-10_000)
       const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said)
@@ -65,10 +65,10 @@ export async function startServer (args: readonly string[], env: Record<string, 
   return { url, pid: child.pid as number, weigh, stop }
 }
 
-/** Ends a child when this process ends, however that does: its pipe to a shell closes, which tells the child. */
+/** Ends a child when this process ends for any reason: the pipe to a shell closes then, and the shell ends the child. */
 export function endWithUs (child: ChildProcess): void {
   if (child.pid === undefined) return
   const guard = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"', String(child.pid)], { stdio: ['pipe', 'ignore', 'ignore'] })
-  // At once: its pid may soon be another's.
+  // At once: another process may soon have its pid.
   child.once('exit', () => guard.kill('SIGKILL'))
 }

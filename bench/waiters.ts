@@ -1,6 +1,6 @@
 /**
- * The clients of the waiting benchmark, a process of their own so that their memory is on nobody's bill: told over IPC, first to
- * open requests that wait, then to report their handoffs done. Sockets without a client's library, so that 10,000 are cheap.
+ * The clients of the waiting benchmark. They run in a process of their own, so that no other process's memory includes theirs. Commands come over
+ * IPC: first to open requests that wait, then to report their handoffs done. Plain sockets without a client library, so that 10,000 are cheap.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -9,9 +9,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { catcherKey, passerKey } from './server-process.ts'
 import type { Order, Woken } from './wake-ups.ts'
 
-/** Connections being made at once: more than a listen backlog holds would be made to try again a second later. */
+/** How many connections are opened at once. More than a listen backlog holds would be retried a second later. */
 const opening = 100
-/** Connections that dones go over, each one at a time. */
+/** Connections for done requests, one at a time on each. */
 const doers = 64
 
 const waiters = new Map<string, Promise<number>>()
@@ -21,7 +21,7 @@ process.on('message', async (order: Order) => {
   process.send?.(order.do === 'open' ? await open(port, order.ids) : await wake(port, order.ids, order.perSecond))
 })
 
-/** Opens a request that waits for each. @returns how many */
+/** Opens a waiting request for each handoff. @returns how many */
 async function open (port: number, ids: readonly string[]): Promise<number> {
   for (let at = 0; at < ids.length; at += opening) {
     await Promise.all(ids.slice(at, at + opening).map(async id => {
@@ -35,7 +35,7 @@ async function open (port: number, ids: readonly string[]): Promise<number> {
   return ids.length
 }
 
-/** Reports each done, so many a second whatever the answers take. One that finds its connection busy waits, and that counts. */
+/** Reports each handoff done, at a fixed rate, however long the answers take. One whose connection is busy waits, and that time counts. */
 async function wake (port: number, ids: readonly string[], perSecond: number): Promise<Woken[]> {
   const sockets = await Promise.all(Array.from({ length: doers }, () => connected(port)))
   const free: Array<Promise<unknown>> = sockets.map(() => Promise.resolve())
@@ -54,7 +54,7 @@ async function wake (port: number, ids: readonly string[], perSecond: number): P
   return woken
 }
 
-/** One done, its times in milliseconds from just before it is sent, or would be if its connection were free. */
+/** One done. Its times are in milliseconds from just before it is sent, or would be sent if its connection were free. */
 function report (socket: Socket, id: string, free: Promise<unknown>): { answered: Promise<number>, woken: Promise<Woken> } {
   const sent = performance.now()
   const answered = free.then(() => answerTo(socket, `POST /api/done/${id}`, catcherKey))
@@ -68,7 +68,7 @@ async function connected (port: number): Promise<Socket> {
   return socket
 }
 
-/** Asks, and reads the answer, which must tell of a handoff done. @returns when it was there whole */
+/** Sends a request and reads the answer, which must say that a handoff is done. @returns when it was complete */
 function answerTo (socket: Socket, request: string, key: string): Promise<number> {
   const length = request.startsWith('POST') ? 'Content-Length: 0\r\n' : ''
   socket.write(`${request} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${length}\r\n`)

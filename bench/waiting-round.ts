@@ -12,21 +12,21 @@ import { startClients } from './wake-ups.ts'
 import type { Clients } from './wake-ups.ts'
 
 export const wakeUpsPerSecond = 1000
-/** Until what opening took has been freed, in milliseconds. */
+/** How long it takes until the memory for opening requests is freed, in milliseconds. */
 const settlingTime = 3000
-/** Who is there before the first weighing, so that what any waiting takes is there as well. */
+/** How many requests wait before the first weighing, so that it includes the fixed cost of waiting. */
 const vanguard = 100
 
 export interface WaitingFigures {
-  /** Bytes per waiter: the process's as it is, once garbage is collected, and of that what JavaScript has on its heap and beside it. */
+  /** Bytes per waiter: the process's memory as it is, then after garbage collection, and of that JavaScript's share on the heap and outside it. */
   rss: number
   rssCollected: number
   heap: number
   external: number
-  /** What Redis is sent, calls a second. */
+  /** Calls to Redis per second. */
   nobodyWaits: Record<string, number>
   allWait: Record<string, number>
-  /** Milliseconds: to the waiter's answer, from sending its done and from that one's answer; and that answer. */
+  /** Milliseconds: from sending a done to the waiter's answer, from the done's own answer to the waiter's, and from sending it to its own answer. */
   fromSending: Percentiles
   fromAnswer: Percentiles
   done: Percentiles
@@ -35,14 +35,14 @@ export interface WaitingFigures {
 }
 export interface Percentiles { p50: number, p99: number }
 
-/** So many requests wait on one replica, fresh as are all processes but Redis, and are woken from another. */
+/** This many requests wait on one replica, and another replica wakes them. All processes except Redis are fresh. */
 export async function runWaiting (server: BenchRedis, waiters: number, seconds: number): Promise<WaitingFigures> {
   const redis = new Redis(server.url)
   await redis.flushall('SYNC')
   const ids = await makeCaught(redis, vanguard + waiters)
   const stops: Array<() => Promise<void>> = [async () => redis.disconnect()]
   try {
-    // It comes first, so it sweeps while it lives.
+    // It starts first, so it does the sweeping while it lives.
     const here = await startService(server.url, true)
     stops.push(here.stop)
     const there = await startService(server.url)
@@ -84,7 +84,10 @@ async function measure ({ server, redis, here, there, clients, seconds }: Parts,
   }
 }
 
-/** Nobody tells when a request waits; the handoffs that somebody listens to do. Not all channels: each replica follows its keys as well. */
+/**
+ * Nothing shows directly that a request waits; but the handoffs that somebody has subscribed to do. Not all channels count: each replica also
+ * subscribes to its keys' channel.
+ */
 async function allSubscribed (redis: Redis, count: number): Promise<void> {
   for (let tries = 0; tries < 300; tries++) {
     const channels = await redis.call('PUBSUB', 'SHARDCHANNELS', '*:h:*') as string[]

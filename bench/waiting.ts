@@ -5,12 +5,12 @@ import type { BenchOptions, Report } from './report.ts'
 import { runWaiting, wakeUpsPerSecond } from './waiting-round.ts'
 import type { WaitingFigures } from './waiting-round.ts'
 
-/** Files that a process has open besides its waiters' sockets, generously. */
+/** How many other files a process may have open besides its waiters' sockets, generously. */
 const otherFiles = 200
-/** What replicas send whether or not anybody waits: the sweep, the question who sweeps, the subscriber's keep-alive, and what Redis's clock says. */
+/** The commands that replicas send whether or not anyone waits: the sweep, its lease, the subscriber's keep-alive, and reading Redis's clock. */
 const standing = ['EVALSHA sweep', 'EVALSHA lease', 'PING', 'TIME', 'INFO']
 
-/** Requests that wait on one replica: what they weigh, what they ask of Redis, how soon a done elsewhere wakes them. */
+/** Requests that wait on one replica: their memory, their calls to Redis, and how soon a done at another replica wakes them. */
 export async function waiting (options: BenchOptions): Promise<Report> {
   const { rounds: count, seconds, waiters, say } = options
   refuseTooFewFiles(waiters)
@@ -35,7 +35,7 @@ export async function waiting (options: BenchOptions): Promise<Report> {
   }
 }
 
-/** The service and its clients each have a file for every waiter, and node takes as many as it may have. */
+/** The service and its clients each have one file open per waiter, and node raises its limit as far as it may. */
 function refuseTooFewFiles (waiters: number): void {
   const limit = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim()
   if (limit === 'unlimited' || Number(limit) >= waiters + otherFiles) return

@@ -2,21 +2,21 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-/** What the clients' process is told to do. */
+/** The commands to the clients' process. */
 export type Order = { do: 'open', url: string, ids: string[] } | { do: 'wake', url: string, ids: string[], perSecond: number }
 
-/** Milliseconds from before a done was sent: to its own answer, and to the answer of who waited for it. */
+/** Milliseconds from just before a done was sent: to its own answer, and to its waiter's answer. */
 export interface Woken { answered: number, woken: number }
 
 export interface Clients {
-  /** Opens a request that waits for each handoff. */
+  /** Opens a waiting request for each handoff. */
   open (url: string, ids: string[]): Promise<void>
-  /** Reports each done, there, so many a second. */
+  /** Reports each handoff done there, at a fixed rate. */
   wake (url: string, ids: string[], perSecond: number): Promise<Woken[]>
   stop (): Promise<void>
 }
 
-/** Starts the process that waiters.ts is. */
+/** Starts waiters.ts as a process. */
 export function startClients (): Clients {
   const child = fork(fileURLToPath(new URL('waiters.ts', import.meta.url)), { execArgv: ['--import=tsx'] })
   const exited = once(child, 'exit')

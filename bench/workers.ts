@@ -11,23 +11,23 @@ import { catcherKey, passerKey, startService } from './server-process.ts'
 const replicas = 3
 const mostWorkers = 1000
 const passesPerSecond = 500
-/** Seconds that a worker waits for its inbox. */
+/** How long a worker's request waits for its inbox, in seconds. */
 const wait = 60
 /** The scripts that catch from an inbox. */
 const looking = ['take', 'turns', 'claim']
 const limits = { p99: 10, idle: 0, looks: replicas }
 
 interface Round {
-  /** Milliseconds from sending the pass to the worker's whole answer. */
+  /** Milliseconds from sending a pass to the worker's complete answer. */
   p50: number
   p99: number
-  /** Looks at the inbox a second while nothing comes. */
+  /** Looks at the inbox per second while nothing comes. */
   idle: number
-  /** Looks at the inbox for each handoff. */
+  /** Looks at the inbox per handoff. */
   looks: number
 }
 
-/** Workers that wait for one inbox at three replicas: how soon what is passed reaches one of them, and what that costs Redis. */
+/** Workers that wait for one inbox at three replicas: how soon a handoff reaches one of them, and what that costs Redis. */
 export async function workers ({ rounds: count, seconds, waiters, say }: BenchOptions): Promise<Report> {
   const redis = await benchRedis(say)
   const number = Math.min(waiters, mostWorkers)
@@ -75,7 +75,7 @@ async function runRound (url: string, number: number, seconds: number): Promise<
     return { p50: percentile(times, 0.5), p99: percentile(times, 0.99), idle, looks: (await looksOf(urls) - before) / passed }
   } finally {
     over.abort()
-    // Who waits yet is answered by its replica, which ends.
+    // Requests that still wait are answered when their replica stops.
     await Promise.all(services.map(service => service.stop()))
     await Promise.all(working)
     client.close()
@@ -83,7 +83,7 @@ async function runRound (url: string, number: number, seconds: number): Promise<
   }
 }
 
-/** Passes at a constant rate; a handoff's task is when it was sent. @returns how many */
+/** Passes handoffs at a constant rate; each task is the time when it was sent. @returns how many */
 async function passFor (client: HttpClient, urls: readonly string[], seconds: number): Promise<number> {
   const under: Array<Promise<unknown>> = []
   const begin = performance.now()
@@ -93,12 +93,13 @@ async function passFor (client: HttpClient, urls: readonly string[], seconds: nu
     under.push(client.ask(urls[number % replicas]!, post('/api/pass', passerKey, JSON.stringify({ task: String(performance.now()), to: 'work' }))))
   }
   const replies = await Promise.all(under) as Array<{ status: number } | null>
-  const wrong = replies.find(reply => reply?.status !== 201)
+  const wrong = replies.find(reply => reply?.status !== 201 && reply?.status !== 503)
   if (wrong !== undefined) throw new Error(`a pass was answered ${wrong?.status}`)
-  return replies.length
+  // On a busy machine Redis may not answer in time; such a pass may have happened all the same.
+  return replies.filter(reply => reply?.status === 201).length
 }
 
-/** Resolves when so many workers wait, by the services' own count. */
+/** Resolves when this many workers wait, by the services' own count. */
 async function untilWaiting (urls: readonly string[], number: number): Promise<void> {
   for (let tries = 0; tries < 300; tries++) {
     const texts = await Promise.all(urls.map(async url => (await fetch(`${url}/metrics`)).text()))

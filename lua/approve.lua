@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- pending -> pending, approved: a person said yes, and anyone may catch it from now on. So it enters its inbox, where it is for one.
+-- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters that.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
---       5 when what was seen was passed (ms); empty where nothing is said of that  6 the digest of what was seen; empty likewise
+--       5 when the handoff that the person saw was passed (ms); empty if not given  6 the digest of what the person saw; empty if not given
 --       7 the note, JSON text; null for none
 -- Replies: {'approved', decided}                     it is approved now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}
 --          {'no_approval_required', now, record, extra} {'cancelled', …} {'expired', …} {'self_approval', …}
---          {'content_changed', now, record, extra}   another handoff than what was seen; nothing changed
---          {'already_decided', now, record, extra, decision}  somebody decided before, the same or otherwise
+--          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
+--          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting = KEYS[1], KEYS[2]
@@ -22,7 +22,7 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
 
--- First, as these lists may be on another node.
+-- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then
   local available = string.match(extra, ' a(%d+)')

@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- pending -> cancelled, caught -> cancelled: its passer takes it back; while it is caught by force alone, else its catcher is asked to stop.
+-- pending -> cancelled, caught -> cancelled: its passer takes it back. While it is caught that needs force; without, its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 tenant:id  5 1: by force; 0
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id  5 1 for force, else 0
 --       6 the reason, JSON text; empty for none
 -- Replies: {'cancelled', now, record, extra}   it is cancelled now
---          {'replayed', now, record, extra}    it was before; nothing changed
---          {'requested', now, record, extra}   it is caught, and its catcher is told
+--          {'replayed', now, record, extra}    it was cancelled before; nothing changed
+--          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
 --          {'not_found'}
 --          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra} {'already_done', …}
---          {'already_failed', …} {'already_declined', …}  the decision is nil but where it ended it
+--          {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the handoff
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
@@ -31,8 +31,8 @@ if status == 'failed' then return { 'already_failed', now, record, extra } end
 if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
 
--- The lists' keys are made here: they are looked at only where the handoff is in them. First, as they may have gone ahead to another node,
--- and Redis refuses to write them here then.
+-- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may already be on another node, and then
+-- Redis refuses to write it here.
 local outbox = openOutbox(key, key, member)
 if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')

@@ -1,15 +1,15 @@
 #!lua flags=allow-oom
--- pending -> caught. What frees memory in the end goes on when Redis is full (allow-oom).
+-- pending -> caught. A catch leads to memory being freed, so it also runs when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when to look at them
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 tenant:id
---       7 the inboxes that the key is held to, each between spaces; empty where it isn't
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now; the decision is nil where
---                                                                 nobody had to decide, the traceparent where none was passed; what follows
---                                                                 is there where there is an extra, the schema where one was passed
+--       7 the inboxes that the key is limited to, each between spaces; empty for any
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now; the decision is nil if
+--                                                                 nobody had to decide, the traceparent if none was passed; the parts after
+--                                                                 it are there only with an extra, the schema only if one was passed
 --          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing changed
 --          {'not_found'}
---          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key doesn't catch from; nothing changed
+--          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from; nothing changed
 --          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …} {'already_done', …}
 --          {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed

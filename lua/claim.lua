@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Keeps which request an agent's Idempotency-Key came with to an inbox, whichever inbox that was, and who asked it first: whose reply is
--- lost and who asks once more is to be told the same.
--- KEYS: 1 prefix:{tag}:q:token   the request's digest, and who asked
--- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long it is kept (ms): where it is kept for longer, that stays  4 who asks
--- Replies: {'claimed'}   the key is new
---          {'known'}     it came with this request before
+-- Remembers which request an agent's Idempotency-Key came with, to whichever inbox, and which asker came first. So if a reply was lost, the
+-- same asker's retry gets the same reply.
+-- KEYS: 1 prefix:{tag}:q:token   the request's digest, and the first asker
+-- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long to keep it (ms); a longer time isn't shortened  4 the asker
+-- Replies: {'claimed'}   the key is new, or this asker claimed it before
+--          {'known'}     another asker came with the same request before
 --          {'reused'}    it came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 local key, request, asker = KEYS[1], ARGV[2], ARGV[4]

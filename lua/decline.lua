@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- caught -> declined: its catcher will not do it. What was passed goes to the next attempt, where there is one; else it stays.
+-- caught -> declined: its catcher will not do it. The payload moves to the next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 decline_token  3 the agent that asks  4 retention (ms)  5 tenant:id
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 decline_token  3 the calling agent  4 retention (ms)  5 tenant:id
 --       6 the reason, JSON text
--- Replies: {'declined', ended, successor}  it is declined now; the successor is nil where there is none
+-- Replies: {'declined', ended, successor}  it is declined now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation declined it before; nothing changed
 --          {'not_found'}
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- caught -> failed: its catcher can't do it. What was passed goes to the next attempt, where there is one; else it stays.
+-- caught -> failed: its catcher can't do it. The payload moves to the next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 fail_token  3 the agent that asks  4 retention (ms)  5 tenant:id
---       6 1: it may be tried again; 0  7 the error, JSON text
--- Replies: {'failed', ended, successor}  it has failed now; the successor is nil where there is none
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 fail_token  3 the calling agent  4 retention (ms)  5 tenant:id
+--       6 1 if it may be tried again, else 0  7 the error, JSON text
+-- Replies: {'failed', ended, successor}  it has failed now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation made it fail before; nothing changed
 --          {'not_found'}
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}

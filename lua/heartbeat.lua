@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- caught -> caught: its catcher is at work still.
+-- caught -> caught: its catcher is still at work.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
--- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 extend_by (ms); empty where the deadline is to stay
---       5 the most work time from its catch (ms)  6 the progress, JSON text; empty where nothing is said of it
--- Replies: {'caught', deadline, beat, requested, cancel_reason}  it is this agent's: by when it must be done, and be heard of again (nil
---                        where it needn't), 1 where its passer asked to cancel it, else 0; the reason is nil where none was given
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
+--       5 the longest work time from its catch (ms)  6 the progress, JSON text; empty for none
+-- Replies: {'caught', deadline, beat, requested, cancel_reason}  it is this agent's. deadline: by when it must be done; beat: by when the next
+--                        heartbeat must come, nil if none must; requested: 1 if its passer asked to cancel it, else 0; the
+--                        reason is nil if none was given
 --          {'not_found'} {'replayed'}  the latter never: a heartbeat has no token, and may be sent again
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
@@ -35,7 +36,7 @@ if within then
   beat = math.min(now + within, tonumber(deadline))
   extra = string.gsub(extra, ' h%d+', '') .. ' h' .. ms(beat)
 end
--- The due index stays as it is: the sweep comes too early then, looks at the record, and moves it on.
+-- The due index stays as it is: the sweep comes too early, looks at the record, and moves the entry on.
 if changed or plain and progress ~= '' then
   redis.call('HSET', key, 's', '2:' .. before .. ' ' .. caught .. ' ' .. deadline .. behind, 'x', extra)
 elseif within then

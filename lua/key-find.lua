@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Reads a key. Whether it has ended is for who asks to say, by this clock.
+-- Reads a key. The caller decides, by this clock, whether it has ended.
 -- KEYS: 1 prefix:{tag}:k:id   the key (key-create says what is in it)
 -- ARGV: none
 -- Replies: {'found', now, fields}

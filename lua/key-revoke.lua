@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- A key opens nothing from now on, and for good; when Redis is full as well (allow-oom).
+-- Revokes a key for good, even when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:k:id       the key (key-create says what is in it)
 --       2 prefix:{tag}:keys:over  those that end or have ended, by when they are forgotten
---       3 prefix:{tag}:keys:log   what became of keys
--- ARGV: 1 the call's deadline (ms)  2 id  3 revoke_token  4 how long it is kept (ms)  5 who asks
+--       3 prefix:{tag}:keys:log   the log of what became of keys
+-- ARGV: 1 the call's deadline (ms)  2 id  3 revoke_token  4 how long it is kept (ms)  5 the author
 -- Replies: {'revoked', at}          it is revoked now, or was before by the same operation
---          {'already_revoked', at}  another operation did
+--          {'already_revoked', at}  another operation revoked it before
 --          {'not_found'}
 --          {'late'}                 the call's deadline is over; nothing changed
 local key, over, log = KEYS[1], KEYS[2], KEYS[3]

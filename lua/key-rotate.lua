@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- A key gets another secret; the one it had opens it for a while yet, one before that no more. A secret that is known to those
--- who shouldn't is exchanged when Redis is full as well (allow-oom).
+-- Gives a key a new secret. The present one works for a while longer, an earlier one no more. A leaked secret can be replaced even
+-- when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:k:id       the key (key-create says what is in it)
---       2 prefix:{tag}:keys:log   what became of keys
--- ARGV: 1 the call's deadline (ms)  2 id  3 the new secret's digest  4 how long the old one lasts (ms)  5 who asks
+--       2 prefix:{tag}:keys:log   the log of what became of keys
+-- ARGV: 1 the call's deadline (ms)  2 id  3 the new secret's digest  4 how long the old one lasts (ms)  5 the author
 -- Replies: {'rotated', fields}  it has the new secret now, or got it before by the same operation
 --          {'not_found'} {'revoked'} {'ended'}
 --          {'late'}             the call's deadline is over; nothing changed
@@ -15,7 +15,7 @@ local tenant, agent, digest, previous, ends, revoked =
 
 if late(ARGV[1], now) then return { 'late' } end
 if not digest then return { 'not_found' } end
--- The previous one where somebody else's rotation came between this one and its being asked again.
+-- It is the previous secret if another rotation came between this call and its retry.
 if digest == new or previous == new then return { 'rotated', redis.call('HGETALL', key) } end
 if revoked then return { 'revoked' } end
 if ends and now >= tonumber(ends) then return { 'ended' } end

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Reads of a handoff what its child is to know, and moves nothing.
+-- Reads what a child needs to know of its parent. Changes nothing.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the parent
 -- ARGV: none
--- Replies: {'found', now, record, extra, mark}  mark stands for its payload, who passed it and to which inbox: 12 hex digits; nil where
---                         the payload is gone, and where the extra has the marks of the whole line
+-- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil if the payload is
+--                         gone, or if the extra has the marks of the whole line
 --          {'not_found'} {'newer'}
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))
 
@@ -11,7 +11,7 @@ if not record then return { 'not_found' } end
 local status, _, _, _, passed_by = string.match(record, RECORD)
 if not status then return { 'newer' } end
 if status == 'done' or extra and string.match(extra, ' c%x') then return { 'found', clock(), record, extra } end
--- What was passed has gone on to the last of its attempts. A root that is done or cancelled has none any more.
+-- The payload has moved on to the last attempt. A root that is done or cancelled has none any more.
 local key = KEYS[1]
 local successor = extra and string.match(extra, ' i(%S+)')
 while successor do

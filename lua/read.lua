@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- What its catcher was given, once more, for as long as it is caught.
+-- Reads again what the catcher was given, for as long as the handoff is caught.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
--- ARGV: 1 the agent that asks
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; of each what catch.lua says
---          {'not_found'} {'replayed'}  the latter never: to read has no token
+-- ARGV: 1 the calling agent
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; the parts are those of catch.lua
+--          {'not_found'} {'replayed'}  the latter never: a read has no token
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                 a newer version wrote it

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- caught -> cancelled, or none where it has ended: its passer has it tried again, by a successor that has what was passed.
+-- caught -> cancelled, or no change if it has ended: its passer makes a successor, which gets the payload.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
---       2 prefix:{tag}:due           live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 the agent that asks  3 retention (ms)  4 tenant:id
--- Replies: {'reissued', successor, record, extra, taken}  it has this successor now, whose record this is; taken is 1 where its catcher
---                        had it until now, else 0
---          {'replayed', successor, record, extra}  it had this one before; nothing changed
+--       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
+-- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1 if it was taken
+--                        from its catcher, else 0
+--          {'replayed', successor, record, extra}  it had this successor before; nothing changed
 --          {'not_found'}
 --          {'not_caught', now, record, extra} {'expired', …} {'already_done', …} {'cancelled', …}
---          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil but where it ended it
+--          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
@@ -28,7 +28,7 @@ if successor then
   return { 'replayed', successor, found[1], found[2] }
 end
 if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end
--- A former version freed what was passed when a catcher's time was over, too.
+-- An earlier version also freed the payload when a catcher's time was over.
 local lost = status == 'expired' and (deadline == '' or redis.call('HSTRLEN', key, 'p') == 0)
 if status == 'pending' or lost then return { 'expired', now, record, extra } end
 if status == 'done' then return { 'already_done', now, record, extra } end

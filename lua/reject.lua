@@ -1,17 +1,17 @@
 #!lua flags=allow-oom
--- pending -> rejected: a person said no, and nobody ever catches it. What was passed stays to be read until the key goes.
+-- pending -> rejected: a person said no, so nobody can catch it. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
---       3 prefix:{tag}:due           live handoffs by when to look at them
+--       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 retention (ms)  5 tenant:id
---       6 when what was seen was passed (ms); empty where nothing is said of that  7 the digest of what was seen; empty likewise
+--       6 when the handoff that the person saw was passed (ms); empty if not given  7 the digest of what the person saw; empty if not given
 --       8 the note, JSON text
 -- Replies: {'rejected', decided}                     it is rejected now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}
 --          {'no_approval_required', now, record, extra} {'cancelled', …} {'expired', …} {'self_approval', …}
---          {'content_changed', now, record, extra}   another handoff than what was seen; nothing changed
---          {'already_decided', now, record, extra, decision}  somebody decided before, the same or otherwise
+--          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
+--          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]

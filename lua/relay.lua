@@ -38,4 +38,4 @@ if newest then
   redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))
   redis.call('SPUBLISH', feed, newest)
 end
-return { 'relayed', newest, unpack(missing) }
+return { 'relayed', newest or false, unpack(missing) }

@@ -1,18 +1,18 @@
 #!lua flags=no-writes
--- Says which commands the user of this connection may not run, on a key or channel of ours. Runs none of them.
--- KEYS: none, so that it can be asked by who may not use ours
--- ARGV: 1 commands parted by spaces, those with a subcommand as CLIENT|KILL; each takes a key or a channel first, or none at all
---       2 any key of ours: what is granted is a prefix
--- Replies: {'may', lacking, untold}  lacking: those that it may not run, in the same form; empty where it may run all
---                                    untold: a line for each that couldn't be asked about, with Redis's own words behind it
--- Redis 8 answers for a number of arguments that the command takes and refuses any other; those before it take any number, and
--- 7.0 looks for keys without asking whether they are there, and ends. So the most are tried first: each command has its keys then.
+-- Says which commands this connection's user may not run on the service's keys and channels. Runs none of them.
+-- KEYS: none, so that a user without rights to the service's keys can call it
+-- ARGV: 1 commands separated by spaces, with a subcommand as in CLIENT|KILL; each takes a key or channel first, or neither
+--       2 any key of the service: rights are granted by prefix
+-- Replies: {'may', lacking, untold}  lacking: the commands that it may not run, in the same form; empty if there are none
+--                                    untold: a line for each command that Redis couldn't be asked about, with Redis's message after it
+-- Redis 8 answers only if the number of arguments is one that the command takes. Earlier versions take any number, but 7.0 reads keys
+-- without checking that they are there, and crashes. So the largest number is tried first: then each command has its keys.
 local commands, key = ARGV[1], ARGV[2]
 local lacking, untold = '', ''
 for name in string.gmatch(commands, '%S+') do
   local command, subcommand = string.match(name, '^([^|]+)|?(.*)$')
   local words = { command, subcommand == '' and key or subcommand, key, key, key, key }
-  -- The number of their keys, which stand behind it.
+  -- The number of keys, which follow it.
   if command == 'EVAL' or command == 'EVALSHA' then words[3] = '0' end
   local told, may
   for count = #words, 1, -1 do

@@ -1,8 +1,8 @@
 #!lua flags=no-writes
--- Reads whose session it is.
+-- Reads which key a session belongs to.
 -- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest
 -- ARGV: none
--- Replies: {'found', mark}  what stands for the key that opened it
+-- Replies: {'found', mark}  the mark of the key that opened it
 --          {'not_found'}
 local mark = redis.call('GET', KEYS[1])
 

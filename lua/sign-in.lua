@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- A person's session begins. People decide when Redis is full as well (allow-oom).
+-- Begins a person's session. People can decide even when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest
--- ARGV: 1 the call's deadline (ms)  2 what stands for the key that opens it  3 how long it lasts (ms)
--- Replies: {'open'}  it is there from now on; asking twice leaves what asking once does
+-- ARGV: 1 the call's deadline (ms)  2 the mark of the key that opens it  3 how long it lasts (ms)
+-- Replies: {'open'}  it exists from now on; calling twice does the same as calling once
 --          {'late'}  the call's deadline is over; nothing changed
 if late(ARGV[1], clock()) then return { 'late' } end
 

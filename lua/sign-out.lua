@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- A session ends.
--- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest; who listens hears of it on the channel of this name
+-- Ends a session.
+-- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest; its end is published on the channel of the same name
 -- ARGV: 1 the call's deadline (ms)
--- Replies: {'ended'}  its secret is worth nothing from now on
+-- Replies: {'ended'}  its secret is worthless from now on
 --          {'late'}   the call's deadline is over; nothing changed
 if late(ARGV[1], clock()) then return { 'late' } end
 

@@ -1,21 +1,21 @@
 #!lua flags=allow-oom
--- pending -> expired, caught -> expired: what is due in one partition, a bounded batch a call. What nobody caught is freed; what was
--- caught goes to the next attempt, where there is one, and else stays. The keys' own TTL was set with the deadline, so a handoff stays
--- readable as long as if no sweep had come. Only those who look at a waiting list or wait for a successor are told: who waits for
--- the handoff itself has known its deadline all along. What had to wait and can be caught by now enters its inbox.
--- KEYS: 1 prefix:{tag}:due   live handoffs by when to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1: name those that expire; 0  5 retention (ms)
--- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  looked_at at the limit:
---                        there may be more; live: how many the index has now; until_due: when the first of these is due (ms from now,
---                        below 0 where it is overdue), nil where none is; stalled: how many of the expired missed a heartbeat;
---                        reissued: how many of these, and of those that weren't done in time, have a successor; the members where they
---                        are to be named
+-- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of an uncaught handoff is
+-- freed; that of a caught one moves to the next attempt if there is one, and else stays. The key's TTL was set with the deadline, so a
+-- handoff stays readable for as long as without the sweep. The sweep publishes only changes of a waiting list, and successors: requests that
+-- wait for a handoff know its deadline already. A handoff whose delay is over enters its inbox.
+-- KEYS: 1 prefix:{tag}:due   live handoffs by when the sweep is to look at them
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0  5 retention (ms)
+-- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  if looked_at is at the
+--                        limit, there may be more; live: how many the index has now; until_due: when the first of them is due (ms from
+--                        now, below 0 if overdue), nil if there is none; stalled: how many of the expired missed a heartbeat;
+--                        …_reissued: how many of those, and of the ones that weren't done in time, have a successor; the members only
+--                        if they are to be named
 --          {'late'}      the call's deadline is over; nothing changed
--- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
--- While a slot moves, what isn't here may be on the node that it comes from. A handoff's key outlives its place in the index by the
--- retention: until that is over its absence is not believed, nor that of its place in the waiting list, and it is looked for again
--- after 1 s, 2 s, 4 s, …, so that the others get their turn. The score's fraction counts these looks (in 1/32), for after n of them
--- 2^n - 1 s at least are over; whatever else sets the score sets a whole one.
+-- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
+-- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its place in the index by
+-- the retention. Until that is over, a missing key or a missing entry in the waiting list isn't believed: it is looked for again after 1 s,
+-- 2 s, 4 s, …, so that other members get their turn. The fraction of the score counts these looks (in 1/32): after n of them at least
+-- 2^n - 1 s are over. Everything else that sets the score sets a whole number.
 local due = KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local now, micros = clock()
@@ -29,10 +29,10 @@ for place, member in ipairs(members) do
   local status, approval, expires, until_done = string.match(record or '', DEADLINES)
   local extra = record and string.sub(record, 1, 2) == '2:' and redis.call('HGET', key, 'x')
   local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
-  -- What a newer version wrote is for that version to sweep, so it stays in the index.
+  -- A newer version's record is left to that version's sweep, so it stays in the index.
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
-    -- The index was behind the record, as catch leaves it; the record is the truth.
+    -- The index was behind the record, as catch leaves it. The record counts.
     behind[#behind + 1], behind[#behind + 2] = deadline, member
     if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
   else
@@ -68,7 +68,7 @@ for place, member in ipairs(members) do
     end
   end
 end
--- All at once, since they are the index's first; and last, so that nothing leaves it that was not looked at.
+-- All at once, since they are the first in the index; and last, so that none leaves it unseen.
 if #members > 0 then redis.call('ZREMRANGEBYRANK', due, 0, #members - 1) end
 if #behind > 0 then redis.call('ZADD', due, unpack(behind)) end
 local live = redis.call('ZCARD', due)

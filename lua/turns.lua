@@ -1,9 +1,9 @@
 #!lua flags=no-writes
--- Reads the turns and lengths of the first that can be caught from an inbox's list, and moves nothing: for who merges two lists. What can't be caught
--- any more is passed over, or it would take the turns of what can: 32 more are looked at than are wanted.
--- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by its turn (lib/entering.lua)
+-- Reads the turns and lengths of the first handoffs that can be caught from an inbox's list, so that the caller can merge two lists. Changes
+-- nothing. Entries that can't be caught any more are skipped; so up to 32 more entries are looked at than are wanted.
+-- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:
--- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 where there may be others behind those that were looked at, else 0
+-- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 if there may be others behind the entries that were looked at, else 0
 local most, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local entries = redis.call('ZRANGE', KEYS[1], 0, most + 31, 'WITHSCORES')

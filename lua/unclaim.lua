@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Forgets what is kept of an Idempotency-Key's request to an inbox that was answered without a handoff: such an answer isn't kept.
--- KEYS: 1 prefix:{tag}:q:token or n:token   as claim.lua or take.lua keep it
--- ARGV: 1 the call's deadline (ms)  2 what is kept there, or what it begins with
--- Replies: {'forgotten'}   it isn't kept now, or something else is
+-- Forgets an Idempotency-Key's request to an inbox that took no handoff: an answer without one isn't remembered.
+-- KEYS: 1 prefix:{tag}:q:token or n:token   in the form of claim.lua or take.lua
+-- ARGV: 1 the call's deadline (ms)  2 the value to delete, or its beginning
+-- Replies: {'forgotten'}   the value is gone, or a different one is there
 --          {'late'}        the call's deadline is over; nothing changed
 local key = KEYS[1]
 local now = clock()

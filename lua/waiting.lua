@@ -1,19 +1,19 @@
 #!lua flags=no-writes
--- Lists what waits for a person, oldest first, from a place on; moves nothing. Redis serves nobody else meanwhile: so one call looks at
--- so many members and reads so much of tasks, at the most, and says where the list goes on.
+-- Lists what waits for a person, oldest first, from a position on. Changes nothing. Redis serves nobody else meanwhile, so one call looks
+-- at a limited number of members, reads a limited amount of tasks, and says where the list goes on.
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
--- Replies: {'listed', since, after, member, record, task, extra, member, …}  the list goes on behind since and after, in the form
---                     of ARGV 1 and 2, nil at its end; of a task no more than its first 12,288 bytes; extra is nil
---                     where there is none
--- The handoffs' keys are made here, from the members: all carry the partition's tag, so all lie in the slot of KEYS[1].
+-- Replies: {'listed', since, after, member, record, task, extra, member, …}  the list goes on after since and after, in the form
+--                     of ARGV 1 and 2; nil at its end. A task is cut after its first 12,288 bytes; extra is nil
+--                     if there is none
+-- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local looks, bytes, longest = 1000, 524288, 12288
 local now = clock()
 local reply = { 'listed', false, false }
--- By place, not by number: those before may have gone, those behind be new.
+-- By position, not by number: earlier handoffs may be gone, and later ones new.
 local rank = rankBehind(waiting, since, after)
 local last = rank + looks - 1
 while rank <= last do
@@ -23,7 +23,7 @@ while rank <= last do
     local key = prefix .. 'h:' .. members[i]
     local record = redis.call('HGET', key, 's')
     local expires = record and select(4, string.match(record, RECORD))
-    -- One that is over and not yet swept waits no more. A task that was kept whole, as it once was, is copied whole when it is read.
+    -- An expired handoff that isn't swept yet no longer waits. An older version stored the whole task, and that is copied whole when it is read.
     local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0
     if length > 0 then
       if #reply >= 3 + 4 * limit or #reply > 3 and length > bytes then
@@ -36,7 +36,7 @@ while rank <= last do
     end
     since, after = members[i + 1], members[i]
   end
-  -- These were the last there are.
+  -- These were the last members.
   if #members < 2 * (upto - rank + 1) then return reply end
   rank = upto + 1
 end

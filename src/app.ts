@@ -65,7 +65,7 @@ import type { Resolve } from './webhooks/targets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What operators and probes ask, where that has a port of its own (METRICS_PORT): not yet listening, and closed after the service. */
+    /** The instance for operators and probes, if it has a port of its own (METRICS_PORT). It isn't listening yet, and closes after the service. */
     operations: FastifyInstance | undefined
     /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
     deliverer: Deliverer | null
@@ -82,7 +82,7 @@ export interface AppDependencies {
   webhooks?: { resolve?: Resolve, attemptTimeout?: number }
 }
 
-/** The whole service over HTTP, not yet listening. The process and the tests build the same one. */
+/** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
 export async function buildApp (config: Config, { store, keys, log, ...more }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
@@ -110,7 +110,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, inboxes, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
-  // Whoever draws a connection to an operator's port out isn't waited for: its service has ended by then.
+  // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
   app.decorate('operations', operations)
   app.addHook('onClose', async () => operations?.close())
@@ -184,19 +184,19 @@ function webhookParts ({ webhookAllow }: Config, { events, webhooks }: AppDepend
   return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(webhookAllow, more?.resolve) }
 }
 
-/** Of an address that begins with a path of the service's own nobody could tell whether a proxy has taken BASE_URL's off. */
+/** BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has removed it. */
 function refuseOwnPath (basePath: string, { routes }: Requests): void {
   if (basePath === '' || !routes.some(({ route }) => `${route}/`.startsWith(`${basePath}/`))) return
   throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
 }
 
-/** An instance that answers and counts what comes, and has no routes yet. */
+/** An instance that counts requests and answers errors, and has no routes yet. */
 function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string): FastifyInstance {
   const answerError = answerErrors(log, code => requests.refused(code), basePath)
   const app = Fastify({
     ...options,
     genReqId: requestId,
-    // An address that can't be read: it comes by no hook.
+    // A URL that can't be decoded. No hook runs for it.
     frameworkErrors: (error, request, reply) => {
       requests.unmatched(request, reply)
       answerError(error, request, reply)
@@ -211,7 +211,7 @@ function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultL
   return app
 }
 
-/** What links are built on: BASE_URL, else where the service listens; never what a request's Host says. */
+/** What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field, which the client chooses. */
 function baseUrlOf (app: FastifyInstance, config: Config): () => string {
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   let baseUrl = config.baseUrl ?? `http://${host}:${config.port}`

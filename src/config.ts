@@ -7,16 +7,16 @@ import type { ApiKey, Scope } from './model.ts'
 import { readDuration } from './durations.ts'
 import { parseRedisUrl } from './redis-url.ts'
 
-/** What a schema has its unit under, in milliseconds: no keyword of JSON Schema. */
+/** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */
 const unit = Symbol('unit')
 
-/** Durations. A plain number is in the setting's own unit; `48h` and the like mean the same in any. */
+/** Durations. A plain number is in the setting's own unit; a value with a unit, such as `48h`, works in every setting. */
 const seconds = (standard: number, what: string, least = 1) =>
   Type.Integer({ [unit]: 1000, minimum: least, maximum: 10 * 365 * 86400, default: standard, description: `${what}: a duration, as in 90s, 15m, 48h or 30d, ${least === 0 ? '0 for off' : '1s at least'}; a plain number is seconds` })
 const milliseconds = (standard: number, what: string) =>
   Type.Integer({ [unit]: 1, minimum: 0, maximum: 3600_000, default: standard, description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds` })
 
-/** Every setting. The description says what a variable takes; a wrong value stops the start with it. */
+/** All settings. A description says what the variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
   PORT: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one' }),
@@ -28,7 +28,7 @@ const environment = Type.Object({
     description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss… with TLS'
   })),
   REDIS_SERVER_BIN: Type.Optional(Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })),
-  // No braces: they would make a hash tag of their own.
+  // No braces: they would change the hash tag.
   REDIS_KEY_PREFIX: Type.String({
     pattern: '^[A-Za-z0-9._:-]{1,64}$', default: 'handoff', description: 'what every Redis key begins with: 1 to 64 of A-Z a-z 0-9 . _ : -'
   }),
@@ -71,17 +71,14 @@ const environment = Type.Object({
     { default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' }),
 })
 
-/** A setting that can't be: one line for whoever starts the service. */
+/** An invalid setting. Its message is one line for the operator. */
 export class SettingError extends Error {
   override name = 'SettingError'
 }
 
 export type Config = ReturnType<typeof loadConfig>
 
-/**
- * The settings, checked and frozen. Durations are in milliseconds from here on, whatever unit their variable has.
- * @throws {SettingError}
- */
+/** The settings, checked and frozen. All durations are in milliseconds from here on, whatever unit the variable has. @throws {SettingError} */
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
   if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
@@ -98,7 +95,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     host: given.HOST,
     port: given.PORT,
     baseUrl: given.BASE_URL?.replace(/\/+$/, ''),
-    /** What comes before the service's own paths in every address that it writes: '' or, say, '/handoff'. */
+    /** The path in front of the service's own paths in every URL that it writes: '' or, for example, '/handoff'. */
     basePath: given.BASE_URL === undefined ? '' : new URL(given.BASE_URL).pathname.replace(/\/+$/, ''),
     redisUrl: given.REDIS_URL,
     redisServerBin: given.REDIS_SERVER_BIN,
@@ -122,12 +119,12 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     webhookAllow,
     bodyLimit: given.BODY_LIMIT,
     batchLimit: given.BATCH_LIMIT,
-    /** How many replicas have what is acknowledged. */
+    /** How many replicas must have a write before it is acknowledged. */
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),
     /** 0: no limit. */
     ratePerMinute: given.RATE_LIMIT_PER_MINUTE,
     mcpOrigins,
-    /** Undefined: with the rest. */
+    /** Undefined: they are served on `port`. */
     metricsPort: given.METRICS_PORT,
     drainDelay: given.DRAIN_DELAY,
     drainTimeout: given.DRAIN_TIMEOUT,
@@ -137,50 +134,50 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   return config
 }
 
-/** The schema is ours, and so not held to JSON Schema's own: that takes longer than all the rest of it. */
+/** The schema isn't checked against JSON Schema itself: it is part of this code, and the check takes longer than all the rest. */
 const isEnvironment = new Ajv({ allErrors: true, useDefaults: true, coerceTypes: true, meta: false, validateSchema: false }).compile<Static<typeof environment>>(environment)
 
 function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
-  // `PORT=` in a compose file means unset.
+  // An empty value counts as unset, as `PORT=` in a compose file.
   const data: unknown = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in environment.properties && value !== '')
     .map(([name, value]) => [name, inItsUnit(name, value as string)]))
   if (isEnvironment(data)) return data
-  // None is required and others are left out above: a fault is one setting's.
+  // No setting is required and other variables are left out above, so an error always belongs to one setting.
   throw wrong(isEnvironment.errors![0]!.instancePath.slice(1) as keyof typeof environment.properties)
 }
 
-/** A duration with a unit as the plain number that the setting takes; anything else as it is. */
+/** A duration with a unit becomes a plain number in the setting's unit; any other value stays as it is. */
 function inItsUnit (name: string, text: string): string {
   const its = (environment.properties[name as keyof typeof environment.properties] as { [unit]?: number })[unit]
   const duration = its === undefined ? undefined : readDuration(text)
   return its === undefined || duration === undefined ? text : String(duration / its)
 }
 
-/** What a variable takes, never what it says: there may be a password in it. */
+/** The message says what the variable takes, and never its value: that may contain a password. */
 function wrong (name: keyof typeof environment.properties): SettingError {
   return new SettingError(`${name}: ${environment.properties[name].description}`)
 }
 
 function isRedisUrl (url: string): boolean {
   try {
-    // A socket's path is how the embedded Redis is reached, and no URL.
+    // A socket's path is how the embedded Redis is reached; as a setting it isn't allowed.
     return !url.startsWith('/') && parseRedisUrl(url) !== undefined
   } catch {
     return false
   }
 }
 
-/** The entries of a list that commas part. */
+/** The entries of a comma-separated list. */
 function listed (text: string): string[] {
   return text.split(',').map(entry => entry.trim()).filter(entry => entry !== '')
 }
 
-/** As a browser writes it: no path, and no port that goes without saying. */
+/** Is it an origin in the form that browsers send: without a path and without a default port? */
 function isOrigin (text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
 }
 
-/** An IP address, or a network as address/bits. */
+/** Is it an IP address, or a network as address/bits? */
 function isNetwork (text: string): boolean {
   const [address = '', bits, ...more] = text.split('/')
   const version = isIP(address)
@@ -191,14 +188,14 @@ function isNetwork (text: string): boolean {
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
 export const approverScopes: readonly Scope[] = ['approve', 'status']
 
-/** `name:secret` or `tenant/name:secret`: names of 1 to 64, a secret of at least 16 visible ASCII characters but , and : */
+/** `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII characters except , and : */
 const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
 
 function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
   return listed(text).map((entry, index) => {
     const [, tenant = 'default', agent, secret] = keyShape.exec(entry) ?? []
     if (agent === undefined || secret === undefined) {
-      // Which one, never what it says: a mistyped secret is a secret still.
+      // Says which entry is wrong, and not its text: a mistyped secret is still a secret.
       throw new SettingError(`${variable}: entry ${index + 1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
         'A-Z a-z 0-9 . _ -, a secret of at least 16 visible ASCII characters other than , and :')
     }
@@ -206,7 +203,7 @@ function parseKeys (variable: string, text: string, scopes: readonly Scope[]): A
   })
 }
 
-/** One secret stands for one caller; else who a request is from would depend on the order of the lists. */
+/** Each secret must belong to one caller. Otherwise the order of the lists would decide who a request is from. */
 function refuseSharedSecrets (keys: readonly ApiKey[]): void {
   const owners = new Map<string, ApiKey['caller']>()
   for (const { secret, caller } of keys) {

@@ -17,7 +17,7 @@ import { newKeyId, newSecret } from './store/key-secret.ts'
 import { openStore } from './store/store.ts'
 import { StoredKeys } from './auth/stored-keys.ts'
 
-/** Milliseconds. */
+/** How often Redis is checked for the log, in milliseconds. */
 const readinessCheck = 5000
 
 const stopSignals = ['SIGINT', 'SIGTERM'] as const
@@ -52,9 +52,9 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
-    // Not ready at once, still serving until balancers have noticed (docs/deploy.md, "Stopping").
+    // First not ready, but still serving until balancers have noticed (docs/deploy.md, "Stopping").
     app.draining.start()
-    // Now, so that what it has under way at a Redis that says nothing is over by then.
+    // Stopped now, so that a call to a Redis that doesn't answer is over by the time the store closes.
     store.sweeper.stop()
     if (!err) await sleep(config.drainDelay)
     await app.close()
@@ -67,11 +67,11 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   })
   onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
-  // After the service itself, so that nobody is told that it is ready before it is.
+  // After the service itself, so that it isn't reported ready before it is.
   const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
   if (store.events !== null) store.relayRound.start()
-  // So that the log has the reason where nobody asks /readyz.
+  // So that the log has the reason even if nobody asks /readyz.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
@@ -80,8 +80,8 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
 }
 
 /**
- * Once to drain, once more to stop at once. Under `npm start` each may come twice, milliseconds apart, to the whole group
- * (from a terminal, from systemd) and passed on by npm: that is one wish.
+ * The first signal drains, a later one stops at once. Under `npm start` each signal may come twice within milliseconds: to the whole process group
+ * (from a terminal or systemd), and passed on by npm. Such a pair counts as one.
  */
 function onStopSignal (first: () => void, second: () => void): void {
   let since: number | undefined
@@ -93,7 +93,7 @@ function onStopSignal (first: () => void, second: () => void): void {
   for (const signal of stopSignals) process.on(signal, stop)
 }
 
-/** The keys made for this machine, as callers of the default tenant. */
+/** The keys that were made for this machine, as callers of the default tenant. */
 function localKeys (embedded: Embedded | undefined): ApiKey[] {
   if (embedded?.keys === undefined) return []
   return [
@@ -102,7 +102,7 @@ function localKeys (embedded: Embedded | undefined): ApiKey[] {
   ]
 }
 
-/** A line for whoever started it, where a line is all there is to say. */
+/** Prints a known error as one line, any other with its stack, and exits. */
 function sayWhy (error: NodeJS.ErrnoException): void {
   const known = error instanceof SettingError || error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.name === 'EmbeddedError'
   process.stderr.write(known ? `${error.message}\n` : `${error.stack}\n`)

@@ -1,4 +1,4 @@
-/** What a handoff is: its states, what moves it, and what is kept of it. A leaf: anyone may import it. */
+/** A handoff's states, what changes them, and what is stored. Anyone may import this file; it imports nothing. */
 
 export const statuses = ['pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'] as const
 export type Status = typeof statuses[number]
@@ -7,24 +7,24 @@ export function isStatus (text: unknown): text is Status {
   return statuses.includes(text as Status)
 }
 
-/** Where a person's approval stands: never asked for, or asked for and undecided, given, refused. */
+/** The state of a person's approval: not required, required and undecided, given, refused. */
 export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]
 
 /**
- * Where a handoff stands for whoever asks: its status, with what can't be caught yet told apart from what can (it waits for a person, or its
- * delay isn't over), what expired after its catch from what nobody caught, and what isn't there.
+ * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person or `delayed`; one that expired
+ * after its catch is `lapsed`; and one that doesn't exist is `absent`.
  */
 export const standings = ['absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed', 'rejected'] as const
 export type Standing = typeof standings[number]
 
-/** Who may ask for an operation beside what their key allows: anyone, its catcher, its passer, anyone but its passer. */
+/** Who may call an operation, besides what their key allows: anyone, its catcher, its passer, or anyone but its passer. */
 type Asker = 'anyone' | 'catcher' | 'passer' | 'another'
 
-/** An operation that moves a handoff: from where to where, and what it is answered elsewhere, by the error's code. */
+/** An operation that moves a handoff: from which standings, to which status, and the error code in every other standing. */
 interface Operation { by: Asker, from: readonly Standing[], to: Status, refusals: Partial<Record<Standing, string>> }
 
-/** Of decisions, what the approval decides: any standing has it that isn't `absent`. */
+/** For decisions, the refusals that depend on the approval. They apply in every standing except `absent`. */
 const undecidable: Partial<Record<Approval, string>> = { none: 'no_approval_required', approved: 'already_decided', rejected: 'already_decided' }
 
 const ended = {
@@ -34,9 +34,9 @@ const decided = { absent: 'not_found', cancelled: 'cancelled', expired: 'expired
 const unheld = { absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', ...ended } as const
 
 /**
- * The state machine, once. The scripts in lua/ enforce it, and their tests, the model of the property tests, the fault checker and the docs
- * are held to it or made of it. An operation that was carried out is recognised when it comes again, whatever stands here; and by whom it
- * may be asked matters besides. What moves a handoff without anybody's asking is `byItself`.
+ * The state machine. The scripts in lua/ enforce it; their tests, the model of the property tests, the fault checker and the docs are made from it
+ * or checked against it. It doesn't say everything: a repeated operation is recognised in any standing, and `by` limits who may call. `byItself`
+ * has the changes that no operation makes.
  */
 export const operations = {
   pass: { by: 'anyone', from: ['absent'], to: 'pending', refusals: {} },
@@ -53,12 +53,12 @@ export const operations = {
     by: 'passer',
     from: ['waiting', 'delayed', 'pending', 'caught'],
     to: 'cancelled',
-    // What is cancelled is told so once more: that is no refusal.
+    // Cancelling again gets the same answer, so it is no refusal.
     refusals: {
       absent: 'not_found', expired: 'expired', lapsed: 'expired', rejected: 'rejected', done: 'already_done', failed: 'already_failed', declined: 'already_declined',
     },
   },
-  // Of what has ended the status stays; only what is caught changes it.
+  // A handoff that has ended keeps its status; only a caught one changes it.
   reissue: {
     by: 'passer',
     from: ['caught', 'failed', 'declined', 'lapsed'],
@@ -70,16 +70,16 @@ export const operations = {
 } as const satisfies Record<string, Operation>
 export type OperationName = keyof typeof operations
 
-/** What happens when a deadline passes: nobody asks for it. */
+/** What happens when a deadline passes, without any request. */
 export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to: 'expired' } as const satisfies { from: readonly Standing[], to: Status }
 
-/** @param isDelayed can it not be caught yet for its delay? @param wasCaught for what has expired */
+/** @param isDelayed can't it be caught yet because of its delay? @param wasCaught for an expired handoff */
 export function standingOf (status: Status, approval: Approval, isDelayed: boolean, wasCaught: boolean): Standing {
   if (status === 'pending') return approval === 'waiting' ? 'waiting' : isDelayed ? 'delayed' : 'pending'
   return status === 'expired' && wasCaught ? 'lapsed' : status
 }
 
-/** The code with which an operation is refused where a handoff stands; null where it is carried out. */
+/** The error code with which an operation is refused in this standing; null if it is carried out. */
 export function refusalOf (name: OperationName, standing: Standing, approval: Approval): string | null {
   const { by, from, refusals }: Operation = operations[name]
   if (by === 'another' && standing !== 'absent' && approval !== 'waiting') return undecidable[approval]!
@@ -95,25 +95,25 @@ export function isName (text: string): boolean {
   return nameShape.test(text)
 }
 
-/** Who asks: the identity behind an API key. A handoff belongs to the tenant that passed it. */
+/** The caller: the identity behind an API key. A handoff belongs to its passer's tenant. */
 export interface Caller {
   tenant: string
   agent: string
   scopes: ReadonlySet<Scope>
-  /** The key's own id, for logs; null for keys from the environment, which have none. */
+  /** The key's id, for logs; null for keys from the environment, which have none. */
   keyId: string | null
-  /** The key's own limit of requests; null where the service's stands. */
+  /** The key's own rate limit; null if the service's applies. */
   ratePerMinute: number | null
-  /** The inboxes that the key may catch from; null where it may from any of its tenant. */
+  /** The inboxes that the key may catch from; null for all of its tenant. */
   inboxes: ReadonlySet<string> | null
 }
 
-/** A caller by a key from the environment. */
+/** The caller behind a key from the environment. */
 export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>): Caller {
   return { tenant, agent, scopes: new Set(scopes), keyId: null, ratePerMinute: null, inboxes: null }
 }
 
-/** A caller's key as it was configured. */
+/** A configured key and its caller. */
 export interface ApiKey { caller: Caller, secret: string }
 
 /** What events tell (lua/lib/events.lua), each behind `handoff.` in its type. */
@@ -126,7 +126,7 @@ export const webhookTypes: readonly string[] = happenings.map(name => `handoff.$
 export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks'] as const
 export type Scope = typeof scopes[number]
 
-/** A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch by Redis's clock. */
+/** A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch, by Redis's clock. */
 export interface HandoffRecord {
   status: Status
   approval: Approval
@@ -142,7 +142,7 @@ export interface HandoffRecord {
 export interface Extra {
   /** The inbox that it was passed to. */
   to?: string
-  /** As passed; 0 where it wasn't. */
+  /** As passed; left out means 0. */
   priority?: number
   workWithin?: number
   heartbeatWithin?: number
@@ -153,7 +153,7 @@ export interface Extra {
   hops?: number
   /** Marks of the payloads from the root to this one, 12 characters each. */
   marks?: string
-  /** The second and up; a first one's isn't said. */
+  /** Which attempt it is, from the second on; left out for the first. */
   attempt?: number
   reissueOf?: string
   reissuedAs?: string
@@ -165,15 +165,15 @@ export interface Extra {
   endedBy?: string
 }
 
-/** What a person decided. The note is JSON text: it is what an agent or a browser gets, and nothing here reads it. */
+/** A person's decision. The note is JSON text: agents and browsers get it, and nothing here parses it. */
 export interface Decision { at: number, by: string, note: string, digest?: string }
 
-/** The status that is true at `now`: a deadline counts from its millisecond on, whether or not the sweep has got there. */
+/** The status at `now`. A deadline counts from its millisecond on, whether the sweep has reached the handoff or not. */
 export function statusAt (record: HandoffRecord, now: number): Status {
   return now >= deadlineOf(record) ? 'expired' : record.status
 }
 
-/** When it expires if nothing happens: the end of its pickup or of its work, or when it is to be heard of; never for what has ended. */
+/** When it expires if nothing happens: at the end of its pickup, of its work, or of the time without a heartbeat. Never, if it has ended. */
 export function deadlineOf (record: HandoffRecord): number {
   if (record.status === 'pending') return record.expiresAt
   return record.status === 'caught' ? workEnd(record) : Infinity
@@ -183,19 +183,19 @@ function workEnd ({ caught, extra }: HandoffRecord): number {
   return extra.heartbeatDeadline ?? caught!.deadline
 }
 
-/** Of what has expired at `now`: when, and what was missed. */
+/** When an expired handoff expired, and which deadline it missed. */
 export function expiryOf (record: HandoffRecord): { at: number, because: 'not_caught' | 'not_done' | 'stalled' } {
   if (record.caught === null) return { at: record.expiresAt, because: 'not_caught' }
   const at = workEnd(record)
   return { at, because: at < record.caught.deadline ? 'stalled' : 'not_done' }
 }
 
-/** Will an attempt that has expired be tried again, when the sweep gets there? */
+/** Will the sweep make a successor of this expired attempt? */
 export function isTriedAgain (record: HandoffRecord): boolean {
   return record.caught !== null && record.extra.reissuedAs === undefined && hasNext(record)
 }
 
-/** Has it attempts left, that nobody asked to do without? */
+/** Are attempts left, and has nobody asked to cancel it? */
 export function hasNext ({ extra: { attempt = 1, maxAttempts = 1, cancelRequestedAt } }: HandoffRecord): boolean {
   return attempt < maxAttempts && cancelRequestedAt === undefined
 }

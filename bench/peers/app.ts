@@ -12,17 +12,17 @@ import { ApiKeys } from '../../src/auth/api-keys.ts'
 
 type Soon<T> = T | Promise<T>
 
-/** What was passed, and when (ISO 8601). */
+/** A passed handoff, and when it was passed (ISO 8601). */
 export interface Passed { body: PassBody, createdAt: string }
 export interface Standing { createdAt: string, caughtBy: string | null }
 
-/** What handoffs are kept in. */
+/** Where handoffs are stored. */
 export interface Backend {
   /** @returns the handoff's id */
   pass (passed: Passed): Soon<string>
-  /** Takes it for this agent; null when there is nothing to take under that id (any more). */
+  /** Takes a handoff for this agent; null if there is nothing to take under this id. */
   catch (id: string, agent: string): Soon<Passed | null>
-  /** @returns false when that agent has not caught it */
+  /** @returns false if this agent hasn't caught it */
   done (id: string, agent: string, output: object | null | undefined): Soon<boolean>
   status (id: string): Soon<Standing | null>
   close? (): Promise<unknown>
@@ -33,14 +33,14 @@ const common = { querystring: noQuery, headers: idempotencyHeaders }
 interface OfOne { Params: { id: string } }
 
 /**
- * Fastify itself with the service's server options, auth and schemas, and its own JSON bodies and serialisers, in front of a
- * backend: the same for the floor and for all peers. It takes the settings of the service.
+ * Fastify with the service's server options, auth and schemas, and its own JSON bodies and serialisers, in front of a backend. It is the same for
+ * the floor and for all peers, and reads the service's settings.
  */
 export async function serve (backend: Backend): Promise<void> {
   const app = Fastify({ ...serverOptions(config), logger: false })
   await useAuth(app, new Credentials(new ApiKeys(config.apiKeys)), await countGuesses(app))
   for (const add of [addPass, addCatch, addDone, addStatus]) add(app, backend)
-  // Some client libraries leave timers behind when they are closed.
+  // Some client libraries leave timers running after they are closed.
   process.once('SIGTERM', () => app.close().then(() => backend.close?.()).finally(() => process.exit()))
   process.stdout.write(`listening at ${await app.listen({ host: config.host, port: config.port })}\n`)
 }
@@ -124,7 +124,7 @@ function addStatus (app: FastifyInstance, backend: Backend): void {
   })
 }
 
-/** Goes on at once where there is nothing to wait for: the floor doesn't pay for the peers' waiting. */
+/** Continues at once if there is nothing to wait for, so that the floor doesn't pay for the peers' waiting. */
 function after<T, Answer> (outcome: Soon<T>, answer: (outcome: T) => Answer): Soon<Answer> {
   return outcome instanceof Promise ? outcome.then(answer) : answer(outcome)
 }

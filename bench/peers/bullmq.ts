@@ -1,9 +1,8 @@
 /**
- * The peer with BullMQ, on a Redis with the settings of ours: pass is `Queue.add`, catch `Worker.getNextJob`, done
- * `Job.moveToCompleted`, the way its documentation describes under "Manually processing jobs", with the check for stalled jobs
- * that goes with it. Jobs are removed when they are completed, which is what is fast and keeps memory level; the connections are
- * those that BullMQ makes itself. A job's lock lasts as long as the service gives a catcher. Run as a process; STORE_URL says
- * where Redis is.
+ * The peer with BullMQ, on a Redis with our settings: pass is `Queue.add`, catch is `Worker.getNextJob`, done is `Job.moveToCompleted`, as its
+ * documentation describes under "Manually processing jobs", with the check for stalled jobs that belongs to it. Completed jobs are removed, which
+ * is fast and keeps memory level. BullMQ makes the connections itself. A job's lock lasts as long as the service gives a catcher. Run it as a
+ * process; STORE_URL says where Redis is.
  */
 import { Queue, Worker } from 'bullmq'
 import type { Job } from 'bullmq'
@@ -37,7 +36,7 @@ await serve({
   },
   async status (id) {
     const job = await queue.getJob(id)
-    // Not getState(), which looks for the job in the whole list of those that wait.
+    // Not getState(), which searches the whole list of waiting jobs.
     return job === undefined ? null : { createdAt: job.data.createdAt, caughtBy: job.processedOn === undefined ? null : taken.by(id) }
   },
   close: () => Promise.all([worker.close(), queue.close()]),

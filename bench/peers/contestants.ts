@@ -15,20 +15,20 @@ export interface Contest {
   contestants: Contestant[]
   /** The service's Redis. */
   redis: string
-  /** What the peers are and what is beneath them. */
+  /** The names and versions of the peers and of what they run on. */
   peers: string
   stop (): Promise<void>
 }
 
 type Stop = () => Promise<void>
 interface Entry {
-  /** Its package, where it is one. */
+  /** Its npm package, if it has one. */
   library?: string
-  /** @param stops takes how each thing that was started is stopped */
+  /** @param stops collects the functions that stop what was started */
   start (say: BenchOptions['say'], stops: Stop[]): Promise<Omit<Contestant, 'name'>>
 }
 
-/** In the order of their turns. The service and the floor are neighbours. */
+/** The contestants in the order of their turns. The service and the floor are neighbours. */
 const entries = {
   floor: { start: async (say, stops) => kept(stops, await startServer(script('../floor.ts'), keySettings)) },
   service: {
@@ -46,7 +46,7 @@ const entries = {
     },
   },
   plain: { start: (say, stops) => startPeer('plain.ts', () => startRedisStore(say), stops) },
-  // Its queue's settings are in Redis: they are not to be cleaned away.
+  // The queue's settings are in Redis and must not be removed.
   bullmq: { library: 'bullmq', start: (say, stops) => startPeer('bullmq.ts', () => startRedisStore(say, [], true), stops) },
   postgres: { library: 'pg-boss', start: (say, stops) => startPeer('postgres.ts', startPostgres, stops) },
   nats: { library: '@nats-io/jetstream', start: (say, stops) => startPeer('nats.ts', startNats, stops) },
@@ -54,10 +54,13 @@ const entries = {
 export type ContestantName = keyof typeof entries
 
 export const names = Object.keys(entries) as ContestantName[]
-/** Those that do what the service does, or a queue's part of it: `trivial` only says that it has, and `plain` promises nothing where two ask at once. */
+/**
+ * The contestants that do the service's work, or a queue's part of it. The others don't: `trivial` only pretends to, and `plain` promises nothing
+ * for concurrent requests.
+ */
 export const honest = names.filter(name => name !== 'trivial' && name !== 'plain')
 
-/** Starts those named that are among `only`, each asked for a handoff first. A peer whose program isn't installed is left out. */
+/** Starts the named contestants that are among `only`, and first passes one handoff through each. A peer whose program isn't installed is left out. */
 export async function startContest (wanted: readonly ContestantName[], { only, say }: BenchOptions): Promise<Contest> {
   const stops: Stop[] = []
   const stop = async () => { for (const one of stops.toReversed()) await one() }

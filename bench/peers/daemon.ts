@@ -5,20 +5,20 @@ import { endWithUs } from '../server-process.ts'
 
 export interface Daemon {
   pid: number
-  /** What the pattern found in what it said. */
+  /** What the pattern matched in its output. */
   said: RegExpExecArray
-  /** Ends it, by this signal. */
+  /** Ends it with this signal. */
   stop (signal: NodeJS.Signals): Promise<void>
 }
 
-/** Runs a program until it has said on stderr that it is ready. */
+/** Runs a program and waits until it says on stderr that it is ready. */
 export async function startDaemon (program: string, args: readonly string[], ready: RegExp, options: SpawnOptions = {}): Promise<Daemon> {
   const child = spawn(program, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] })
   const exited = once(child, 'exit')
   endWithUs(child)
   const said = await new Promise<RegExpExecArray>((resolve, reject) => {
     let text = ''
-    // It goes on being read: a full pipe would stop the program.
+    // Reading continues: a full pipe would stop the program.
     child.stderr?.setEncoding('utf8').on('data', (more: string) => {
       text = (text + more).slice(-10_000)
       const found = ready.exec(text)

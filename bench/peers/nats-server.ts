@@ -9,9 +9,9 @@ import { startDaemon } from './daemon.ts'
 import { NotInstalled } from './stores.ts'
 import type { Store } from './stores.ts'
 
-/** A nats-server with JetStream, as it comes. @throws {NotInstalled} */
+/** A nats-server with JetStream and default settings. @throws {NotInstalled} */
 export async function startNats (): Promise<Store> {
-  // Debian's lies where not everybody's PATH goes.
+  // Debian installs it in a folder that isn't on every PATH.
   const program = await which('nats-server') ?? await which('/usr/sbin/nats-server')
   if (program === undefined) throw new NotInstalled('there is no nats-server on PATH or in /usr/sbin')
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-nats-'))
@@ -22,7 +22,7 @@ export async function startNats (): Promise<Store> {
     name: 'NATS',
     version: /[\d.]+/.exec(stdout)?.[0] ?? '',
     cpu: () => cpuOf(server.pid),
-    // A work queue keeps nothing that was acknowledged.
+    // A work queue deletes what was acknowledged.
     clean: () => Promise.resolve(),
     async stop () {
       await server.stop('SIGTERM')

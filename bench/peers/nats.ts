@@ -1,10 +1,9 @@
 /**
- * The peer with NATS JetStream: pass is a publish that waits for its acknowledgement, catch takes the consumer's next message,
- * done acknowledges it and waits until the server has confirmed that. The stream is a work queue in file storage, acknowledged
- * explicitly; the server syncs files every two minutes, as it does when nobody says otherwise. Catch is fed by `consume()`, which
- * asks for messages ahead: the documented fast way (`next()` asks the server once a message). What it has ahead counts as
- * delivered, so a process that dies takes it along until the wait for its acknowledgement is over: a day, which is what the
- * service gives a catcher. Run as a process; STORE_URL says where the server is.
+ * The peer with NATS JetStream: pass is a publish that waits for its acknowledgement, catch takes the consumer's next message, and done
+ * acknowledges that and waits for the server's confirmation. The stream is a work queue in file storage, with explicit acknowledgements; the server
+ * syncs files every two minutes, its default. Catch uses `consume()`, which fetches messages ahead: the documented fast way (`next()` asks the
+ * server once per message). Messages fetched ahead count as delivered, so if the process dies they are stuck until their acknowledgement times out:
+ * after a day, which is what the service gives a catcher. Run it as a process; STORE_URL says where the server is.
  */
 import { AckPolicy, RetentionPolicy, StorageType, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { JsMsg } from '@nats-io/jetstream'

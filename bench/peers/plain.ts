@@ -1,8 +1,8 @@
 /**
- * The peer without scripts: what an agent's own program would send to Redis. The same keys, and the same reads and writes as pass, catch and
- * done in lua/, as plain commands; all that one turn of the event loop sends leaves in one pipeline. It promises less: two that catch at
- * once may both get a handoff, since another command may come between a read and the write that follows it, and a crash may leave one write
- * without the next. Run as a process; STORE_URL says where Redis is.
+ * The peer without scripts: what an agent's own program would send to Redis. It has the same keys, and the same reads and writes as pass, catch and
+ * done in lua/, as plain commands; one turn of the event loop sends all its commands in one pipeline. It promises less: two concurrent catches may
+ * both get a handoff, since another command may come between a read and its write, and a crash may leave one write without the next. Run it as a
+ * process; STORE_URL says where Redis is.
  */
 import { Redis } from 'ioredis'
 import { randomId, tagOf } from '../../src/handoff/id.ts'
@@ -14,7 +14,7 @@ const day = 86_400_000
 const keys = new KeyNames('handoff')
 const redis = new Redis(process.env.STORE_URL as string, { enableAutoPipelining: true })
 
-/** Of a handoff: its hash, the index of what is due, and its name there. */
+/** A handoff's hash, the due index, and its member there. */
 function placeOf (id: string): { key: string, due: string, member: string } {
   const [tag, member] = [tagOf(id), memberOf('default', id)]
   return { key: keys.handoff(tag, member), due: keys.due(tag), member }

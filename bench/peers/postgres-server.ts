@@ -11,13 +11,10 @@ import type { Store } from './stores.ts'
 import { cpuOfTree } from './tree-cpu.ts'
 
 const run = promisify(execFile)
-/** Where Debian has its versions, none of them on PATH. */
+/** Where Debian installs its versions; none is on PATH. */
 const debian = '/usr/lib/postgresql'
 
-/**
- * PostgreSQL as `initdb` sets it up, on a unix socket (a little cheaper than TCP, which is what the others are spoken to over).
- * @throws {NotInstalled}
- */
+/** PostgreSQL as `initdb` sets it up, on a unix socket (a little cheaper than TCP, which the other stores use). @throws {NotInstalled} */
 export async function startPostgres (): Promise<Store> {
   const programs = await findPrograms()
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-postgres-'))
@@ -36,7 +33,7 @@ export async function startPostgres (): Promise<Store> {
       await run(join(programs, 'psql'), ['-h', dir, '-U', 'postgres', '-v', 'ON_ERROR_STOP=1', '-c', 'TRUNCATE pgboss.job'])
     },
     async stop () {
-      // Its fast shutdown.
+      // SIGINT is PostgreSQL's fast shutdown.
       await server.stop('SIGINT')
       await rm(dir, { recursive: true })
     },
@@ -45,17 +42,17 @@ export async function startPostgres (): Promise<Store> {
 
 /** The directory with the newest PostgreSQL's programs. */
 async function findPrograms (): Promise<string> {
-  // How much CPU its processes take is read there.
+  // The CPU time of its processes is read there.
   if (!existsSync('/proc/self/stat')) throw new NotInstalled('PostgreSQL’s processes can only be counted where there is a /proc')
   const onPath = await which('initdb')
-  // Behind a link the other programs need not be.
+  // The other programs may not be where a link points.
   if (onPath !== undefined) return dirname(await realpath(onPath))
   const versions = (existsSync(debian) ? await readdir(debian) : []).map(Number).filter(Number.isFinite)
   if (versions.length === 0) throw new NotInstalled('there is no initdb on PATH and no PostgreSQL of Debian’s')
   return join(debian, String(Math.max(...versions)), 'bin')
 }
 
-/** PostgreSQL refuses to run as root; then its own user runs it, whom the directory is given to. */
+/** PostgreSQL refuses to run as root. Then its own user runs it and owns the directory. */
 async function unprivileged (dir: string): Promise<{ uid?: number, gid?: number }> {
   if (process.getuid?.() !== 0) return {}
   const id = (which: '-u' | '-g') => Number(execFileSync('id', [which, 'postgres'], { encoding: 'utf8' }))

@@ -1,8 +1,7 @@
 /**
- * The peer with pg-boss on PostgreSQL: pass is `send`, catch `fetch`, done `complete`. Both as they come: ten connections,
- * maintenance on, and PostgreSQL with its default durability, so each of the three is on disk before it is answered (Redis with
- * `everysec` promises a second less). pg-boss keeps completed jobs until it archives them. Run as a process; STORE_URL says where
- * PostgreSQL is.
+ * The peer with pg-boss on PostgreSQL: pass is `send`, catch is `fetch`, done is `complete`. Both have default settings: ten connections,
+ * maintenance on, and PostgreSQL's default durability, so each operation is on disk before it is answered (Redis with `everysec` may lose a
+ * second). pg-boss keeps completed jobs until it archives them. Run it as a process; STORE_URL says where PostgreSQL is.
  */
 import PgBoss from 'pg-boss'
 import type { Job } from 'pg-boss'
@@ -17,7 +16,7 @@ await boss.start()
 await boss.createQueue(name)
 const taken = new Taken<Job<Passed>>()
 
-/** A fetch may find nothing where there is something: what it saw was taken meanwhile, and what has come since it doesn't see. */
+/** A fetch may find nothing although there are jobs: those it saw were taken meanwhile, and it doesn't see newer ones. */
 async function next (): Promise<Job<Passed> | undefined> {
   for (let tries = 0; tries < 10; tries++) {
     const [job] = await boss.fetch<Passed>(name)

@@ -3,26 +3,23 @@ import { Redis } from 'ioredis'
 import { cpuOf } from '../cpu.ts'
 import { benchRedis } from '../redis.ts'
 
-/** What a contestant keeps its handoffs in: a server of its own, in a scratch directory. */
+/** A contestant's store: a server of its own, in a scratch directory. */
 export interface Store {
   url: string
-  /** What it is: `Redis`, and `7.0.15`. */
+  /** Its name and version: `Redis`, and `7.0.15`. */
   name: string
   version: string
   /** The CPU time of all its processes since it started, in microseconds. */
   cpu (): number
-  /** Frees what earlier rounds have left, so that each begins alike and disks don't fill. */
+  /** Frees what earlier rounds left, so that each begins alike and disks don't fill up. */
   clean (): Promise<void>
   stop (): Promise<void>
 }
 
-/** A program of which there is none here: whoever needs it is left out. */
+/** A program that isn't installed: contestants that need it are left out. */
 export class NotInstalled extends Error {}
 
-/**
- * A Redis with the embedded one's settings.
- * @param keep what is in it when it is cleaned; only its append-only file is written anew
- */
+/** A Redis with the embedded one's settings. @param keep keep its data when it is cleaned, and only rewrite its append-only file */
 export async function startRedisStore (say: (line: string) => void, extra: readonly string[] = [], keep = false): Promise<Store & { pid: number }> {
   const server = await benchRedis(say, extra)
   const redis = new Redis(server.url)

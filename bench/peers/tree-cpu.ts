@@ -2,8 +2,8 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { clockTicks, statFields } from '../cpu.ts'
 
 /**
- * The CPU time that a process and all it has brought forth have used, those that have ended included, in microseconds; to a clock
- * tick each. Where there is no /proc it can't be told.
+ * The CPU time of a process and all its descendants, including those that have ended, in microseconds, each precise to one clock tick. Unknown
+ * without /proc.
  */
 export function cpuOfTree (pid: number): number {
   const children = new Map<number, number[]>()
@@ -18,7 +18,7 @@ export function cpuOfTree (pid: number): number {
   return ticksOf(pid) * 1e6 / clockTicks()
 }
 
-/** Null for one that has just ended. */
+/** Null for a process that has just ended. */
 function readStat (pid: string): { parent: number, ticks: number } | null {
   let stat: string
   try {
@@ -26,7 +26,7 @@ function readStat (pid: string): { parent: number, ticks: number } | null {
   } catch {
     return null
   }
-  // The four: user and system, its own and that of its children who have ended and been waited for.
+  // Four fields: user and system time, its own and that of its children that have ended and been waited for.
   const fields = statFields(stat)
   return { parent: Number(fields[1]), ticks: fields.slice(11, 15).reduce((total, field) => total + Number(field), 0) }
 }

@@ -9,22 +9,22 @@ import { passBody } from '../load.ts'
 const project = fileURLToPath(new URL('../..', import.meta.url))
 const libraries = ['late', 'clock', 'record']
 
-/** Scripts that do nothing but answer what ours answer when all goes well; the times are made up. */
+/** Scripts that only give the answer that ours give on success; the times are made up. */
 const answers = {
   pass: '{ \'passed\', 1790000000000, 1790086400000 }',
   catch: `{ 'caught', 1790000000000, [==[${String(joinPayload(cutMembers(Buffer.from(passBody))))}]==] }`,
   done: '{ \'done\', 1790000000000 }',
 }
 
-/** What stands for one of ours. */
+/** The trivial script in place of one of ours. */
 function trivialScript (name: keyof typeof answers): string {
   return `#!lua\nreturn ${answers[name]}\n`
 }
 
 /**
- * The service as it is built, but that the scripts of pass, catch and done only answer: so Redis gets and gives the same bytes,
- * in the same pipelines, under the same load, and what is left is what an EVALSHA costs that does nothing. Its copy of the
- * service is in a scratch directory. @returns its main.js, and what removes it
+ * A copy of the built service, in a scratch directory, in which the scripts of pass, catch and done only answer. Redis gets and sends the same
+ * bytes, in the same pipelines, under the same load; so what remains is the cost of an EVALSHA that does nothing.
+ * @returns its main.js, and what removes it
  */
 export async function makeTrivial (): Promise<{ main: string, remove: () => Promise<void> }> {
   const dir = await mkdtemp(join(tmpdir(), 'handoff-bench-trivial-'))
@@ -36,7 +36,7 @@ export async function makeTrivial (): Promise<{ main: string, remove: () => Prom
   return { main: join(dir, 'dist/main.js'), remove: () => rm(dir, { recursive: true }) }
 }
 
-/** What all scripts share stands before each one: here only before those that need it. */
+/** The shared library comes before each script; here only before those that need it. */
 async function moveLibraries (dir: string): Promise<void> {
   const texts = await Promise.all(libraries.map(name => readFile(join(dir, 'lua/lib', `${name}.lua`), 'utf8')))
   for (const name of ['sweep', 'lease']) {

@@ -1,9 +1,8 @@
--- pending -> caught, once nothing is in the way: writes what a catch changes, and returns the fields s and x as they are now, and
--- the work's deadline.
+-- pending -> caught, after all checks. Writes what a catch changes, and returns the new fields s and x and the work's deadline.
 local function becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
   local deadline = now + (extra and string.match(extra, ' w(%d+)') or work_ttl)
   local looked_at = deadline
-  -- The record only grows: its first word changes, and this transition's words follow.
+  -- The record only grows: its first word changes, and this transition's words are appended.
   record = (extra and '2:caught' or 'caught') .. string.sub(record, extra and 10 or 8) .. ' ' .. ms(now) .. ' ' .. ms(deadline) .. ' ' .. agent .. ' ' .. token
   local within = extra and string.match(extra, ' b(%d+)')
   if within then
@@ -14,7 +13,8 @@ local function becomeCaught(key, due, member, record, extra, expires, token, age
     redis.call('HSET', key, 's', record)
   end
   redis.call('PEXPIREAT', key, ms(deadline + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
-  -- Where the deadline is the later one, the sweep finds out: it comes by too early then, looks at the record, and moves it on.
+  -- If the work's deadline is later than the pickup's, the index stays as it is: the sweep comes too early, looks at the record, and moves the
+  -- entry on.
   if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end
   redis.call('SPUBLISH', key, 'caught')
   return record, extra, deadline

@@ -1,5 +1,5 @@
--- Why this person's decision changes nothing, as a reply, also where the same operation decided before; nil where it counts. The replies are
--- explained in approve.lua and reject.lua.
+-- The reply to a decision that changes nothing, which may be a retry of the one that stands; nil if the decision counts. approve.lua and reject.lua
+-- explain the replies.
 local function undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
   if not record then return { 'not_found' } end
   local status, approval, created, expires, passed_by = string.match(record, RECORD)
@@ -13,10 +13,10 @@ local function undecidable(key, record, extra, decision, token, decided_by, seen
   if status == 'cancelled' then return { 'cancelled', now, record, extra } end
   if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
   if passed_by == decided_by then return { 'self_approval', now, record, extra } end
-  -- An id can come back: a pass whose Idempotency-Key made one that has gone makes that one.
+  -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
   local changed = seen ~= '' and seen ~= created
   if digest ~= '' and not changed then
-    -- What a former version passed has none: there the moment has to say it.
+    -- A handoff that an earlier version passed has no digest. Then the time of the pass must identify it.
     local kept = redis.call('HGET', key, 'h')
     changed = digest ~= kept and (kept or seen == '')
   end

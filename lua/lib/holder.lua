@@ -1,5 +1,6 @@
--- Why an agent can't say how its work goes, as a reply: also where the same operation said so before ({'replayed'}); nil where it may. The
--- order is that of docs/api.md, "Order". Each reply has what it was judged by: now record extra, and the decision where that ended it.
+-- The reply that refuses an agent's report about its work, or {'replayed'} if the same operation was carried out before; nil if the report is
+-- allowed. The order of the checks is that of docs/api.md, "Order". A refusal has what it was judged by: now record extra, and the decision if that
+-- ended the handoff.
 local function unheld(key, record, extra, agent, token, now)
   if not record then return { 'not_found' } end
   local status, _, _, expires, _, _, deadline, caught_by, _, finished = string.match(record, RECORD)

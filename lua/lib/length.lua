@@ -1,9 +1,8 @@
--- How much of a catch's answer a handoff takes at the most, in bytes: its payload, its result schema, the decision, and what is told of it
--- besides.
+-- The most bytes that a handoff takes in a catch's answer: its payload, its result schema, the decision, and 700 for all the rest.
 local function lengthOf(payload, schema, decision)
   return payload + schema + decision + 700
 end
--- Would an answer become too long by it? One always fits.
+-- Would this make the answer too long? One handoff always fits.
 local function isTooLong(size, length)
   return size > 0 and size + length > 4194304
 end

@@ -1,4 +1,4 @@
--- A delay is over that a handoff was passed with, or that its attempt waits for.
+-- The handoff enters its inbox if the delay of its pass, or of its attempt, is over.
 local function enterOnceAvailable(key, member, extra, now)
   local available = extra and string.match(extra, ' a(%d+)')
   local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)
@@ -7,7 +7,7 @@ local function enterOnceAvailable(key, member, extra, now)
     enterInbox(inbox, member, extra, available * 1000)
   end
 end
--- It ends while it is pending.
+-- A handoff that ends while it is pending leaves its inbox.
 local function leaveInbox(key, member, extra, approval)
   local inbox = inboxOf(key, member, extra)
   if inbox then leaveList(key, approval == 'waiting' and inbox .. ':waiting' or inbox, member) end

@@ -1,14 +1,14 @@
--- Is an attempt that ends like this tried again by itself? By field x.
+-- Is an attempt that ends now tried again by itself? By field x.
 local function isTriedAgain(extra)
   return hasAttemptsLeft(extra) and not string.match(extra, ' q')
 end
--- How long the next attempt waits then (ms): twice as long for each, an hour at most.
+-- How long the next attempt is delayed (ms): twice as long each time, an hour at most.
 local function pauseBefore(extra)
   local attempt = tonumber(string.match(extra, ' n(%d+)') or 1)
   return math.min(3600000, tonumber(string.match(extra, ' d(%d+)') or 1000) * 2 ^ (attempt - 1))
 end
--- A successor's id: of its predecessor's partition, and of that one's id and moment, so that nothing makes two, and an id that comes back
--- has another. 128 bits of a SHA-1 in base64url.
+-- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes two successors, and an id
+-- that comes back has a different one. 128 bits of a SHA-1, in base64url.
 local function idBehind(id, created)
   local letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   local hex = redis.sha1hex(id .. ' ' .. created)
@@ -16,22 +16,22 @@ local function idBehind(id, created)
   for at = 1, 31, 3 do
     local bits = tonumber(string.sub(hex, at, at + 2), 16)
     local high, low = math.floor(bits / 64), bits % 64
-    -- Of the last character two bits are left of the 128.
+    -- Only two of the last character's bits belong to the 128.
     if at == 31 then low = low - low % 16 end
     name = name .. string.sub(letters, high + 1, high + 1) .. string.sub(letters, low + 1, low + 1)
   end
   return name
 end
--- Makes the next attempt out of the hash of one that ends, and returns its id and its fields s and x. What the old hash keeps is noted for
--- endAttempt, which writes that one anew. The payload is renamed along with its hash, so it is in one place at every moment and not
--- carried through Lua. RENAME comes first, and the keys are of one slot: where that is on its way to another node Redis refuses it, and
--- nothing has been written.
+-- Makes the next attempt from the hash of one that ends, and returns its id and its fields s and x. What the old hash must keep is collected for
+-- endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place at every moment and isn't copied
+-- through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving to another node, Redis refuses the command before
+-- anything is written.
 local function succeed(attempt, pause)
   local key, record, extra, now = attempt.key, attempt.record, attempt.extra or '', attempt.now
   local tenant, id = string.match(attempt.member, '^([^:]+):(.+)$')
   local _, approval, created, expires, passed_by, passed = string.match(record, RECORD)
   local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
-  -- A first one's time to be caught counts from its pass, any other's from when it could be.
+  -- The time to be caught counts from the pass for a first attempt, and from the end of the delay for later ones.
   local from = number > 2 and string.match(extra, ' a(%d+)') or created
   local until_expiry = ms(now + pause + (expires - from))
   local next = { id = idBehind(id, created), extra = ' n' .. number .. ' o' .. id }
@@ -58,8 +58,8 @@ local function succeed(attempt, pause)
   if inbox and pause == 0 then enterInbox(inbox, member, next.extra, attempt.micros) end
   return next
 end
--- Writes an attempt's end: its status and what field x has more from now on. Its key goes after the retention from now, however long ago it
--- ended: who asks for it is to find its successor. To take it out of the due index is left to the caller.
+-- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however long ago it ended, so that a
+-- request for it finds the successor. The caller removes it from the due index.
 local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros = attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
   local ends_now = string.match(record, '^2?:?(%l+)') == 'caught'

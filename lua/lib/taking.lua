@@ -1,10 +1,10 @@
--- One that a catch from an inbox gives back, in nine parts behind those before.
+-- Appends one item of a catch from an inbox: nine parts.
 local function addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
   local parts = { turn, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema }
   for _, part in ipairs(parts) do items[#items + 1] = part end
 end
--- Of what an operation took, what is caught by it still. One that isn't here may be on another node while its slot moves: Redis refuses to
--- say then of two keys together, and is asked again.
+-- The handoffs that an operation took and still has caught, as items. One that isn't here may be on another node while its slot moves: then Redis
+-- refuses to look for two keys together, and the service calls the script again.
 local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
   for member in string.gmatch(members, '%S+') do
@@ -20,9 +20,10 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
--- What an operation is answered by what is remembered of it, as a reply: the request's digest, how many it left to the other list, and the
--- members that it took; or in place of these, behind an @, who looks at the other list, as that comes first, and since when. Until that one
--- is done, or has been away for longer than its calls can take, nobody else takes anything by this token. Nil where it may take now.
+-- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the request's digest, how many
+-- handoffs it left to the other list, and the members that it took. Instead of the members there may be an @, the asker that takes from the other
+-- list first, and the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other asker takes
+-- anything with this token.
 local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end

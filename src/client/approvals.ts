@@ -4,7 +4,7 @@ import { pathOf, queryOf } from './path.ts'
 import { encode } from './raw-json.ts'
 import type { ApprovalDetails, ApprovalList, Approved, Rejected } from './types.ts'
 
-/** What people decide; it needs an approver's key. */
+/** People's decisions. These calls need an approver's key. */
 export class Approvals {
   readonly #settings: Settings
 
@@ -12,17 +12,17 @@ export class Approvals {
     this.#settings = settings
   }
 
-  /** What waits for a decision, the oldest first. */
+  /** Lists the handoffs that wait for a decision, oldest first. */
   list ({ cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}): Promise<ApprovalList> {
     return call(this.#settings, { method: 'GET', path: `/api/approvals${queryOf({ cursor, limit })}` }, options)
   }
 
-  /** The whole of one. Reading it changes nothing. */
+  /** Reads the whole of one handoff. Reading it changes nothing. */
   get (id: string, options: CallOptions = {}): Promise<ApprovalDetails> {
     return call(this.#settings, { method: 'GET', path: pathOf('approvals', id) }, options)
   }
 
-  /** @param options.digest of what was decided on: another one is refused with `content_changed` */
+  /** @param options.digest of the content that was decided on; if it has changed, the decision is refused with `content_changed` */
   approve (id: string, { note, digest, ...options }: { note?: string | undefined, digest?: string | undefined } & CallOptions = {}): Promise<Approved> {
     return this.#decide(id, 'approve', note, digest, options)
   }
@@ -31,7 +31,10 @@ export class Approvals {
     return this.#decide(id, 'reject', note, digest, options)
   }
 
-  /** A decision takes no Idempotency-Key. But where the answer was lost, what stands is the same decision with the same note. */
+  /**
+   * Decisions take no Idempotency-Key. If an answer was lost, the retry is refused because a decision stands. If that has the same verdict and the
+   * same note, it counts as this call's own.
+   */
   #decide<T extends object> (id: string, verb: 'approve' | 'reject', note: string | undefined, digest: string | undefined, options: CallOptions) {
     const state = verb === 'approve' ? 'approved' : 'rejected'
     const again = ({ code, handoff_status: status, approval }: Problem) =>

@@ -1,14 +1,14 @@
 import { longest } from './clock.ts'
 import { HandoffError, abortedBy } from './errors.ts'
 
-/** `fetch`, as far as it is used here. */
+/** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 export interface Reply { status: number, headers: Headers, text: string }
 
 /**
- * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. It gives fetch a controller of its own
- * each time, since some runtimes leave listeners on a signal that outlives the request.
+ * Sends a request once and reads the whole answer, unless the time runs out or the signal aborts it. Each attempt gives fetch its own
+ * AbortController, since some runtimes leave listeners on a signal that outlives the request.
  */
 export async function attempt (fetch: Fetch, url: string, init: RequestInit, milliseconds: number, signal: AbortSignal | undefined): Promise<Reply> {
   const isEnded = () => signal?.aborted === true
@@ -24,7 +24,7 @@ export async function attempt (fetch: Fetch, url: string, init: RequestInit, mil
   const stop = () => own.abort()
   signal?.addEventListener('abort', stop)
   try {
-    // A redirect isn't followed: the payload would go to an address that nobody has named.
+    // Redirects aren't followed: the payload would go to an address that the user hasn't chosen.
     const response = await fetch(url, { ...init, redirect: 'manual', signal: own.signal })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
@@ -37,7 +37,7 @@ export async function attempt (fetch: Fetch, url: string, init: RequestInit, mil
   }
 }
 
-/** fetch itself says no more than "fetch failed"; what happened is its cause. */
+/** fetch's own message is just "fetch failed"; what happened is in its cause. */
 export function reasonOf (error: unknown): string {
   const { cause, message } = error as { cause?: unknown, message?: string }
   const { code, message: inner } = (cause ?? {}) as { code?: string, message?: string }

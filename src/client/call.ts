@@ -6,15 +6,15 @@ import type { Fault } from './errors.ts'
 import { withText } from './text.ts'
 import type { WithText } from './text.ts'
 
-/** What every method takes besides its own options. */
+/** The options that every method takes. */
 export interface CallOptions {
-  /** Ends the call: it rejects with `aborted`. No listener stays on it. */
+  /** Aborts the call, which then rejects with `aborted`. No listener stays on the signal. */
   signal?: AbortSignal | undefined
-  /** What the operation is known by, so that it is carried out once: 1 to 128 visible ASCII characters. Made for each call where it is left out. */
+  /** The operation's Idempotency-Key, by which it is carried out only once: 1 to 128 visible ASCII characters. By default each call makes a new one. */
   idempotencyKey?: string | undefined
-  /** For how many milliseconds this call asks again; the client's own where it is left out. */
+  /** How long this call is retried, in milliseconds; by default as the client's option says. */
   retryFor?: number | undefined
-  /** How many milliseconds an attempt of this call may take; the client's own where it is left out. */
+  /** How long one attempt of this call may take, in milliseconds; by default as the client's option says. */
   attemptTimeout?: number | undefined
 }
 
@@ -22,17 +22,17 @@ export interface Settings { baseUrl: string, authorization: string | undefined, 
 
 export interface Request {
   method: 'GET' | 'POST'
-  /** The path with its query. */
+  /** The path and the query. */
   path: string
   body?: string | undefined
   key?: string | undefined
-  /** How many seconds the service may wait before it answers. */
+  /** How long the service may wait before it answers, in seconds. */
   wait?: number | undefined
-  /** The answer that a refusal of a later attempt stands for, where it says that an earlier one was carried out. */
+  /** Turns the refusal of a retry into an answer, if the refusal shows that an earlier attempt was carried out. */
   again?: (problem: Problem) => object | undefined
 }
 
-/** A problem document (RFC 9457) of the service. */
+/** A problem document of the service (RFC 9457). */
 export interface Problem {
   code: string
   detail?: string
@@ -44,10 +44,10 @@ export interface Problem {
   approval?: { state: string, note: string | null }
 }
 
-/** What is asked again: the service can't answer now, or what stands in front of it couldn't reach it. */
+/** The statuses that are retried: the service can't answer now, or a gateway couldn't reach it. */
 const passing = new Set([408, 429, 502, 503, 504])
 
-/** Asks until there is an answer or `retryFor` is over, with the same bytes and the same key each time. */
+/** Sends the request until there is an answer or `retryFor` is over, each time with the same bytes and the same key. */
 export async function call<T extends object> (settings: Settings, request: Request, options: CallOptions): Promise<WithText<T>> {
   const { signal, retryFor = settings.retryFor, attemptTimeout = settings.attemptTimeout } = options
   const { wait = 0, again } = request
@@ -62,7 +62,7 @@ export async function call<T extends object> (settings: Settings, request: Reque
       const left = retryFor + wait * 1000 - since(began)
       const told = (error.retryAfter ?? 0) * 1000
       if (left <= 0 || told > left) throw error
-      // Never before the time that was told, and never all at once then.
+      // Not before Retry-After is over, and not all clients at the same moment then.
       await pause(Math.max(told, Math.min(told + backoff(round), left)), signal)
     }
   }
@@ -109,7 +109,7 @@ function refusal ({ status, headers, text }: Reply, problem: Problem): HandoffEr
   })
 }
 
-/** What something else has answered in the service's place: a gateway's page, mostly. */
+/** The error for an answer that isn't the service's: a gateway's error page, mostly. */
 function foreign ({ status, headers, text }: Reply): HandoffError {
   const type = headers.get('content-type') ?? 'no content type'
   const start = text.trim().slice(0, 60)
@@ -122,7 +122,7 @@ function foreign ({ status, headers, text }: Reply): HandoffError {
   })
 }
 
-/** In seconds, given so or as a date. */
+/** Retry-After in seconds. The field may be a number of seconds or a date. */
 function retryAfterOf (headers: Headers): number | undefined {
   const value = headers.get('retry-after')
   if (value === null) return undefined

@@ -1,9 +1,9 @@
 import { abortedBy } from './errors.ts'
 
-/** Timers fire at once where they are set to more than this. */
+/** The longest delay of a timer: with a longer one it fires at once. */
 export const longest = 2 ** 31 - 1
 
-/** Seconds: one request's wait. A little below the minute after which many gateways give up. */
+/** The longest `wait` of one request, in seconds: a little below the minute after which many gateways give up. */
 export const longestWait = 50
 
 export interface Moment { readonly wall: number, readonly steady: number }
@@ -13,19 +13,19 @@ export function moment (): Moment {
 }
 
 /**
- * Milliseconds since then. The steady clock stands still while a machine sleeps, and the other one can be set back: the longer of the two
- * is never too short.
+ * Milliseconds since a moment. The steady clock stops while a machine sleeps, and the wall clock can be set back. So the larger of the two
+ * differences is never too short.
  */
 export function since ({ wall, steady }: Moment): number {
   return Math.max(Date.now() - wall, performance.now() - steady)
 }
 
-/** How long to wait before asking again for the nth time (from 0): doubled each time, up to 5 s, the latter half of it by chance. */
+/** How long to wait before the nth retry (from 0), in milliseconds: doubled each time, up to 5 s, with its second half random. */
 export function backoff (round: number): number {
   return Math.min(5000, 100 * 2 ** Math.min(round, 10)) * (1 - Math.random() / 2)
 }
 
-/** Waits. Rejects as soon as the signal ends it; nothing stays on the signal. */
+/** Waits. Rejects as soon as the signal is aborted. No listener stays on the signal. */
 export function pause (milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) return reject(abortedBy(signal))

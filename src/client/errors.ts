@@ -1,31 +1,31 @@
-/** One thing that is wrong with a request's body, and where (a JSON Pointer). */
+/** One fault in a request's body, and where it is (a JSON Pointer). */
 export interface Fault { pointer: string, message: string }
 
-/** What is known of a refusal; what isn't known or doesn't apply is undefined. */
+/** What is known about an error; undefined for what isn't known or doesn't apply. */
 export interface ErrorDetails {
-  /** The HTTP status; undefined where there was no answer. */
+  /** The HTTP status; undefined if there was no answer. */
   status?: number | undefined
   /** The same call may succeed later. */
   retryable?: boolean | undefined
   /** The request's id in the service's log. */
   requestId?: string | undefined
   detail?: string | undefined
-  /** The handoff's status, where the refusal is about it. */
+  /** The handoff's status, if the refusal is about it. */
   handoffStatus?: string | undefined
-  /** The handoff's next attempt; null while that is still to be made. */
+  /** The id of the handoff's next attempt; null while it hasn't been made yet. */
   reissuedAs?: string | null | undefined
   /** What is wrong with the request. */
   errors?: readonly Fault[] | undefined
-  /** Seconds after which the service wants to be asked again. */
+  /** How many seconds to wait before a retry, as the service asks. */
   retryAfter?: number | undefined
-  /** The problem's exact JSON, where the service answered one. */
+  /** The exact JSON of the problem document, if the service sent one. */
   text?: string | undefined
   cause?: unknown
 }
 
 /**
- * Everything that can go wrong with a call. `code` is the API's (docs/api.md has the table), or one of these:
- * `connection_failed` (no answer, or one that isn't the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its reason).
+ * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no answer, or one that isn't
+ * the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its reason).
  */
 export class HandoffError extends Error {
   override readonly name = 'HandoffError'
@@ -38,7 +38,7 @@ export class HandoffError extends Error {
   readonly reissuedAs: string | null | undefined
   readonly errors: readonly Fault[] | undefined
   readonly retryAfter: number | undefined
-  /** The problem's exact JSON, where the service answered one; not enumerable. */
+  /** The exact JSON of the problem document, if the service sent one; not enumerable. */
   declare readonly text: string | undefined
 
   constructor (code: string, details: ErrorDetails = {}) {
@@ -58,12 +58,12 @@ export class HandoffError extends Error {
   }
 }
 
-/** By its name, so that it also knows the errors of another copy of this package. */
+/** Compares the error's name, so that it also recognises errors of another copy of this package. */
 export function isHandoffError<Code extends string = string> (error: unknown, code?: Code): error is HandoffError & { readonly code: Code } {
   return error instanceof Error && error.name === 'HandoffError' && (code === undefined || (error as HandoffError).code === code)
 }
 
-/** What a call that its signal ended is refused with. */
+/** The error of a call that its signal aborted. */
 export function abortedBy (signal: AbortSignal): HandoffError {
   return new HandoffError('aborted', { detail: 'The call was aborted.', cause: signal.reason })
 }

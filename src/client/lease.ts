@@ -7,32 +7,32 @@ import type { Handoff, Heartbeat, Progress } from './types.ts'
 
 export interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
 
-/** How often, in milliseconds, a handoff without heartbeats is asked after once its work's deadline should be over. */
+/** How often the service is asked about a handoff without heartbeats, in milliseconds, once the deadline of its work should be over. */
 const askedAfter = 10_000
 
 /**
- * A caught handoff for as long as it is ours. It sends the heartbeats, and its signal says that the handoff is lost: the service said so, or
- * no heartbeat got through in time by our own clock.
+ * A caught handoff, for as long as it is this worker's. It sends the heartbeats. Its signal is aborted when the handoff is lost: when the service
+ * says so, or when no heartbeat got through in time by the local clock.
  */
 export class Lease {
   readonly #client: Operations
   readonly #id: string
   readonly #own = new AbortController()
-  /** Milliseconds; without heartbeat_within there is no limit. */
+  /** heartbeat_within in milliseconds; Infinity without one. */
   readonly #within: number
-  /** Milliseconds between two heartbeats. */
+  /** The time between two heartbeats, in milliseconds. */
   readonly #regular: number
-  /** When the request was sent that gave or prolonged the lease last. Its answer may have been on its way for long. */
+  /** When the request was sent that last gave or prolonged the lease. Not when it was answered: the answer may have taken long. */
   #renewed: Moment
-  /** When a heartbeat was last tried. */
+  /** When the last heartbeat was tried. */
   #tried: Moment
-  /** How long after that the next one is due. */
+  /** How long after that the next heartbeat is due, in milliseconds. */
   #pause: number
   #workExpires: number
   #beating = false
   readonly #timer: ReturnType<typeof setInterval> | undefined
 
-  /** @param asked when it was asked for: it can have been caught at any time since then */
+  /** @param asked when the catch was sent: the handoff can have been caught at any time since */
   constructor (client: Operations, handoff: Handoff, asked: Moment) {
     const { heartbeat_within: seconds, work_expires_at: workExpires } = handoff
     this.#client = client
@@ -41,11 +41,11 @@ export class Lease {
     this.#regular = seconds === undefined ? askedAfter : this.#within / 3
     this.#pause = seconds === undefined ? 0 : this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
-    // Where the catch took long, a heartbeat at once tells how old it is.
+    // If the catch took long, a heartbeat now finds out whether the handoff is still ours.
     this.#tried = asked
     this.#renewed = since(asked) < this.#regular ? asked : moment()
     if (seconds === undefined && workExpires === undefined) return
-    // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.
+    // Short intervals: timers stop while a machine sleeps, so this checks the clock soon after it wakes.
     this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#regular / 4))
     this.#look()
   }
@@ -54,7 +54,7 @@ export class Lease {
     return this.#own.signal
   }
 
-  /** Is the handoff somebody else's by now, or nobody's? Judged by the clock at this moment, whenever the timers fire. */
+  /** Is the handoff no longer ours? Checked by the clock now, since timers may be late. */
   isLost (): boolean {
     if (!this.#own.signal.aborted && since(this.#renewed) >= this.#within) {
       this.#end(new HandoffError('expired', { detail: 'No heartbeat got through in time: the handoff is lost.' }))
@@ -73,7 +73,7 @@ export class Lease {
       return answer
     } catch (error) {
       if (isEnd(error)) this.#end(error)
-      // What ended it says more than that the call was aborted.
+      // The reason why the lease ended says more than `aborted`.
       throw isHandoffError(error, 'aborted') && this.#own.signal.aborted ? this.#own.signal.reason : error
     }
   }
@@ -96,13 +96,13 @@ export class Lease {
       .finally(() => { this.#beating = false })
   }
 
-  /** Without heartbeats the work's deadline may still pass, by the service's clock; ours only says when to begin asking. */
+  /** Without heartbeats the work's deadline may still pass, by the service's clock; the local clock only says when to begin asking. */
   #pauseNow (): number {
     return this.#within !== Infinity || Date.now() >= this.#workExpires ? this.#pause : Infinity
   }
 }
 
-/** Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't. */
+/** Does the error say that the handoff is no longer ours? A refusal of the heartbeat's content doesn't. */
 function isEnd (error: unknown): error is HandoffError {
   return isHandoffError(error) && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
 }

@@ -10,7 +10,7 @@ import { elementTexts, withText } from './text.ts'
 import type { WithText } from './text.ts'
 import type { BatchOperation, BatchResults, Cancelled, Declined, Done, Failed, Failure, Handoff, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
 
-/** The API's operations. Answers have its own members; what is refused rejects with a HandoffError. */
+/** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
   readonly approvals: Approvals
   readonly #settings: Settings
@@ -20,17 +20,17 @@ export class Operations {
     this.approvals = new Approvals(this.#settings)
   }
 
-  /** Passes a task on. */
+  /** Passes a task. */
   async pass (body: PassBody, options: CallOptions = {}): Promise<Passed> {
     return await this.#post('/api/pass', body, options, keyOf(options))
   }
 
-  /** Catches one by its id. With `wait` (seconds) it waits for a person's approval, and for the end of a delay. */
+  /** Catches a handoff by its id. With `wait` (seconds) it waits for a person's approval, and for the end of a delay. */
   async catch (id: string, { wait, ...options }: { wait?: number | undefined } & CallOptions = {}): Promise<Handoff> {
     return await call(this.#settings, { method: 'GET', path: `${pathOf('catch', id)}${queryOf({ wait })}`, key: keyOf(options), wait }, options)
   }
 
-  /** Catches what comes next in an inbox, by default the agent's own: up to `max`, none when nothing came in `wait` seconds. */
+  /** Catches the next handoffs from an inbox, by default the agent's own: up to `max`, and none if nothing came within `wait` seconds. */
   async catchNext (
     { inbox, max, wait, ...options }: { inbox?: string | undefined, max?: number | undefined, wait?: number | undefined } & CallOptions = {}
   ): Promise<WithText<Handoff[]>> {
@@ -44,44 +44,44 @@ export class Operations {
     return await this.#post(pathOf('done', id), { output }, options, keyOf(options))
   }
 
-  /** With `retry: false` it isn't tried again. */
+  /** Reports that the work failed. With `retry: false` there is no further attempt. */
   async fail (id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}): Promise<Failed> {
     return await this.#post(pathOf('fail', id), { error: typeof error === 'string' ? { message: error } : error, retry }, options, keyOf(options))
   }
 
-  /** Gives it back undone. */
+  /** Gives a caught handoff back undone. */
   async decline (id: string, reason: string, options: CallOptions = {}): Promise<Declined> {
     return await this.#post(pathOf('decline', id), { reason }, options, keyOf(options))
   }
 
-  /** Says that it is being worked on, how far, and with `extendBy` (seconds) for how much longer. */
+  /** Reports that the work goes on, how far it is, and with `extendBy` (seconds) how much longer it needs. */
   async heartbeat (
     id: string, { progress, extendBy, ...options }: { progress?: Progress | undefined, extendBy?: number | undefined } & CallOptions = {}
   ): Promise<Heartbeat> {
     return await this.#post(pathOf('heartbeat', id), { progress, extend_by: extendBy }, options)
   }
 
-  /** Takes back what was passed. Its catcher is asked to stop, and with `force` it is taken from it. */
+  /** Takes back what was passed. Its catcher is asked to stop; with `force` it loses the handoff at once. */
   async cancel (id: string, { reason, force, ...options }: { reason?: string | undefined, force?: boolean | undefined } & CallOptions = {}): Promise<Cancelled> {
     return await this.#post(pathOf('cancel', id), { reason, force }, options)
   }
 
-  /** Has what was passed tried again. */
+  /** Makes another attempt at what was passed. */
   async reissue (id: string, options: CallOptions = {}): Promise<Reissued> {
     return await this.#post(pathOf('reissue', id), {}, options)
   }
 
-  /** With `wait` (seconds) it waits until the handoff is caught, or by default until it has ended. */
+  /** Reads a handoff's status. With `wait` (seconds) it waits until the handoff is caught, or by default until it has ended. */
   async status (id: string, { wait, until, ...options }: { wait?: number | undefined, until?: 'caught' | 'done' | undefined } & CallOptions = {}): Promise<Status> {
     return await call(this.#settings, { method: 'GET', path: `${pathOf('status', id)}${queryOf({ wait, until })}`, wait }, options)
   }
 
-  /** How full an inbox is. */
+  /** Counts what is in an inbox. */
   async inbox (name: string, options: CallOptions = {}): Promise<Inbox> {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
   }
 
-  /** Up to 100 operations in one request. What is refused is a result like any other. */
+  /** Runs up to 100 operations in one request. A refused one is a result like any other. */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
     return await batch(this.#settings, operations, keyOf(options), options)
   }
@@ -93,6 +93,6 @@ export class Operations {
 
 function keyOf ({ idempotencyKey }: CallOptions): string {
   if (idempotencyKey === undefined) return crypto.randomUUID()
-  if (!/^[!-~]{1,128}$/.test(idempotencyKey)) throw new TypeError('an idempotencyKey has 1 to 128 visible ASCII characters')
+  if (!/^[!-~]{1,128}$/.test(idempotencyKey)) throw new TypeError('an idempotencyKey must be 1 to 128 visible ASCII characters')
   return idempotencyKey
 }

@@ -1,14 +1,14 @@
-/** JSON text that is sent as it is, for what JavaScript's values can't hold: numbers beyond 2^53, `1.0`, `1e400`, repeated members. */
+/** JSON text that is sent unchanged, for what JavaScript values can't hold: numbers beyond 2^53, `1.0`, `1e400`, repeated members. */
 export class RawJson {
   readonly #text: string
 
-  /** @throws SyntaxError unless it is one JSON value: anything else could change what surrounds it */
+  /** @throws SyntaxError unless it is exactly one JSON value: anything else could change the JSON around it */
   constructor (text: string) {
     JSON.parse(text)
     this.#text = text
   }
 
-  /** Called by JSON.stringify. Within `encode` a mark stands for the text, which then takes its place. */
+  /** JSON.stringify calls this. Within `encode` it writes a mark, which `encode` replaces with the text. */
   toJSON (): string {
     if (marked === undefined) throw new TypeError('rawJson is for what is given to the client; JSON.stringify can’t write it')
     marked.push(this.#text)
@@ -20,12 +20,12 @@ export function rawJson (text: string): RawJson {
   return new RawJson(text)
 }
 
-/** Nobody can guess it, so nobody's own text is taken for it. */
+/** Random, so that no other text can be mistaken for a mark. */
 let mark = ''
-/** The raw texts of the value that is being encoded. */
+/** The raw texts in the value that is being encoded. */
 let marked: string[] | undefined
 
-/** A value's JSON, with each RawJson in it as its own text. */
+/** A value's JSON, with the own text of each RawJson in it. */
 export function encode (value: unknown): string {
   mark ||= `raw-${crypto.randomUUID()}-`
   marked = []

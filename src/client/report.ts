@@ -4,20 +4,21 @@ import type { Lease } from './lease.ts'
 import type { Operations } from './operations.ts'
 import type { Failure, Handoff } from './types.ts'
 
-/** What a handler came to. */
+/** A handler's result. */
 export type Outcome = { output: unknown } | { error: unknown }
 
-/** Characters that the service takes as a failure's message, and as its code. */
+/** The service's limits on a failure's message, in characters, and on its code. */
 const longestMessage = 4000
 const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
 
-/** Refusals of an output, rather than of being done. */
+/** The statuses that refuse the output, not the end of the work. */
 const refusedOutput = new Set([400, 413, 422])
 
 interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
 
 /**
- * Asks for as long as only the connection, the service or what is in front of it is in the way: each call asks again for `retryFor` by itself.
+ * Repeats a call as long as only the connection, a gateway or the service's state is in the way. Each call already retries for `retryFor` by
+ * itself.
  * @param insistence.goesOn asked before each further call
  */
 export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
@@ -33,7 +34,7 @@ export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () =>
   }
 }
 
-/** Tells the service, with one key however often it must be asked. An output that it doesn't take is a failure. */
+/** Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff fails. */
 export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal })
   const say = <T>(ask: () => Promise<T>) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
@@ -59,7 +60,7 @@ export function failureOf (error: unknown): Failure {
   const { message, code, name } = (error ?? {}) as { message?: unknown, code?: unknown, name?: unknown }
   const text = typeof message === 'string' ? message || String(name) : String(error)
   return {
-    // Cut by code points, as the service counts them.
+    // Cut by code points, since the service counts those.
     message: [...text.slice(0, 2 * longestMessage)].slice(0, longestMessage).join('') || 'The handler failed.',
     ...typeof code === 'string' && takenAsCode.test(code) && { code },
   }

@@ -1,17 +1,17 @@
-/** An answer, and the exact JSON that it was read from, which shows neither in a loop over its members nor in JSON.stringify. */
+/** An answer with the exact JSON that it was read from. The text isn't enumerable, so neither a loop over the members nor JSON.stringify shows it. */
 export type WithText<T> = T & { readonly text: string }
 
 export function withText<T extends object> (value: T, text: string): WithText<T> {
   return Object.defineProperty(value, 'text', { value: text }) as WithText<T>
 }
 
-/** The text of each element of an array that is a member of a JSON object; its name has no escapes. Well-formed JSON alone. */
+/** The text of each element of an array that is a member of a JSON object. The member's name must have no escapes, and the JSON must be valid. */
 export function elementTexts (json: string, name: string): string[] {
   const array = memberText(json, name)
   return array === undefined ? [] : [...parts(array)].map(([from, to]) => array.slice(from, to).trim())
 }
 
-/** The text of a JSON object's member; of those with one name the last, as JSON.parse takes it. */
+/** The text of a JSON object's member. If a name is repeated, the last one counts, as with JSON.parse. */
 export function memberText (json: string, name: string): string | undefined {
   let found: string | undefined
   for (const [from, to] of parts(json)) {
@@ -23,7 +23,7 @@ export function memberText (json: string, name: string): string | undefined {
   return found
 }
 
-/** Where the members or elements of a JSON object or array begin and end. */
+/** Where the members of a JSON object, or the elements of an array, begin and end. */
 function * parts (json: string): Generator<[from: number, to: number]> {
   let depth = 0
   let from = 0
@@ -42,7 +42,7 @@ function * parts (json: string): Generator<[from: number, to: number]> {
   }
 }
 
-/** The place behind the string that begins here. */
+/** The offset just after the string that begins here. */
 function stringEnd (json: string, start: number): number {
   for (let quote = json.indexOf('"', start + 1); ; quote = json.indexOf('"', quote + 1)) {
     let slashes = 0

@@ -7,13 +7,13 @@ export type JsonObject = object | RawJson
 
 type Replace<T, R> = Omit<T, keyof R> & R
 
-/** What is passed; the members are the API's. */
+/** The body of a pass; its members are the API's. */
 export type PassBody = Replace<api.PassBody, { output?: JsonObject | null, context?: JsonObject | null, result_schema?: JsonObject | null }>
 export type Passed = WithText<api.PassAnswer>
-/** What a catch answers: the work. */
+/** The answer of a catch: the work. */
 export type Handoff = WithText<api.CatchAnswer>
 export type Done = WithText<api.DoneAnswer>
-/** Why it could not be done. A text is its message. */
+/** Why the work failed. A string is taken as the message. */
 export type Failure = string | Replace<api.FailBody['error'], { data?: JsonObject | null }>
 export type Failed = WithText<api.FailAnswer>
 export type Declined = WithText<api.DeclineAnswer>
@@ -30,5 +30,5 @@ export type Rejected = WithText<api.RejectAnswer>
 /** One operation of a batch. */
 export type BatchOperation = Replace<api.BatchBody['operations'][number], { body?: JsonObject | null }>
 type BatchResult = api.BatchAnswer['results'][number]
-/** The results in the order of the operations, each with its own text, and so is each one's `body`. */
+/** The results in the order of the operations. Each result and each `body` has its own text. */
 export type BatchResults = WithText<{ results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>> }>

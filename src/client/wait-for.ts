@@ -5,9 +5,9 @@ import type { Operations } from './operations.ts'
 import type { Status } from './types.ts'
 
 export interface WaitForOptions extends Pick<CallOptions, 'signal' | 'attemptTimeout'> {
-  /** After so many milliseconds it rejects with `timeout`. */
+  /** After this time, in milliseconds, it rejects with `timeout`. */
   timeout?: number | undefined
-  /** Goes on with the next attempt where there is one; true where it is left out. */
+  /** Whether to go on with the handoff's next attempt if there is one; true by default. */
   follow?: boolean | undefined
 }
 
@@ -45,14 +45,14 @@ async function follow (client: Operations, id: string, state: 'caught' | 'done',
       continue
     }
     if (next === undefined && isReached(status, state)) return status
-    // Its successor is still to be made: a wait for its end waits for that name too.
+    // The successor hasn't been made yet. A wait for the end also waits for its id.
     if (next === null) until = 'done'
-    // An answer before its time: the service stops, or something in front of it doesn't let requests wait.
+    // The answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
     if (since(asked) < 1000) await pause(200 + Math.random() * 800, signal)
   }
 }
 
-/** A status that isn't known here has ended when it says when. */
+/** A status that this version doesn't know is an end if the answer says when it ended. */
 function isReached ({ status, completed_at: completed, ended_at: ended }: Status, state: 'caught' | 'done'): boolean {
   return ends.has(status) || (completed ?? ended) != null || (state === 'caught' && status === 'caught')
 }

@@ -9,32 +9,32 @@ import type { Outcome } from './report.ts'
 import type { Handoff, Heartbeat } from './types.ts'
 
 export interface WorkContext {
-  /** Aborted when the handoff isn't this worker's any more: cancelled by force, or its time is over. */
+  /** Aborted when the handoff is no longer this worker's: it was cancelled by force, or its time is over. */
   signal: AbortSignal
-  /** Says how far the work is, or that it takes longer; its answer has `cancel_requested`. Those that are due are sent in any case. */
+  /** Reports progress, or that the work needs more time. Its answer has `cancel_requested`. Regular heartbeats are sent in any case. */
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
 }
 
-/** Does the work. What it returns, an object or nothing, is the output; what it throws is why the handoff failed. */
+/** Does the work. It returns the output, an object or nothing; if it throws, the handoff fails with that error. */
 export type Handler = (handoff: Handoff, context: WorkContext) => unknown
 
 export interface WorkOptions {
-  /** How many handoffs it works on at a time: 1 where it is left out. */
+  /** How many handoffs are worked on at a time; 1 by default. */
   concurrency?: number | undefined
-  /** Ends it: nothing more is caught, what it has is finished, and then work() resolves. */
+  /** Ends the worker: it catches nothing more, finishes what it has, and then work() resolves. */
   signal?: AbortSignal | undefined
-  /** Told what went wrong while work goes on: no answer, or a report that was refused. */
+  /** Called with errors that don't end the worker: no answer, or a report that was refused. */
   onError?: ((error: unknown, handoff?: Handoff) => void) | undefined
 }
 
 /** How many handoffs one request can catch. */
 const mostAtOnce = 100
-/** Milliseconds that a handler has to stop in when its handoff is lost; then its place is given to another. */
+/** How long a handler may go on after it lost its handoff, in milliseconds; then its place goes to another handoff. */
 const grace = 2000
 
 export async function work (client: Operations, inbox: string | undefined, handler: Handler, options: WorkOptions): Promise<void> {
   const { concurrency = 1, signal, onError = () => {} } = options
-  if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency is a whole number, 1 or more')
+  if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency must be a whole number, 1 or more')
   const running = new Set<Handoff>()
   let wake = () => {}
   let isOver = false
@@ -47,7 +47,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
       const outcome = await outcomeOf(handler, handoff, lease)
       if (outcome !== undefined && !lease.isLost()) await report(client, handoff, outcome, lease, () => !isOver && signal?.aborted !== true)
     } catch (error) {
-      // The handler may have ended its handoff itself: then that stands.
+      // The handler may have ended its handoff itself; then that end stands.
       const isEnded = isHandoffError(error) && error.code.startsWith('already_')
       if (!isEnded && !lease.isLost()) onError(error, handoff)
     } finally {
@@ -66,7 +66,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
       const asked = moment()
       const items = await take(client, inbox, Math.min(mostAtOnce, concurrency - running.size), signal, onError)
       for (const item of items) serve(item, asked)
-      // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
+      // An empty answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
       if (items.length === 0 && since(asked) < 1000) await pause(200 + Math.random() * 800, signal).catch(() => {})
     }
   } finally {
@@ -75,7 +75,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
   }
 }
 
-/** What comes next; nothing when the signal ends it, unless something had been caught by then. */
+/** Catches the next handoffs. If the signal ends the wait, it returns what had been caught by then, or nothing. */
 async function take (client: Operations, inbox: string | undefined, max: number, signal: AbortSignal | undefined, onError: (error: unknown) => void): Promise<Handoff[]> {
   const what = { inbox, max, idempotencyKey: crypto.randomUUID() }
   try {
@@ -83,7 +83,7 @@ async function take (client: Operations, inbox: string | undefined, max: number,
   } catch (error) {
     if (signal?.aborted !== true) throw error
   }
-  // The request may have caught something before it was ended. The same key tells, and catches nothing twice.
+  // The request may have caught something before it was aborted. A request with the same key returns that, and catches nothing else.
   try {
     return await client.catchNext(what)
   } catch (error) {
@@ -92,7 +92,7 @@ async function take (client: Operations, inbox: string | undefined, max: number,
   }
 }
 
-/** What the handler came to; undefined where its handoff was lost and it didn't stop by itself. */
+/** The handler's result; undefined if its handoff was lost and it didn't stop in time. */
 function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<Outcome | undefined> {
   return new Promise(resolve => {
     let timer: ReturnType<typeof setTimeout> | undefined

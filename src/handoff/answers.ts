@@ -5,23 +5,26 @@ import type { Approval, Caller, Decision, HandoffRecord } from '../model.ts'
 import type { Refused, Seen } from '../store/replies.ts'
 import { isId, tagOf } from './id.ts'
 
-/** What the operations' answers have in common. */
+/** What the answers of all operations share. */
 
-/** An answer, and whether the operation was recognised as one made before. */
+/** An answer. `replayed`: it is the answer to an operation that was already made. */
 export interface Answered<T> { answer: T, replayed: boolean }
 
-/** Where a handoff of the caller's tenant lies. What can't be an id is answered like one that never was, without asking Redis. */
+/**
+ * Where a handoff of the caller's tenant is stored. A text that can't be an id gets the same answer as an unknown id, without a call to
+ * Redis.
+ */
 export function placeOf (caller: Caller, id: string) {
   if (!isId(id)) throw new Problem('not_found')
   return { tenant: caller.tenant, id, tag: tagOf(id) }
 }
 
-/** A script's refusal carries its error's code, and what the handoff was found to be. */
+/** Turns a script's refusal into a Problem: its error code, and what the script found the handoff to be. */
 export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
   return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(seen), ...more.members } })
 }
 
-/** Of where a handoff stands, what every refusal tells: its status, when it ended where it has, and its successor. */
+/** What every refusal says about the handoff: its status, when it ended if it has ended, and its successor. */
 function standing ({ now, record, decision }: Seen): Record<string, string> {
   const status = statusAt(record, now)
   const { reissuedAs } = record.extra
@@ -35,24 +38,24 @@ function standing ({ now, record, decision }: Seen): Record<string, string> {
   }
 }
 
-/** When and by whom it was ended; null while it hasn't ended, and for what is done or rejected, which say so in their own way. */
+/** When and by whom it was ended. Null while it hasn't ended; also for done and rejected, which report their end in members of their own. */
 export function endOf (record: HandoffRecord, now: number): { at: number, by: string | null } | null {
   const { endedAt, endedBy } = record.extra
   if (statusAt(record, now) === 'expired') return { at: expiryOf(record).at, by: null }
   return endedAt === undefined ? null : { at: endedAt, by: endedBy! }
 }
 
-/** The second decision's answer: the one that stands. */
+/** The answer to a second decision: the decision that stands. */
 export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
   const { record, decision } = refused.seen!
   return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
 }
 
-/** What the timestamps of a second begin with. Most are of few seconds, and to make this is most of making one. */
+/** Timestamps without their milliseconds, by second. Few seconds occur, and formatting this part is most of the cost of a timestamp. */
 const beginnings = new Map<number, string>()
 const beginningsKept = 100
 
-/** Timestamps: ISO 8601 UTC with milliseconds. */
+/** A timestamp: ISO 8601, UTC, with milliseconds. */
 export function iso (milliseconds: number): string {
   const second = Math.floor(milliseconds / 1000)
   let beginning = beginnings.get(second)
@@ -64,7 +67,7 @@ export function iso (milliseconds: number): string {
   return `${beginning}${String(milliseconds - second * 1000).padStart(3, '0')}Z`
 }
 
-/** The `approval` of a handoff, as JSON text: null where none was asked for. */
+/** The `approval` member of a handoff, as JSON text; null if it needs no approval. */
 export function approvalText (approval: Approval, decision: Decision | null): string {
   if (approval === 'none') return 'null'
   if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
@@ -72,7 +75,7 @@ export function approvalText (approval: Approval, decision: Decision | null): st
   return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined ? '' : `,"digest":"${digestText(digest)}"`}}`
 }
 
-/** A digest of what a person saw, as it is told (RFC 9530's form of one). @param digest SHA-256 in base64 */
+/** The digest of what a person saw, in the form of RFC 9530. @param digest SHA-256 in base64 */
 export function digestText (digest: string): string {
   return `sha-256=:${digest}:`
 }

@@ -12,28 +12,28 @@ import { spliceAnswer } from './payload.ts'
 import { agreedMembers, membersText } from './status-answer.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
-/** What there is to see of a handoff that asked for a person; the payload as JSON members, null once freed. */
+/** All of a handoff that required a person. The payload is the text of JSON members; null once it was freed. */
 export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outcome'> & { id: string }
 
-/** The same for a person to read: with what agents said of its end, and whether its parent can be read likewise. */
+/** The same for the page: with what agents said about its end, and whether the page can show its parent too. */
 export interface ToRead extends Inspection { told: Told | null, isParentShown: boolean }
 
-/** One of the list: the beginning of its task as JSON text, and whether there is more of it. */
+/** One entry of the list: the beginning of its task as JSON text, and whether the task is longer. */
 export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
-/** A part of the list, perhaps an empty one, and where the next begins; null at its end. */
+/** A part of the list, which may be empty, and the cursor of the next part; null at the end of the list. */
 export interface ListPart { items: Listed[], next: string | null }
 
-/** How often the open pages of one tenant are given a new list, in milliseconds, however many handoffs come and go. */
+/** How often one tenant's open pages get a new list at most, in milliseconds, however many handoffs come and go. */
 const pagePace = 1000
-/** How many calls look for something to list, where what is over and not swept yet lies before it. */
+/** How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in the list. */
 const callsAList = 10
 
-/** The ends that agents give a reason for. */
+/** The final states that agents give a reason for. */
 const explained = new Set<Status>(['failed', 'declined', 'cancelled'])
 
 const freed = Buffer.from('"task":null,"output":null,"context":null,"constraints":null')
 
-/** What people see and decide: for agents' programs and for the page alike. */
+/** What people see and decide, both through the API and on the page. */
 export class ApprovalService {
   readonly #approvals: Approvals
   readonly #handoffs: Handoffs
@@ -46,7 +46,7 @@ export class ApprovalService {
     this.#waiter = waiter
   }
 
-  /** What waits, oldest first. @param cursor `next` of the part before */
+  /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
   async list (tenant: string, cursor: string | undefined, limit: number): Promise<ListPart> {
     const tag = homeTag(tenant)
     let place = cursor === undefined ? null : readCursor(cursor)
@@ -60,30 +60,34 @@ export class ApprovalService {
   }
 
   /**
-   * Looks at the list at once and then, while it is as the asker knows it, when it has changed: all who watch a tenant's share one look.
-   * @param isNew is this worth an answer?
+   * Answers with the list as soon as it is new to the asker: looks at once, then at each change. Everyone who watches the same tenant's
+   * list shares one look.
+   * @param isNew does this part differ from what the asker has?
    */
   async watch ({ tenant }: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean): Promise<ListPart> {
     const channel = this.#approvals.channelOf(tenant, homeTag(tenant))
     const look = async () => {
       const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(tenant, undefined, limit))
-      // The shared look may have been waited for, and what let this one in may have ended meanwhile.
+      // The shared look may have taken a while, and the key or session may have ended meanwhile.
       await waiting.grant().authorise()
       return part
     }
     return this.#waiter.wait(channel, waiting, look, part => isNew(part) ? null : waiting.milliseconds)
   }
 
-  /** The whole of one; reading it changes nothing. */
+  /** The whole of one handoff. Reading it changes nothing. */
   async inspect (caller: Caller, id: string): Promise<Inspection> {
     const reply = await this.#approvals.inspect(placeOf(caller, id))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     if (reply.record.approval === 'none') throw refusal({ outcome: 'no_approval_required', seen: reply })
-    // What an older version passed has none kept, and its payload as long as somebody may decide on it.
+    // A handoff that an older version passed has no stored digest, but it has its payload for as long as somebody may decide on it.
     return { ...reply, id, digest: reply.digest ?? (reply.payload && digestOf(reply.payload)) }
   }
 
-  /** What the page shows of one; reading it changes nothing. What agents said of its end is looked for behind the rest: an end is final. */
+  /**
+   * What the page shows of one handoff. Reading it changes nothing. What agents said about its end comes from a second call: that is safe,
+   * since an end is final.
+   */
   async read (caller: Caller, id: string): Promise<ToRead> {
     const one = await this.inspect(caller, id)
     const { status, extra: { parent } } = one.record
@@ -96,10 +100,10 @@ export class ApprovalService {
   }
 
   /**
-   * Decides, once and for all.
+   * Approves or rejects a handoff. A decision is final.
    * @param note JSON text: a string or null
-   * @param seen what was decided on: it is refused where the id stands for another one by now. A time of NaN, where that can't be told, is
-   * another than any; what is left out asks for whatever is there.
+   * @param seen what the person decided on. The decision is refused if the id stands for another handoff by now. A member that is left out
+   * isn't compared; a `createdAt` of NaN matches no handoff.
    * @returns the answer's JSON
    */
   async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen: SeenByPerson): Promise<string> {
@@ -116,14 +120,14 @@ function listed ({ id, record, task }: Waiting): Listed {
   return { id, record, task: text, truncated }
 }
 
-/** The list's JSON; a task's text stays as it was passed, as far as it goes. */
+/** The list's JSON. The beginning of each task is the text that was passed. */
 export function listText ({ items, next }: ListPart): string {
   const parts = items.map(({ id, record, task, truncated }) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
-/** One handoff's JSON, its payload and schema as they were passed. */
+/** One handoff's JSON, with its payload and schema as they were passed. */
 export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
   const more = {
     ...agreedMembers(record),
@@ -142,7 +146,7 @@ function writeCursor ({ createdAt, id }: ListPlace): string {
   return Buffer.from(`${createdAt} ${id}`).toString('base64url')
 }
 
-/** A cursor says a place, not a right: one that was made up shows nothing that the list doesn't. */
+/** A cursor is a position, not a permission: a made-up one shows nothing that the list doesn't show. */
 function readCursor (cursor: string): ListPlace {
   const [, createdAt, id] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   if (id === undefined || !isId(id)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })

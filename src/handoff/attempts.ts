@@ -7,18 +7,18 @@ import { digestToken, randomToken } from './id.ts'
 import { passAnswer } from './service.ts'
 
 export interface AttemptOptions {
-  /** The address that links are built on; asked at each use, since a port may be known only after listening. */
+  /** The address that links start with. A function, since the port may be known only after listening. */
   baseUrl: () => string
-  /** The longest that a heartbeat can make the work last, from its catch on. Milliseconds. */
+  /** The longest time, in milliseconds from the catch, to which heartbeats can extend the work. */
   maxWorkTtl: number
 }
 
-/** What a request of a catcher's has that its end is recognised by: its bytes, and its Idempotency-Key where it has one. */
+/** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
 export interface Said { raw: Buffer, key: string | undefined }
 
 const nothing = Buffer.alloc(0)
 
-/** What becomes of a handoff beside being done: what its catcher says of the work, and what its passer wants of it. */
+/** All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer wants. */
 export class AttemptService {
   readonly #attempts: Attempts
   readonly #options: AttemptOptions
@@ -56,7 +56,7 @@ export class AttemptService {
     return endAnswer(id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key)
   }
 
-  /** @param reason JSON text @returns `replayed` where it was cancelled before, or goes on for now */
+  /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */
   async cancel (caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined): Promise<Answered<CancelAnswer>> {
     const reply = await this.#attempts.cancel(placeOf(caller, id), caller.agent, byForce, reason ?? nothing)
     if (!('record' in reply)) throw refusal(reply)
@@ -65,7 +65,7 @@ export class AttemptService {
     return { answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) }, replayed: reply.outcome === 'replayed' }
   }
 
-  /** @returns pass's answer for the successor, and whether it was taken from its catcher for it */
+  /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
   async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & { isTaken: boolean }> {
     const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent)
     if (!('successor' in reply)) throw refusal(reply)

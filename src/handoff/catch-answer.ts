@@ -3,7 +3,10 @@ import { approvalText, iso } from './answers.ts'
 import { spliceAnswer } from './payload.ts'
 import { attemptMembers, lineageMembers, membersText, windowMembers } from './status-answer.ts'
 
-/** What catch answers: what every handoff has, then what this one has besides. The payload and the schema are as they were passed. */
+/**
+ * The answer of catch: the members that every handoff has, then those that only this one has. The payload and the schema are as they were
+ * passed.
+ */
 export function caughtText (id: string, reply: Caught): Buffer {
   const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
   return spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`)

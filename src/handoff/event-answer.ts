@@ -12,17 +12,14 @@ export interface EventFilter {
 /** An event as readers get it. `text` is its JSON. */
 export interface Event { id: string, type: string, handoffId: string | null, inbox: string | null, text: string }
 
-/** The letters of lua/lib/events.lua, in the order of the event's members. */
-const letters = { t: 'to', p: 'parent', n: 'attempt', o: 'reissue_of', i: 'reissued_as', b: 'expired_because' } as const
-
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: Entry): Event {
   const { type, data } = toldIn(text)
   return {
     id,
     type,
-    handoffId: 'handoff_id' in data ? data.handoff_id as string : null,
-    inbox: 'to' in data ? data.to as string : null,
+    handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
+    inbox: (data as { to?: string }).to ?? null,
     text: JSON.stringify({ id, type, time: iso(Number(id.slice(0, id.indexOf('-')))), data }),
   }
 }
@@ -33,24 +30,25 @@ export function toldIn (text: string): { type: string, data: object } {
   const isOfWebhook = words[0]!.startsWith('webhook.')
   return {
     type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
-    data: isOfWebhook ? { webhook_id: words[1], ...words.length > 2 && { reason: words.slice(2).join(' ') } } : handoffData(words),
+    data: isOfWebhook ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined } : handoffData(words),
   }
 }
 
+/** The words are those of lua/lib/events.lua. */
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
-  const found = Object.fromEntries(more.map(word => [letters[word[0] as keyof typeof letters], word.slice(1)]))
-  const { to, parent, attempt, reissue_of, reissued_as, expired_because } = found
+  const found = new Map(more.map(word => [word[0], word.slice(1)]))
+  // JSON leaves out what is undefined.
   return {
     handoff_id: id,
     status,
-    ...to !== undefined && { to },
+    to: found.get('t'),
     passed_by: passedBy,
-    ...caughtBy !== '-' && { caught_by: caughtBy },
-    ...parent !== undefined && { parent },
-    ...attempt !== undefined && { attempt: Number(attempt) },
-    ...reissue_of !== undefined && { reissue_of },
-    ...reissued_as !== undefined && { reissued_as },
-    ...expired_because !== undefined && { expired_because },
+    caught_by: caughtBy === '-' ? undefined : caughtBy,
+    parent: found.get('p'),
+    attempt: found.has('n') ? Number(found.get('n')) : undefined,
+    reissue_of: found.get('o'),
+    reissued_as: found.get('i'),
+    expired_because: found.get('b'),
   }
 }
 

@@ -2,15 +2,15 @@ import { createHash, randomFillSync } from 'node:crypto'
 import slotOf from 'cluster-key-slot'
 
 /**
- * An id is its partition's tag (3 characters) and 128 bits (22 characters), URL-safe: the Redis key can be read off it by eye.
- * There are 1,024 partitions; partition i's tag hashes into the slots 16i to 16i+15 of Redis Cluster's 16,384, so that any
- * split of the slots among masters gives each its even share.
+ * An id is its partition's tag (3 characters) and 128 bits (22 characters), URL-safe: a person can read the Redis key off it. There are
+ * 1,024 partitions. Partition i's tag hashes to one of the slots 16i to 16i+15 of Redis Cluster's 16,384. So however the slots are split
+ * among masters, each master gets an even share of the partitions.
  */
 export const partitionCount = 1024
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** The tags by partition: for each the first three characters, in the alphabet's order, whose slot lies in its range. */
+/** The tags by partition. Each is the first three characters, in the alphabet's order, whose slot is in the partition's range. */
 export const tags: readonly string[] = chooseTags()
 
 function chooseTags (): string[] {
@@ -30,10 +30,10 @@ function chooseTags (): string[] {
 }
 
 const knownTags = new Set(tags)
-// 128 bits fill 21 characters and the first two bits of a 22nd, which leaves that one four values.
+// 128 bits fill 21 characters and the first two bits of a 22nd, so the last character has only four values.
 const idShape = /^[A-Za-z0-9_-]{24}[AQgw]$/
 
-/** Can this be an id? One that can't never reaches Redis. */
+/** Can this be an id? If not, Redis is never asked. */
 export function isId (text: string): boolean {
   return idShape.test(text) && knownTags.has(text.slice(0, 3))
 }
@@ -47,7 +47,7 @@ const bytesPerId = 18
 const pool = Buffer.alloc(bytesPerId * 256)
 let used = pool.length
 
-/** The next 18 fresh random bytes' offset in the pool: asking the system once for 256 ids costs what asking for one does. */
+/** The offset of the next 18 unused random bytes in the pool. One system call for 256 ids costs as much as a call for one. */
 function takeRandom (): number {
   if (used === pool.length) {
     randomFillSync(pool)
@@ -57,31 +57,34 @@ function takeRandom (): number {
   return used - bytesPerId
 }
 
-/** A new id on a random partition. */
+/** A new id in a random partition. */
 export function randomId (): string {
   const at = takeRandom()
   return tags[pool.readUInt16LE(at) % partitionCount] + pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
-/** A new id on the tenant's home partition, where its waiting list is: one list, one slot, one script. */
+/** A new id in the tenant's home partition. The tenant's waiting list is there too, so one script in one slot changes both. */
 export function randomHomeId (tenant: string): string {
   return homeTag(tenant) + randomToken()
 }
 
-/** 128 fresh random bits, 22 characters: the token of an operation that brought no Idempotency-Key. */
+/** 128 random bits, 22 characters: the token of an operation without an Idempotency-Key. */
 export function randomToken (): string {
   const at = takeRandom()
   return pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
-/** A new id on an inbox's own partition. */
+/** A new id in an inbox's own partition. */
 export function randomInboxId (tenant: string, inbox: string): string {
   return inboxTag(tenant, inbox) + randomToken()
 }
 
-/** The id that an Idempotency-Key's scope stands for, so that the id is itself the record of the key. @param to the inbox, where it is for one */
+/**
+ * The id that an Idempotency-Key in its scope stands for. So the handoff itself is the record of the key.
+ * @param to the inbox, if the handoff is for one
+ */
 export function derivedId (tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string, to?: string): string {
-  // Names have no space, nor has the key, so the parts cannot run into each other.
+  // Neither names nor keys contain a space, so two different scopes can't give the same text.
   const scope = to === undefined ? '' : `${to} `
   const digest = createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${scope}${idempotencyKey}`).digest()
   const tag = requireHuman ? homeTag(tenant) : to === undefined ? tags[digest.readUInt16LE(30) % partitionCount] : inboxTag(tenant, to)
@@ -93,17 +96,20 @@ export function homeTag (tenant: string): string {
   return tagOfDigest(`home ${tenant}`)
 }
 
-/** The tag of the partition that holds what is for an inbox, but for what a person has to approve. */
+/** The tag of the partition that holds an inbox's handoffs, except those that need a person's approval. */
 export function inboxTag (tenant: string, inbox: string): string {
   return tagOfDigest(`inbox ${tenant} ${inbox}`)
 }
 
-/** The tag of the partition that holds what an agent's Idempotency-Key did: any will do, as long as it is always the same. */
+/**
+ * The tag of a partition that this text always gives. Used for what an agent's Idempotency-Key did: any partition will do, as long as it is
+ * always the same.
+ */
 export function tagOfDigest (text: string): string {
   return tags[createHash('sha256').update(text).digest().readUInt16LE(0) % partitionCount] as string
 }
 
-/** 128 bits, 22 characters, that stand for an operation: what it is, its Idempotency-Key, and its body where it has one. */
+/** 128 bits, 22 characters, that stand for an operation: its name, its Idempotency-Key, and its body if it has one. */
 export function digestToken (operation: string, idempotencyKey: string, body: Buffer | undefined): string {
   const hash = createHash('sha256').update(`${operation} ${idempotencyKey} `)
   if (body !== undefined) hash.update(body)

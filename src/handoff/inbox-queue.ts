@@ -1,17 +1,23 @@
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Listen } from './waiter.ts'
 
-/** How long a list that nobody waits for is listened to yet, in milliseconds: who waits next needn't look first, and who asks looks at one list. */
+/**
+ * How long a list stays subscribed after the last request for it, in milliseconds. Within this time the next waiting request needn't begin
+ * with a look, and one that doesn't wait looks at one list only.
+ */
 const lingering = 5000
 
-/** A list of an inbox, as far as this replica knows it: may there be something in it? Known only while it is listened to. */
+/**
+ * What this replica knows about one list of an inbox: may there be something in it? Known only while the replica is subscribed to the
+ * list's channel.
+ */
 export class WatchedList {
   #mayHave = true
   #version = 0
   #looked = -Infinity
   #isHeard = false
 
-  /** @param changed called when there may be more than was known */
+  /** @param changed called when there may be more in the list than was known */
   constructor (subscriptions: Subscriptions, channel: string, changed: () => void) {
     this.heard = subscriptions.listen(channel, () => {
       this.#version++
@@ -23,15 +29,22 @@ export class WatchedList {
     })
   }
 
-  /** Resolves when it is listened to, with what ends that. */
+  /** Resolves once the replica is subscribed, with the function that unsubscribes. */
   readonly heard: Promise<() => void>
 
-  /** May there be something, or is it so long since somebody looked that a message may have been lost? @param believed milliseconds */
+  /**
+   * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message may have been lost.
+   * @param believed how long a look's result is believed, in milliseconds
+   */
   isWorthALook (believed: number): boolean {
     return this.#mayHave || performance.now() - this.#looked > believed
   }
 
-  /** Call it before a look. @returns what to call when that has found nothing, or all there was: whatever came meanwhile counts */
+  /**
+   * Call it before a look.
+   * @returns what to call if the look found nothing, or took all there was. That has no effect if a message came during the look, or if the replica
+   * wasn't subscribed when it began.
+   */
   begin (): () => void {
     const seen = this.#version
     const wasHeard = this.#isHeard
@@ -40,22 +53,26 @@ export class WatchedList {
   }
 }
 
-/** A request that waits for an inbox. It looks when it is its turn, and not before: so a handoff wakes one, not all. */
+/**
+ * A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. (A handoff's own turn is its
+ * place in the list.)
+ */
 export interface Ticket {
   hasTurn: boolean
   wake (): void
 }
 
 /**
- * Those who wait at this replica for one inbox, longest first. Each message gives one of them a turn. A message that finds nobody without a
- * turn is owed one: whoever ends a look then looks once more, or hands the turn on; and so does who leaves with a turn that it didn't use, or
- * left something behind. So whatever comes, somebody looks after it came, and nobody asks Redis while nothing comes.
+ * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one request a turn to
+ * look; the others sleep on. If every request has a turn when a message comes, the queue remembers that it owes a turn (`isOwed`). The next
+ * request that ends its look then looks again or hands its turn on. A request also hands its turn on when it leaves before using it, and
+ * when its look left something behind. So whatever enters, some request begins a look after it; and while nothing enters, nobody asks Redis.
  */
 export class InboxQueue {
   readonly own: WatchedList
-  /** Of what a person approved; the same as its own where both are of one partition. */
+  /** The list of what a person approved. It is the same object as `own` if both lists are in one partition. */
   readonly home: WatchedList
-  /** Is there, or may there be, something that nobody has been given a turn for? */
+  /** May there be something in the inbox that no request has a turn for? */
   isOwed = true
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
@@ -64,16 +81,16 @@ export class InboxQueue {
     const changed = () => this.giveTurn()
     this.own = new WatchedList(subscriptions, ownChannel, changed)
     this.home = homeChannel === ownChannel ? this.own : new WatchedList(subscriptions, homeChannel, changed)
-    // What came before it was listened to nobody told of.
+    // No message told of what entered before the replica was subscribed.
     Promise.all([this.own.heard, this.home.heard]).then(changed, () => {})
   }
 
-  /** How many wait. */
+  /** How many requests wait. */
   get size (): number {
     return this.#tickets.size
   }
 
-  /** Has nobody waited or asked for so long that it needn't be listened to? */
+  /** Has the inbox been unused for so long that its lists needn't stay subscribed? */
   isIdle (now: number): boolean {
     return this.#tickets.size === 0 && now - this.#left > lingering
   }
@@ -82,17 +99,17 @@ export class InboxQueue {
     this.#left = performance.now()
   }
 
-  /** Joins at the end. */
+  /** Joins at the end of the queue. */
   readonly join = (ticket: Ticket): Listen => async wake => {
     ticket.wake = wake
     this.#tickets.add(ticket)
     await Promise.all([this.own.heard, this.home.heard])
-    // Those with a turn see to what is owed when their look ends.
+    // If any request has a turn, it sees to the owed one when its look ends.
     if (this.isOwed && ![...this.#tickets].some(({ hasTurn }) => hasTurn)) this.giveTurn()
     return () => this.#leave(ticket)
   }
 
-  /** Who has waited longest of those that have no turn looks next. */
+  /** Gives the turn to the request that has waited longest without one. */
   giveTurn (): void {
     for (const ticket of this.#tickets) {
       if (ticket.hasTurn) continue

@@ -12,34 +12,34 @@ import { sizeOf } from './taken-answer.ts'
 import { untilEndsAreHeard } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
-/** What a catch from an inbox answers: each as a catch by its id does. */
+/** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
 export interface Batch { items: Taken[], replayed: boolean }
 
-/** What is asked of an inbox; `raw` are the request's bytes, which with its key say whether it is the same. */
+/** A catch from an inbox. `raw` holds the request's bytes: with the same Idempotency-Key and the same bytes it is the same request. */
 export interface Asked { inbox: string, most: number, raw: Buffer }
 
 interface Looked extends Asked { isWaiting: boolean }
 
-/** An inbox's two lists: its own, and its tenant's home's, of what a person approved; one where both are of one partition. */
+/** An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one partition has both. */
 interface Places { own: InboxPlace, home: InboxPlace | null }
 
-/** What a look found; `isMore`: there may be others behind it; `isLeft`: another request with the same key is taking for both. */
+/** What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is taking for both. */
 interface Found extends Batch { isMore: boolean, isLeft?: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
-/** How long it is believed that nothing was approved which nobody told of, in milliseconds. */
-const homeBelieved = 1000
-/** How long a look goes on behind what can't be caught any more, in milliseconds. Each call drops 32 of those. */
+/** How long the home list is believed to be empty after a look, in milliseconds. A message about an approval may have been lost meanwhile. */
+const homeBelievedEmpty = 1000
+/** How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them. */
 const longestLook = 1000
-/** How long it then waits before it looks once more, at most, in milliseconds. */
+/** The longest pause before the next look after that, in milliseconds. */
 const longestPause = 100
-/** How often who waits for another request with its key looks, in milliseconds. */
-const leftPause = 5
-/** How often queues that nobody uses are looked for, in milliseconds. */
+/** How often a request looks while another request with the same key is taking for both, in milliseconds. */
+const sameKeyPause = 5
+/** How often unused queues are looked for, in milliseconds. */
 const tidying = 5000
 
-/** Catches from inboxes, and counts what is in them. */
+/** Catches from inboxes, and counts what they hold. */
 export class InboxService {
   /** Plain numbers, for metrics. */
   readonly counts = { taken: 0, empty: 0 }
@@ -58,7 +58,7 @@ export class InboxService {
     this.#workTtl = workTtl
   }
 
-  /** How many requests wait for an inbox. */
+  /** How many requests of this replica wait for an inbox. */
   get waiting (): number {
     let waiting = 0
     for (const { size } of this.#queues.values()) waiting += size
@@ -91,7 +91,7 @@ export class InboxService {
     clearInterval(this.#tidier)
   }
 
-  /** What an Idempotency-Key took is answered again; it stands for one request, whichever inbox that asks. */
+  /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
   async #catchOnce (places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null): Promise<Batch> {
     const scope = `${caller.tenant} ${caller.agent}`
     const token = digestToken(`catch-next ${scope}`, key, undefined)
@@ -100,26 +100,26 @@ export class InboxService {
     if (claim === 'reused') throw new Problem('idempotency_key_reused')
     const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
     const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting).catch(async error => {
-      // A key that has ended, say. But where Redis was away the outcome is unknown, and something may be kept.
+      // After a Problem (the API key has ended, say) nothing was taken. After any other error, such as a lost connection, something may have been.
       if (error instanceof Problem && claim === 'claimed') await this.#inboxes.unclaim(keyed)
       throw error
     })
-    // Another request that knows the key may wait yet: it claims it anew when it catches.
+    // Nothing was taken. Another request with this key may still wait: it makes the claim again if it catches something.
     if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed)
     const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
-    // One that was known may have been forgotten meanwhile, by the same request that found nothing.
+    // The claim must last as long as the work. One that an earlier request made may be gone: that request may have found nothing and released it.
     if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
       await this.#inboxes.claim(keyed, Math.max(longest, this.#workTtl))
     }
     return batch
   }
 
-  /** What this key took before; null where it took nothing. */
+  /** What this key took before; null if it took nothing. */
   async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
     const look = (place: InboxPlace, most: number) => this.#takeFrom(place, caller, most, keyed, 0, null)
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
-    // Its first answer may have broken off between the two lists: then the second part is taken now.
+    // The first request may have broken off between the two lists. Then its part of the home list is taken now.
     const rest = home !== null && second?.replayed !== true && first.elsewhere > 0 ? await look(home, first.elsewhere) : second
     return { items: [...first.items, ...rest?.items ?? []], replayed: true }
   }
@@ -128,7 +128,7 @@ export class InboxService {
     const queue = this.#queueOf(places)
     const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
-    // What its own key took is not in the inbox: it looks for that whoever else waits.
+    // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no longer in the inbox.
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
@@ -137,7 +137,7 @@ export class InboxService {
       if (waiting.isGone()) return nothing
       queue.isOwed = false
       const found = await look()
-      // Of what it left behind, and of what came while all who wait looked, nobody else was told. What its key took before is no look.
+      // Nobody else knows of what this look left behind, or of what entered while all were looking. A replayed answer was no look at the inbox.
       const isMore = found.isMore || found.replayed || queue.isOwed
       ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
       if (isMore && !ticket.hasTurn) queue.giveTurn()
@@ -145,13 +145,13 @@ export class InboxService {
     }
     return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
       if (items.length > 0 || replayed) return null
-      // Something came while it looked, or what can't be caught any more stands before it: for that nobody is to ask without a pause.
+      // Something entered while it looked, or what comes first can't be caught any more. It pauses a little longer each time, so as not to poll.
       pause = ticket.hasTurn ? Math.min(longestPause, 2 * pause) : 1
       return ticket.hasTurn ? pause : waiting.milliseconds
     })
   }
 
-  /** As the others, and looks at once when another request took something by the same key: that is its answer as well. */
+  /** Joins the queue, and also looks at once when another request takes something with the same key: that is this request's answer too. */
   #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Claim): Listen {
     return async wake => {
       const look = () => {
@@ -160,40 +160,40 @@ export class InboxService {
       }
       const channels = [own, ...home === null ? [] : [home]].map(place => this.#inboxes.takenChannelOf(place, token))
       const stops = await Promise.all([queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))])
-      // What it took before this was listened to nobody told of.
+      // No message told of what the key took before these subscriptions, so this request gets a turn now.
       ticket.hasTurn = true
       return () => { for (const stop of stops) stop() }
     }
   }
 
-  /** Takes what there is. Where the first that are listed can't be caught any more it looks behind them, for so long. */
+  /** Takes what there is. If the first entries can't be caught any more, it looks behind them, for `longestLook` at most. */
   async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null): Promise<Found> {
     const end = performance.now() + longestLook
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
       if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
-      if (found.isLeft === true) await sleep(leftPause)
+      if (found.isLeft === true) await sleep(sameKeyPause)
     }
   }
 
-  /** Where something was approved the two lists are merged by turn: the home's turns are read, and the handoffs taken in two calls. */
-  async #take (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, seesHome = false): Promise<Found> {
+  /** If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then from the home list. */
+  async #take (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, mustReadHome = false): Promise<Found> {
     const { own, home } = places
     queue.touch()
-    const atHome = home !== null && (seesHome || queue.home.isWorthALook(homeBelieved)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
+    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
     const { turns } = atHome
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
-    // What that one has taken meanwhile is this one's answer too.
+    // What the other request has taken from the home list meanwhile is this request's answer too.
     if (taken.isLeft === true && home !== null) return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
-    // Who doesn't wait is told of nothing later, such as of what a person has just approved: for it home is read before it gets nothing.
+    // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets nothing, the home list is read.
     const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 && turns.length === 0 && atHome.isMore
     if (home === null || (taken.elsewhere === 0 && !isUnseen)) return { ...taken, isMore: taken.isMore || turns.length > 0 }
-    // Whoever else asks with this key is to see at the own list that this one looks here: so they are counted first.
-    if (isUnseen && keyed !== null && !seesHome) return this.#take(queue, places, caller, asked, keyed, true)
+    // Other requests with this key must see in the own list's partition that this one looks at the home list. That note needs the home's turns.
+    if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, asked, keyed, true)
     const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
     const items = [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
-    // Somebody else was first: what is in the own list is for this key again.
+    // Another request took the home list's handoffs first. Without the note about them this key can take from the own list again.
     if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
     return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
@@ -205,7 +205,7 @@ export class InboxService {
     return found
   }
 
-  /** @param size bytes that the answer has already */
+  /** @param size how many bytes the answer has already */
   async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
       token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', asker: keyed?.asker ?? '-', turns,
@@ -240,7 +240,7 @@ export class InboxService {
   }
 }
 
-/** What is known of a list that wasn't read. */
+/** What is known about a list that wasn't read. */
 const unread: Turns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
 

@@ -1,6 +1,7 @@
-// Steps over JSON text byte by byte, refusing what RFC 8259 doesn't allow. Used by json.ts, and where a body has bodies within.
+// Steps over JSON text byte by byte and refuses what RFC 8259 doesn't allow. json.ts uses it, and so does the code for bodies within a
+// body.
 
-/** A body that is refused: where (a JSON Pointer, RFC 6901; '' is the whole body) and why. Expected, so it has no stack. */
+/** Why a body is refused, and where (a JSON Pointer, RFC 6901; '' is the whole body). It is an expected error, so it has no stack. */
 export class BodyError extends Error {
   readonly pointer: string
 
@@ -15,7 +16,7 @@ export class BodyError extends Error {
 
 const maxEchoedName = 64
 
-/** The JSON Pointer of a member of the body. A long name is cut: an error is no place to send a body back. */
+/** The JSON Pointer of a member of the body. A long name is cut, so that an error doesn't send a body back. */
 export function pointerTo (name: string): string {
   const echoed = name.length > maxEchoedName ? name.slice(0, maxEchoedName - 1) + '…' : name
   return '/' + echoed.replaceAll('~', '~0').replaceAll('/', '~1')
@@ -32,7 +33,10 @@ export const closeBracket = 0x5d
 export const openBrace = 0x7b
 export const closeBrace = 0x7d
 
-/** Tables by byte: 1 for those meant. In a string the control characters, the quote and the backslash end what is plain. */
+/**
+ * Tables indexed by byte: 1 for the bytes in the set. In a string, control characters, the quote and the backslash end a run of plain
+ * characters.
+ */
 const endsPlain = new Uint8Array(256).fill(1, 0, 0x20)
 endsPlain[quote] = endsPlain[backslash] = 1
 const escapes = tableOf('"\\/bfnrt')
@@ -45,10 +49,10 @@ function tableOf (characters: string): Uint8Array {
 }
 
 const maxDepth = 100
-/** The closing bytes of the objects and arrays that are open. One for all: nothing here waits or calls back. */
+/** The closing bytes of the objects and arrays that are open. All calls share one array: nothing here awaits or calls back. */
 const closers = new Uint8Array(maxDepth + 1)
 
-/** Room for the closing bytes of whatever is nested in so many bytes, for `skipValue`. */
+/** An array for `skipValue` that is large enough for any nesting in so many bytes. */
 export function roomFor (bytes: number): Uint8Array {
   return new Uint8Array(bytes + 2)
 }
@@ -57,13 +61,14 @@ export function invalidAt (at: number): BodyError {
   return new BodyError('', `not valid JSON at byte ${at}`)
 }
 
-// Each of these takes where something must begin and returns where it ends. None asks whether there is a next byte: the caller
-// sees to it that the last one is a closing brace, and but for a string nothing steps over that unseen. One read past the end
-// would be harmless in itself, but V8 then compiles that place for such reads, and every body after it takes twice as long.
+// Each of these functions takes the offset where something must begin and returns the offset where it ends. None checks that there is a
+// next byte. The caller makes sure that the last byte is a closing brace, and only a string can step over that unnoticed. A read past the
+// end would be harmless in itself, but V8 then recompiles that code for such reads, and every later body takes twice as long.
 
 /**
- * `name` is the member that the value belongs to, for the error. No recursion: how deep it goes is the sender's choice.
- * @param open room for the closing bytes of what is open; how much says how deep it may be
+ * Skips one value. It doesn't recurse, since the sender chooses how deep a value is nested.
+ * @param name the member that the value belongs to, for the error
+ * @param open an array for the closing bytes of what is open; its length limits the depth
  */
 export function skipValue (json: Buffer, at: number, name: string, open: Uint8Array = closers): number {
   let depth = 1
@@ -71,7 +76,7 @@ export function skipValue (json: Buffer, at: number, name: string, open: Uint8Ar
     const byte = json[at]
     if (byte === openBrace || byte === openBracket) {
       if (depth === open.length - 1) throw new BodyError(pointerTo(name), `nested deeper than ${open.length - 1}`)
-      open[++depth] = byte + 2 // in ASCII that is the closing one, for both
+      open[++depth] = byte + 2 // in ASCII this is the closing byte, for both
       at = skipSpace(json, at + 1)
       if (json[at] !== open[depth]) {
         if (byte === openBrace) at = skipColon(json, skipString(json, at))
@@ -79,7 +84,7 @@ export function skipValue (json: Buffer, at: number, name: string, open: Uint8Ar
       }
     } else at = skipScalar(json, at)
 
-    // A value or an opening has ended: on to the next value, by way of all that closes before it.
+    // A value has ended. Step over everything that closes here, up to the next value.
     for (;;) {
       if (depth === 1) return at
       at = skipSpace(json, at)
@@ -121,7 +126,7 @@ function skipNumber (json: Buffer, at: number): number {
   return at
 }
 
-/** One at least. */
+/** At least one digit. */
 function skipDigits (json: Buffer, at: number): number {
   const start = at
   while (json[at] as number >= zero && json[at] as number <= 0x39) at++
@@ -133,7 +138,7 @@ export function skipString (json: Buffer, at: number): number {
   if (json[at] !== quote) throw invalidAt(at)
   at++
   for (;;) {
-    // Only a string that never ends can swallow the last brace.
+    // Only a string without an end can step over the body's last brace.
     while (at < json.length && endsPlain[json[at] as number] === 0) at++
     if (at === json.length) throw invalidAt(at)
     if (json[at] === quote) return at + 1
@@ -152,7 +157,7 @@ function skipHexDigits (json: Buffer, at: number): number {
   return at
 }
 
-/** The colon, and the white space around it. */
+/** Skips the colon and the white space around it. */
 export function skipColon (json: Buffer, at: number): number {
   at = skipSpace(json, at)
   if (json[at] !== colon) throw invalidAt(at)
@@ -169,9 +174,9 @@ export function isSpace (byte: number | undefined): boolean {
 }
 
 /**
- * Calls `visit` for each member of the object that begins at `at`, with where its value begins; it says where that ends. The name is
- * unescaped, and told before if the object has it twice.
- * @returns where the object ends
+ * Calls `visit` for each member of the object at `at`, with the unescaped name and the offset of the value; `visit` returns the offset
+ * where the value ends. Before that it calls `onRepeated` if the object already had that name.
+ * @returns the offset where the object ends
  */
 export function eachMember (json: Buffer, at: number, onRepeated: (name: string) => void, visit: (name: string, at: number) => number): number {
   const seen = new Set<string>()

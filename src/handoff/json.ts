@@ -6,24 +6,24 @@ import {
 
 export { BodyError, pointerTo }
 
-/** The body of a request, cut into the members of its one object. */
+/** A request body, cut into the members of its object. */
 export interface Members {
   /**
-   * What a JSON schema is checked against, by name, without a prototype: strings, numbers, booleans and null as JSON.parse gives
-   * them, every object as `{}` and every array as `[]`, because the schemas ask only for their type.
+   * The values for the JSON schema, by name, without a prototype. Strings, numbers, booleans and null are as JSON.parse gives them. Every
+   * object is `{}` and every array is `[]`, since the schemas ask only for their type.
    */
   readonly values: Record<string, unknown>
   /** The JSON text of a member's value, exactly as it was sent: a view of the body, not a copy. */
   raw (name: string): Buffer | undefined
 }
 
-/** Far more than any operation takes; it bounds what naming every unknown member in an error can cost. */
+/** Far more than any operation has. It limits the cost of an error that names every unknown member. */
 const maxMembers = 64
 
 /**
- * Cuts a request body into its members, in one pass over its bytes. Nothing is taken that RFC 8259 doesn't allow; beyond it
- * the body must be an object in UTF-8 without a byte order mark, no deeper than 100 (itself being 1), with at most 64 members,
- * none of them twice (their names compared unescaped).
+ * Cuts a request body into its members, in one pass over its bytes. It accepts only what RFC 8259 allows. In addition, the body must be an
+ * object in UTF-8 without a byte order mark, nested at most 100 deep (itself included), with at most 64 members, and no member twice (names
+ * are compared unescaped).
  * @throws BodyError
  */
 export function cutMembers (body: Buffer): Members {
@@ -60,10 +60,7 @@ export function cutMembers (body: Buffer): Members {
   }
 }
 
-/**
- * The members of a member that is an object; undefined where it is none.
- * @throws BodyError one is there twice
- */
+/** The members of a member that is an object; undefined if it is not an object. @throws BodyError if a member is there twice */
 export function cutNested (members: Members, name: string): Members | undefined {
   const raw = members.raw(name)
   if (raw === undefined || raw[0] !== openBrace) return undefined
@@ -75,8 +72,8 @@ export function cutNested (members: Members, name: string): Members | undefined 
 }
 
 /**
- * The body without the white space after it, once it is known to be UTF-8 and to start and end as an object does
- * (json-scan.ts relies on that end).
+ * The body without trailing white space. Checks first that it is UTF-8 and starts and ends as an object does; json-scan.ts relies on that
+ * end.
  */
 export function enclosed (body: Buffer): Buffer {
   if (!isUtf8(body)) throw new BodyError('', 'not valid UTF-8')
@@ -88,7 +85,7 @@ export function enclosed (body: Buffer): Buffer {
   return end === body.length ? body : body.subarray(0, end)
 }
 
-/** The same text as bytes and as a string that has one character a byte, which is cheap to make, to search and to slice. */
+/** The same text as bytes and as a string with one character per byte, which is cheap to make, to search and to slice. */
 interface Text { json: Buffer, latin1: string, ascii: boolean }
 
 function textOf (json: Buffer): Text {
@@ -100,8 +97,8 @@ function slice ({ json, latin1, ascii }: Text, start: number, end: number): stri
 }
 
 /**
- * Where the string that begins at `at` ends, if it is one: at the first quote that an even number of backslashes stands before.
- * What lies between is not looked at, JSON.parse does that when it decodes: a long task costs half of what our own loop asks.
+ * The offset where the string at `at` ends: at the first quote with an even number of backslashes in front of it. What is between isn't
+ * checked here, since JSON.parse checks it when it decodes. For a long task this costs half of what our own loop costs.
  */
 function skipLongString ({ json, latin1 }: Text, at: number): number {
   for (let end = latin1.indexOf('"', at + 1); end !== -1; end = latin1.indexOf('"', end + 1)) {
@@ -112,7 +109,7 @@ function skipLongString ({ json, latin1 }: Text, at: number): number {
   return skipString(json, at)
 }
 
-/** What stands for a value in `values`. All but a string is known to be valid from start to end. */
+/** The entry of a value in `values`. Everything but a string has been checked from start to end. */
 function outline (text: Text, start: number, end: number): unknown {
   switch (text.json[start]) {
     case openBrace: return {}
@@ -121,12 +118,12 @@ function outline (text: Text, start: number, end: number): unknown {
   try {
     return JSON.parse(slice(text, start, end))
   } catch {
-    // Our own loop finds the byte that is wrong.
+    // Our own loop finds the invalid byte.
     throw invalidAt(skipString(text.json, start))
   }
 }
 
-/** A string that is known to be valid. */
+/** Decodes a string that is known to be valid. */
 function unquote (text: Text, start: number, end: number): string {
   const inner = slice(text, start + 1, end - 1)
   return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner

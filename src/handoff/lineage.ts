@@ -4,24 +4,24 @@ import type { Caller } from '../model.ts'
 import type { Handoffs, NewHandoff } from '../store/handoffs.ts'
 import { isId, tagOf } from './id.ts'
 
-/** A child's place below its ancestors. */
+/** A child's place in its line of ancestors. */
 export interface Line {
   parent: string
   root: string
-  /** 1 under the root. */
+  /** 1 directly under the root. */
   hops: number
-  /** The payloads of the whole line, the child's at the end: 12 characters each. */
+  /** The marks of the whole line's payloads, the child's last: 12 characters each. */
   marks: string
 }
 
-/** Characters of a mark: 48 bits, of which a line has so few that two don't meet by chance. */
+/** Characters of a mark: 48 bits. A line is so short that two of its marks don't collide by chance. */
 const markLength = 12
-/** So often may the same work be passed on along one line. */
+/** How often the same work may be passed on along one line. */
 const most = 2
 
 /**
- * Where a handoff stands that this caller passes on from `parent`. It is asked before the pass, not with it: the parent lies elsewhere. It
- * can only end meanwhile, which changes nothing here.
+ * The place of a handoff that this caller passes on from `parent`. The parent is looked up before the pass, in a call of its own, since it
+ * is in another partition. Meanwhile it can only end, which makes no difference here.
  * @throws {Problem} unknown_parent, hop_limit, loop_detected
  */
 export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number): Promise<Line> {
@@ -35,7 +35,7 @@ export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string
   return { parent, root, hops: hops + 1, marks: marks + mark }
 }
 
-/** As lua/lineage.lua makes a root's, which has none: who passed it, the inbox that it is for, and what. */
+/** A payload's mark, from who passed it, the inbox that it is for, and its bytes. lua/lineage.lua makes a root's mark in the same way. */
 function markOf (agent: string, inbox: string, payload: Buffer): string {
   return sha1(`${agent} ${inbox} ${sha1(payload)}`).slice(0, markLength)
 }

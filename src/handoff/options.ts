@@ -4,12 +4,12 @@ import { keptLength } from './excerpt.ts'
 import type { Line } from './lineage.ts'
 import type { Members } from './json.ts'
 
-/** What a plain handoff doesn't have, for lua/pass.lua: words of a letter and a value (lua/lib/record.lua, field x). */
+/** What a plain handoff doesn't have, in the form that lua/pass.lua takes: words of a letter and a value (lua/lib/record.lua, field x). */
 
-/** Durations in seconds, as a body has them. */
+/** The options that are durations. A body has them in seconds. */
 const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay'], ['d', 'retry_delay']] as const
 
-/** @param schema its digest and its text @param line where its parent stands; null without one */
+/** @param schema its digest and its text @param line the handoff's place under its parent; null without a parent */
 export function optionWords (body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null): string {
   let words = ''
   for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
@@ -22,7 +22,7 @@ export function optionWords (body: PassBody, members: Members, payload: Buffer, 
   return words
 }
 
-/** What stands for a payload that a person decides on: SHA-256 in base64, of an object that has just its members. */
+/** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
 export function digestOf (payload: Buffer): string {
   return createHash('sha256').update('{').update(payload).update('}').digest('base64')
 }

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One run of the work: when the next may begin, and that one, once somebody has asked for it. */
-interface Turn<T> { over: Promise<unknown>, next: Promise<T> | undefined }
+/** One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it. */
+interface Run<T> { over: Promise<unknown>, next: Promise<T> | undefined }
 
 /**
- * Work that many ask for again and again, for each key at most once an interval: who asks too soon gets what the next run finds, with
- * all the others who asked meanwhile. Each is given what a run has found that began after the asking.
+ * Runs work that many callers ask for repeatedly, at most once per interval for each key. A caller who asks too soon shares the next run
+ * with all others who ask meanwhile. So every caller gets the result of a run that began after the call.
  */
 export class Pace<T> {
   readonly #interval: number
-  readonly #turns = new Map<string, Turn<T>>()
+  readonly #runs = new Map<string, Run<T>>()
 
   /** @param interval milliseconds */
   constructor (interval: number) {
@@ -17,17 +17,18 @@ export class Pace<T> {
   }
 
   run (key: string, work: () => Promise<T>): Promise<T> {
-    const turn = this.#turns.get(key)
-    if (turn === undefined) return this.#begin(key, work)
-    turn.next ??= turn.over.then(() => this.#begin(key, work))
-    return turn.next
+    const current = this.#runs.get(key)
+    if (current === undefined) return this.#begin(key, work)
+    current.next ??= current.over.then(() => this.#begin(key, work))
+    return current.next
   }
 
   #begin (key: string, work: () => Promise<T>): Promise<T> {
-    const turn: Turn<T> = { over: sleep(this.#interval), next: undefined }
-    this.#turns.set(key, turn)
-    // Before anything that waits for the same moment: whoever asks then begins anew or has asked before.
-    turn.over.then(() => { if (turn.next === undefined) this.#turns.delete(key) })
+    const current: Run<T> = { over: sleep(this.#interval), next: undefined }
+    this.#runs.set(key, current)
+    // This runs before anything else that waits for `over`. So a caller at that moment either starts a new run or has joined the next one
+    // before.
+    current.over.then(() => { if (current.next === undefined) this.#runs.delete(key) })
     return work()
   }
 }

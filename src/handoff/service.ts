@@ -15,32 +15,32 @@ import { joinPayload } from './payload.ts'
 import { statusText, willBeTriedAgain } from './status-answer.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
-/** What the service must know of its place in the world. Times in milliseconds. */
+/** Settings of the service. Times in milliseconds. */
 export interface ServiceOptions {
-  /** The address that links are built on; asked at each use, since a port may be known only after listening. */
+  /** The address that links start with. A function, since the port may be known only after listening. */
   baseUrl: () => string
   defaultExpiresIn: number
-  /** How many times a work may be passed on below its root. */
+  /** How many times work may be passed on below its root. */
   hopLimit: number
 }
 
 /**
- * A pass as it came: its members, cut out of its bytes, which with its key say whether it is the same. And the trace that it came in, which
- * is handed to whoever catches it.
+ * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same operation. Also the trace
+ * that it belongs to, which its catcher gets.
  */
 export interface Passed { members: Members, raw: Buffer, traceparent: string | undefined }
 
-/** What a catch answers, and the trace that it was passed in. */
+/** The answer of a catch, and the trace that the handoff was passed in. */
 export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
 
-/** What a status request may wait for: that it is caught at least, or that it has ended. */
+/** What a status request may wait for: until the handoff is caught (or further), or until it has ended. */
 export type Until = 'caught' | 'done'
 
 const noResult = Buffer.alloc(0)
-/** The token of a pass without Idempotency-Key: its id is random, so whoever passes it again is itself. */
+/** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
 const noToken = '-'
 
-/** Turns what the scripts say into what an agent is told: an answer, or a Problem. */
+/** Turns the scripts' replies into an answer for an agent, or a Problem. */
 export class HandoffService {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
@@ -82,23 +82,20 @@ export class HandoffService {
     return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
   }
 
-  /** What its catcher was answered, with the deadlines of now, for as long as it is caught. @returns the answer's JSON */
+  /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
   async read (caller: Caller, id: string): Promise<Buffer> {
     const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent)
     if (!('payload' in reply)) throw refusal(reply)
     return caughtText(id, reply)
   }
 
-  /**
-   * @param result the output's JSON text, where there is one
-   * @param raw the request's bytes
-   */
+  /** @param result the output's JSON text, if there is one @param raw the request's bytes */
   async done (caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, raw)
     const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
     let reply = await ask('')
-    // Twice at the most but for an id that comes back meanwhile with another schema.
+    // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
       await this.#schemas.check(reply.digest, reply.schema, result, nameOf(caller))
       reply = await ask(reply.digest)
@@ -118,7 +115,10 @@ export class HandoffService {
     return statusText(id, reply)
   }
 
-  /** What an option takes is seen to before anything is written; but a pass that was made before is answered as it was, whatever came since. */
+  /**
+   * Checks all options before anything is written. But if the same pass was made before, it gets its first answer, whatever has changed
+   * since.
+   */
   async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
     try {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
@@ -130,25 +130,25 @@ export class HandoffService {
       return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
     } catch (error) {
       const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
-      // What is wrong with a body is told before what its key was used for.
+      // An invalid body is reported first, before a reused key.
       if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
       return before
     }
   }
 }
 
-/** Whose turn it is among those who have schemas read. */
+/** The name under which a caller takes turns with others whose schemas are to be read. */
 function nameOf ({ tenant, agent }: Caller): string {
   return `${tenant} ${agent}`
 }
 
-/** Has it nothing but what every handoff has? */
+/** Does the body have only what every handoff has? */
 function isPlainBody (body: PassBody): boolean {
   return body.require_human !== true && body.work_within == null && body.heartbeat_within == null && body.delay == null && body.max_attempts == null &&
     body.to == null && body.priority == null && body.retry_delay == null && body.result_schema == null && body.parent == null
 }
 
-/** What pass answers, and reissue for the successor. */
+/** The answer of pass, and of reissue for the successor. */
 export function passAnswer (baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times): PassAnswer {
   const answer: PassAnswer = {
     handoff_id: id,
@@ -164,29 +164,35 @@ export function passAnswer (baseUrl: string, id: string, requireHuman: boolean, 
 
 interface Times { createdAt: number, expiresAt: number, availableAt: number | null }
 
-/** When it can be caught is told to who came too soon. */
+/** Turns a refused catch into a Problem. If it came too early, Retry-After says when it can be caught. */
 function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {
   if (reply.outcome !== 'not_yet') return refusal(reply)
   return refusal(reply, { headers: { 'retry-after': String(Math.ceil(untilCatchable(reply)! / 1000)) } })
 }
 
-/** A catch waits while a person may still decide, and until a delay is over. @returns milliseconds until what it saw changes by itself */
+/**
+ * A catch waits while a person may still decide, and until a delay is over.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
 function untilCatchable (reply: CatchReply): number | null {
   if (reply.outcome !== 'approval_required' && reply.outcome !== 'not_yet') return null
   const { record, now } = reply.seen!
   return (reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now
 }
 
-/** A status waits until what it waits for, or what can only come after it. @returns milliseconds until it changes by itself */
+/**
+ * A status request waits for the wanted state or a later one.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
 function untilReached (reply: StatusReply, until: Until): number | null {
   if (reply.outcome === 'not_found') return null
   const { record, now } = reply
   const status = statusAt(record, now)
-  // Its successor's name is part of how it ended: it is told when there is one.
+  // The successor's id is part of how it ended, so the request waits until there is one.
   if (until === 'done' && willBeTriedAgain(record, now)) return successorWithin
   if (status !== 'pending' && (status !== 'caught' || until === 'caught')) return null
   return deadlineOf(record) - now
 }
 
-/** The sweep gets to what is due within so many milliseconds; who waits looks again then, where it wasn't told before. */
+/** The sweep reaches what is due within this time, in milliseconds. If no message has come by then, the request looks again. */
 const successorWithin = 3000

@@ -8,7 +8,7 @@ type Found = Extract<StatusReply, { outcome: 'found' }>
 
 const noResult = Buffer.from('null')
 
-/** What status answers: what every handoff has, then what this one has besides, its texts as they came. */
+/** The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as they were sent. */
 export function statusText (id: string, found: Found): Buffer {
   const { record, now, decision, result, told } = found
   const { caught } = record
@@ -25,7 +25,7 @@ export function statusText (id: string, found: Found): Buffer {
   return spliceAnswer(`${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noResult, `${membersText(moreMembers(record, now))}${toldText(told, record)}}`)
 }
 
-/** What only some have, behind what all have. */
+/** The members that only some handoffs have. */
 export function moreMembers (record: HandoffRecord, now: number): object {
   const { extra } = record
   const end = endOf(record, now)
@@ -43,18 +43,18 @@ export function moreMembers (record: HandoffRecord, now: number): object {
   }
 }
 
-/** Has its time run out without the sweep's having got there, which will make its successor? */
+/** Has its time run out, and will the sweep make its successor, but hasn't yet? */
 export function willBeTriedAgain (record: HandoffRecord, now: number): boolean {
   return record.status === 'caught' && now >= deadlineOf(record) && isTriedAgain(record)
 }
 
-/** Members to stand behind others in an object's text. */
+/** The text of these members, to be appended to an object that has others. */
 export function membersText (members: object): string {
   const text = JSON.stringify(members)
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
-/** The deadlines of its work, where it has other than the usual one. */
+/** The deadlines of its work, if they differ from the default. */
 export function windowMembers ({ caught, extra }: HandoffRecord): object {
   const { workWithin, heartbeatWithin, extended, heartbeatDeadline } = extra
   const isShown = caught !== null && (workWithin !== undefined || heartbeatWithin !== undefined || extended === true)
@@ -72,7 +72,7 @@ export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord
   return parent === undefined ? {} : { parent, root, hops }
 }
 
-/** What was agreed on with its pass beside that, for who decides on it or looks after it; durations in seconds. */
+/** The other terms that it was passed with, for people who decide on it or look after it. Durations in seconds. */
 export function agreedMembers ({ extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord): object {
   return {
     ...to !== undefined && { to },
@@ -85,7 +85,7 @@ export function agreedMembers ({ extra: { to, priority, parent, workWithin, hear
   }
 }
 
-/** What agents said about it, as they said it: members to stand behind others. */
+/** What agents said about it, in their own bytes: members to be appended to an object that has others. */
 export function toldText (told: Told | null, { status }: HandoffRecord): string {
   if (told === null) return ''
   const { fault, cancelReason, progress } = told

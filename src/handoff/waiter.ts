@@ -2,32 +2,32 @@ import { setImmediate } from 'node:timers/promises'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Grant } from '../auth/grant.ts'
 
-/** How a request waits: for how many milliseconds at the most, by what it was let in, and who tells when its client has gone. */
+/** How a request waits: how long at most, the grant that lets it in, and how it learns that its client has gone. */
 export interface WaitOptions {
   milliseconds: number
-  /** Asked for where it comes to waiting. */
+  /** Called only if the request really has to wait. */
   grant (): Grant
   /** Has its client gone? */
   isGone (): boolean
-  /** @returns what ends the listening */
+  /** @returns the function that removes the listener */
   onGone (stop: () => void): () => void
 }
 
-/** How many turns of the event loop the end of a connection may take to be known: it is read in one, and told in the next. */
+/** How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported in the next. */
 const turnsToHear = 2
 
 /**
- * Before `isGone` is asked. A connection's end is read behind all that came by it, so where both came while this process stood still, the client
- * would seem to be there, and what is caught for it is lost.
+ * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a request and the end
+ * both came while this process stood still, its client would seem to be there, and what is caught for it would be lost.
  */
 export async function untilEndsAreHeard (): Promise<void> {
   for (let turn = 0; turn < turnsToHear; turn++) await setImmediate()
 }
 
-/** Has `wake` called at each change from then on; resolves with what stops it. */
+/** Calls `wake` at each change from then on. Resolves, once that is so, with the function that stops it. */
 export type Listen = (wake: () => void) => Promise<() => void>
 
-/** Lets requests wait for a change without asking Redis meanwhile. */
+/** Lets requests wait for a change without polling Redis. */
 export class Waiter {
   readonly #subscriptions: Subscriptions
   readonly #waiting = new Set<() => void>()
@@ -43,60 +43,60 @@ export class Waiter {
   }
 
   /**
-   * Looks, and while what is seen isn't enough looks again at each change, until the time is over or the service drains; then
-   * answers with what was seen last. A look may be a catch: so each is authorised anew, and none begins once the client has gone.
-   * @param left milliseconds until what was seen changes by itself; null where it is enough
-   * @throws {Error} what the grant has to say when it has ended
+   * Looks, and looks again at each change until `left` says that it is enough, the time is over, or the service drains. Then returns what
+   * it saw last. A look may be a catch, so the grant is checked before each one, and no look begins once the client has gone.
+   * @param left milliseconds until what was seen changes by itself; null if what was seen is enough
+   * @throws {Error} the grant's own error, once it has ended
    */
   wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
   }
 
-  /** The same, told of changes by `listen`. */
+  /** The same, with `listen` as the source of changes. */
   async waitOn<T> (listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     const first = await look()
     if (left(first) === null || this.#draining) return first
-    const turn = new Turn(options.grant())
-    const stopListening = options.onGone(turn.stop)
-    this.#waiting.add(turn.wake)
-    const leaving = await Promise.all([listen(turn.wake), turn.grant.onEnd(turn.refuse)])
+    const sleeper = new Sleeper(options.grant())
+    const stopListening = options.onGone(sleeper.stop)
+    this.#waiting.add(sleeper.wake)
+    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse)])
     try {
-      return await this.#lookAgain(turn, performance.now() + options.milliseconds, first, look, left)
+      return await this.#lookAgain(sleeper, performance.now() + options.milliseconds, first, look, left)
     } finally {
       for (const leave of [...leaving, stopListening]) leave()
-      this.#waiting.delete(turn.wake)
+      this.#waiting.delete(sleeper.wake)
     }
   }
 
-  /** The service stops: whoever waits is answered with what is true, now and from now on. */
+  /** The service is stopping: from now on every waiting request is answered at once with what is true now. */
   drain (): void {
     this.#draining = true
     for (const wake of this.#waiting) wake()
   }
 
-  async #lookAgain<T> (turn: Turn, end: number, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  async #lookAgain<T> (sleeper: Sleeper, end: number, first: T, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
     for (let seen = first; ;) {
-      if (turn.stopped) return seen
-      // Before looking: what changes while it looks is a change since.
-      const woken = turn.next()
-      if (turn.refusal === undefined) await turn.grant.authorise()
-      // Now, with nothing between this and the look: meanwhile it may have ended, or the client gone.
-      if (turn.refusal !== undefined) throw turn.refusal
-      if (turn.stopped) return seen
+      if (sleeper.stopped) return seen
+      // Set up before the look, so that a change during the look wakes it too.
+      const woken = sleeper.next()
+      if (sleeper.refusal === undefined) await sleeper.grant.authorise()
+      // Checked right before the look: the grant may have ended, or the client gone, while it was authorised.
+      if (sleeper.refusal !== undefined) throw sleeper.refusal
+      if (sleeper.stopped) return seen
       seen = await look()
       const untilChange = left(seen)
       const untilEnd = end - performance.now()
       if (untilChange === null || untilEnd <= 0 || this.#draining) return seen
-      await turn.sleep(woken, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
+      await sleeper.sleep(woken, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
     }
   }
 }
 
-/** One waiting request's sleep: until it is woken, or a time is over, whichever is first. */
-class Turn {
+/** A waiting request's sleep: until it is woken or the time is over, whichever comes first. */
+class Sleeper {
   readonly grant: Grant
   stopped = false
-  /** What it is answered since what let it in has ended. */
+  /** The error to answer with, once the grant has ended. */
   refusal: Error | undefined
   #resolve = () => {}
 

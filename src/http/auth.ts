@@ -9,21 +9,21 @@ import { authoriseAgain } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who asks; there in every route of a scope that has this plugin. */
+    /** Who makes the request. Set in every route of a scope that has this plugin. */
     caller: Caller
-    /** What it was let in by, for what stays open longer than a moment; there where `caller` is. */
+    /** The grant that lets the request in, for requests that stay open for longer. Available wherever `caller` is. */
     grant (): Grant
   }
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
     scope?: Scope
-    /** What a handoff becomes when this route answers well, where the request doesn't say itself what it moved. */
+    /** The status that this route moves a handoff to when it succeeds, if the request doesn't set `moved` itself. */
     moves?: Status
-    /** Its answer goes on in the trace that the handoff was passed in. */
+    /** Its answer continues the trace that the handoff was passed in. */
     resumesTrace?: true
-    /** Members of its body that are objects with members of their own to be checked. */
+    /** Members of its body that are objects whose own members are to be checked. */
     nested?: readonly string[]
-    /** Its body is left to the route to cut, and the route counts against the agent's limit itself. */
+    /** The route itself cuts its body, and itself counts against the agent's limit. */
     isBatch?: true
   }
 }
@@ -33,7 +33,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('grant', function (this: FastifyRequest) {
     const { authorization = '' } = this.headers
-    // It has the form that it was let in with: a scheme, and the key behind it.
+    // The header has passed authentication, so it has the form: a scheme, and the key behind it.
     return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), this.routeOptions.config.scope)
   })
   const admit = (request: FastifyRequest, caller: Caller | undefined) => {
@@ -43,12 +43,12 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
   await app.register(bearerAuth, {
     keys: new Set<string>(),
     addHook: false,
-    // Of its two modes the one in which the scheme's name may be in any case (RFC 9110, 11.1).
+    // The mode in which the scheme's name is case-insensitive (RFC 9110, 11.1).
     specCompliance: 'rfc6749',
     verifyErrorLogLevel: 'debug',
     auth (key: string, request: FastifyRequest) {
       const caller = credentials.recall(key)
-      // What is thrown there (429, 503) comes to the error handler as it is.
+      // An error from there (429, 503) reaches the error handler as it is.
       return caller === undefined ? credentials.lookUp(key, guessesOf(request)).then(found => admit(request, found)) : admit(request, caller)
     },
   })

@@ -1,9 +1,10 @@
 /**
- * Takes BASE_URL's path off a request's address where it is there. Some proxies forward it and some take it off themselves, and who
- * asks without one needn't know of it: all behind this sees the service's own paths alone. What the service writes has the path always.
+ * Removes BASE_URL's path from a request's URL if it is there. Some proxies forward the path and some remove it, and a local caller needn't know
+ * it. So all later code sees only the service's own paths. URLs that the service writes always have the path.
  */
 export function withoutBase (base: string) {
-  // An address may have its host before it (RFC 9112, 3.2.2). Of the rest only what a URL keeps as it is can be in it (config.ts).
+  // The target may be in absolute form, with scheme and host (RFC 9112, 3.2.2). The base path has only characters that a URL doesn't escape
+  // (config.ts), so only dots need escaping here.
   const found = new RegExp(`^(?:https?://[^/?#]*)?${base.replaceAll('.', '\\.')}(?:/|(?=[?#]|$))`)
   return ({ url = '' }: { url?: string | undefined }): string => url.replace(found, '/')
 }

@@ -4,22 +4,22 @@ import { enclosed } from '../handoff/json.ts'
 import { keyPattern } from '../schemas/handoff.ts'
 import { closeBracket, comma, eachMember, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace, skipValue } from '../handoff/json-scan.ts'
 
-/** Operations that a batch takes. None of them waits, and none makes more than one handoff. */
+/** The operations that a batch may have. None of them waits, and none makes more than one handoff. */
 export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel'] as const
 export type BatchOperation = typeof batchOperations[number]
 
-/** One of a batch as it came: its body's bytes are a view of the batch's, and not looked into yet. */
+/** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
 export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
 
-const most = 100
-/** How many faults are told. The batch is read no further then: it may be wrong in each of a million members. */
+const mostOperations = 100
+/** How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong. */
 const faultsTold = 100
 
-/** What is wrong with an envelope. */
+/** Collects what is wrong with a batch's envelope. */
 class Faults {
   readonly #found: Fault[] = []
 
-  /** @throws {Problem} when that is enough */
+  /** @throws {Problem} when there are `faultsTold` of them */
   add (pointer: string, message: string): void {
     if (this.#found.push({ pointer, message }) === faultsTold) this.refuse()
   }
@@ -37,9 +37,10 @@ const bodiless = new Set<string>(['catch', 'status'])
 const keyShape = new RegExp(keyPattern)
 
 /**
- * Cuts a batch's body into its operations, in one pass over its bytes. Its envelope is held to the rules at once, and all that is wrong with
- * it is told together; within each `body` only JSON's syntax is checked here, for that is its operation's own.
- * @throws {Problem} invalid_request @throws {BodyError}
+ * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults are reported together. Of
+ * each `body` only the JSON syntax is checked here; the rest is for its operation.
+ * @throws {Problem} invalid_request
+ * @throws {BodyError}
  */
 export function cutBatch (bytes: Buffer): Entry[] {
   const json = enclosed(bytes)
@@ -62,15 +63,15 @@ export function cutBatch (bytes: Buffer): Entry[] {
 }
 
 function wrongNumber (): Error {
-  return invalid({ pointer: '/operations', message: `must have 1 to ${most} operations` })
+  return invalid({ pointer: '/operations', message: `must have 1 to ${mostOperations} operations` })
 }
 
 function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[]): number {
   let at = skipSpace(json, start + 1)
   if (json[at] === closeBracket) return at + 1
   for (;;) {
-    // Read no further: what is behind may be a million.
-    if (entries.length === most) throw wrongNumber()
+    // Stop here: a million more may follow.
+    if (entries.length === mostOperations) throw wrongNumber()
     const pointer = `/operations/${entries.length}`
     const values = new Map<string, Buffer>()
     if (json[at] === openBrace) {
@@ -98,7 +99,7 @@ function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: 
   const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
   const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => valueOf(values.get(name)))
   const raw = values.get('body')
-  // An optional member that is null is absent, as everywhere.
+  // As everywhere, an optional member that is null counts as absent.
   const body = raw !== undefined && isNull(raw) ? undefined : raw
   if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
   else if (op === 'pass' && id != null) fault('id', 'pass takes none')
@@ -108,14 +109,14 @@ function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: 
   return { op: op as BatchOperation, id: typeof id === 'string' ? id : '', body, key: typeof key === 'string' ? key : undefined }
 }
 
-/** A string, or null; of anything else only that it is neither: it is not read. */
+/** Parses a string or null. Any other value is only marked as neither, without being parsed. */
 function valueOf (raw: Buffer | undefined): unknown {
   if (raw === undefined) return undefined
   if (isNull(raw)) return null
   return raw[0] === quote ? JSON.parse(raw.toString()) : {}
 }
 
-/** Of a value that is known to be JSON the first byte says so. */
+/** The value is known to be valid JSON, so its first byte is enough. */
 function isNull (raw: Buffer): boolean {
   return raw[0] === 0x6e
 }

@@ -12,15 +12,15 @@ import { strictValidator } from './validation.ts'
 
 type Validate = ReturnType<typeof strictValidator>
 
-/** An operation with all that a batch needs of it, made once. */
+/** An operation with what a batch needs for it, made once. */
 interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
 
-/** Who asks for a batch, and by what. */
+/** Who sent a batch, and the request that it came with. */
 export interface Batcher { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit }
 
 const nothing = Buffer.alloc(0)
 
-/** Carries out the operations of a batch: each as its own request would be. */
+/** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
   readonly #members: Record<BatchOperation, Member>
   readonly #requests: Requests
@@ -28,7 +28,7 @@ export class Batches {
   readonly #base: string
   readonly #onFault: (error: unknown, batcher: Batcher) => void
 
-  /** @param bodyLimit of each operation's body, in bytes @param base BASE_URL's path */
+  /** @param bodyLimit for each operation's body, in bytes @param base BASE_URL's path */
   constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, onFault: (error: unknown, batcher: Batcher) => void) {
     this.#members = Object.fromEntries(batchOperations.map(name => {
       const operation = operations[name]
@@ -41,7 +41,7 @@ export class Batches {
     this.#onFault = onFault
   }
 
-  /** @returns the answer's JSON, and what was moved */
+  /** @returns the answer's JSON, and which handoffs were moved */
   async run (entries: readonly Entry[], batcher: Batcher): Promise<{ answer: Buffer, moved: Moved }> {
     const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
@@ -80,7 +80,7 @@ export class Batches {
   }
 }
 
-/** `{"results":[…]}`, each answer's bytes as they are. */
+/** `{"results":[…]}`, with each answer's bytes as they are. */
 function resultsText (all: readonly Outcome[]): Buffer {
   const parts: Buffer[] = []
   let text = '{"results":['

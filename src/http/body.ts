@@ -5,9 +5,9 @@ import type { Members } from '../handoff/json.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The body's bytes; empty where there was none. */
+    /** The body's bytes; empty if there was no body. */
     bytes: Buffer
-    /** Its members: outlines, which are `request.body` and are validated, and raw JSON text, which is kept. */
+    /** Its members: their outlines, which become `request.body` and are validated, and their raw JSON text, which is kept. */
     members: Members
   }
 }
@@ -15,14 +15,14 @@ declare module 'fastify' {
 const nothing = Buffer.alloc(0)
 const empty = cutMembers(Buffer.from('{}'))
 
-/** JSON bodies for all routes of this instance: checked and cut in one pass over the bytes, never parsed as a whole. */
+/** JSON bodies for all routes of this instance: checked and cut in one pass over the bytes, and never parsed as a whole. */
 export function useJsonBodies (app: FastifyInstance): void {
   app.decorateRequest('bytes', null as unknown as Buffer)
   app.decorateRequest('members', null as unknown as Members)
   app.removeAllContentTypeParsers()
-  // The second is for everything else, with no type at all too: fine as long as there is nothing to read.
+  // `*` stands for every other content type, and for none at all: that is fine as long as the body is empty.
   app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (request, bytes, done) => done(null, bytes))
-  // Not in the parser, where a refusal costs the client its connection, which a body that was read whole needn't.
+  // Not in the parser: an error there closes the client's connection, which isn't needed once the body was read completely.
   app.addHook('preValidation', (request, reply, done) => {
     const { schema, config } = request.routeOptions
     if (schema?.body === undefined) return done()
@@ -43,7 +43,7 @@ function cutBody (request: FastifyRequest, bytes: Buffer): void {
   request.body = request.members.values
 }
 
-/** A body's members; an empty one is an object without any. @param nested those whose own members are to be checked */
+/** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
 export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
   const members = bytes.length === 0 ? empty : cutMembers(bytes)
   for (const name of nested) {
@@ -53,7 +53,7 @@ export function membersOf (bytes: Buffer, nested: readonly string[] = []): Membe
   return members
 }
 
-/** application/json, in UTF-8 if it says, and not encoded. Other parameters mean nothing (RFC 8259, 11). */
+/** Is it application/json, in UTF-8 if it names a charset, and not encoded? Other parameters have no meaning (RFC 8259, 11). */
 function isPlainJson (request: FastifyRequest): boolean {
   const { 'content-type': type = '', 'content-encoding': encoding } = request.headers
   if (encoding !== undefined) return false

@@ -9,21 +9,21 @@ declare module 'fastify' {
 }
 
 export interface Draining {
-  /** Is the service about to stop? Then it still serves, and says so to whoever would keep the connection. */
+  /** Is the service about to stop? Then it still serves, and tells clients to close their connections. */
   now: boolean
   start (): void
-  /** How many connections had to be cut, since they would not end. */
+  /** How many connections had to be cut because they didn't end in time. */
   cut: number
 }
 
-/** What stays between the last connection's end and DRAIN_TIMEOUT for whatever else is to be closed, in milliseconds. */
+/** The time that is kept free before DRAIN_TIMEOUT for closing everything but connections, in milliseconds. */
 const closingTime = 1000
-/** How often connections are looked at while the server closes, and how long one may take to send its first byte. */
-const look = 250
+/** How often connections are checked while the server closes, in milliseconds; also how long a connection may take to send its first byte. */
+const checkInterval = 250
 
 /**
- * Lets `app.draining.start()` be called: answers carry `Connection: close` from then on. And sees to it that `app.close()` comes
- * to an end, which node leaves to the clients: it waits for ever for who has sent nothing yet, or half a request, or doesn't read.
+ * Adds `app.draining.start()`: from then on answers carry `Connection: close`. And makes sure that `app.close()` ends. Node leaves that to the
+ * clients: it waits forever for one that has sent nothing, or half a request, or doesn't read its answer.
  * @param alsoThen what else begins when draining does
  * @param drainTimeout milliseconds from the start of draining to the end of the process
  */
@@ -46,7 +46,7 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
     server.closeAllConnections()
   }
   app.decorate('draining', draining)
-  // When it is sent, not when it was asked: a request may have waited since before.
+  // When the answer is sent, not when the request came: it may have waited since before draining.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (draining.now) reply.header('connection', 'close')
     done()
@@ -56,13 +56,13 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
     socket.once('close', () => sockets.delete(socket))
   })
   app.addHook('preClose', async () => {
-    // Node takes a connection whose answer is written, but not yet taken by the client, for an idle one, and closing would cut it.
+    // Node counts a connection as idle once its answer is written, even if the client hasn't received it yet; closing would cut it off.
     while (performance.now() < lastMoment && some(sockets, isWriting)) await sleep(20)
     cutLate()
     const timer = setInterval(() => {
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       cutLate()
-    }, look)
+    }, checkInterval)
     server.once('close', () => clearInterval(timer))
   })
 }

@@ -1,10 +1,10 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import type { Scope } from '../model.ts'
 
-/** What a request may have: a member of its body, a query parameter, a header field. */
+/** A part of a request: a member of its body, a query parameter or a header field. */
 interface Member {
   name: string
-  /** In words: `string`, `integer, 0 to 60`, `caught or done`. */
+  /** As text: `string`, `integer, 0 to 60`, `caught or done`. */
   type: string
   required: boolean
   description: string
@@ -13,24 +13,24 @@ interface Member {
 /** One operation, as its route declares it. */
 export interface Endpoint {
   method: string
-  /** As the router has it: `/api/catch/:id`. */
+  /** As the router writes it: `/api/catch/:id`. */
   path: string
   operationId: string
   summary: string
   description: string
   tag: string
   needsKey: boolean
-  /** What the key must be good for; undefined where any key will do. */
+  /** The scope that the key must have; undefined if any key will do. */
   scope: Scope | undefined
   takes: Record<'body' | 'query' | 'header', Member[]>
-  /** A body that it takes; undefined where it takes none. */
+  /** An example of its body; undefined if it takes none. */
   example: object | undefined
 }
 
 interface Property { type?: string | string[], anyOf?: Array<{ const: string }>, minimum?: number, maximum?: number, description?: string, examples?: unknown[] }
 interface Shape { properties?: Record<string, Property>, required?: string[] }
 
-/** The operations that routes show in the OpenAPI document, in the order in which they come. Call it before the routes are registered. */
+/** The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the routes are registered. */
 export function noteEndpoints (app: FastifyInstance): readonly Endpoint[] {
   const endpoints: Endpoint[] = []
   app.addHook('onRoute', route => {
@@ -65,13 +65,13 @@ function typeOf ({ type = [], anyOf = [], minimum, maximum }: Property): string 
   return maximum === undefined ? names : `${names}, ${minimum} to ${maximum}`
 }
 
-/** The members that are required; where none is, all that have an example. */
+/** The required members; if there are none, all members that have an example. */
 function exampleOf ({ properties = {}, required = [] }: Shape): object {
   const shown = Object.entries(properties).filter(([name, { examples }]) => examples !== undefined && (required.length === 0 || required.includes(name)))
   return Object.fromEntries(shown.map(([name, { examples }]) => [name, examples![0]]))
 }
 
-/** A command for a shell that has a key in HANDOFF_KEY and, where the path names a handoff, its id in ID. */
+/** A command for a shell with a key in HANDOFF_KEY and, if the path names a handoff, its id in ID. */
 export function curlOf ({ method, path, needsKey, example }: Endpoint, baseUrl: string): string {
   const call = `curl ${method === 'GET' ? '' : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`
   const key = needsKey ? ' -H "Authorization: Bearer $HANDOFF_KEY"' : ''

@@ -2,10 +2,10 @@ import { ReadStream, readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Answers from memory what this instance and those below it would read from files; register it before them. A file that is
- * read anew for each answer is new buffers for each answer, and a crowd that asks for the documentation's largest one and doesn't
- * read it makes the garbage collector stop everybody three times a second (test/faults, slow-clients: p99 13 to 23 ms beside it, 4 to
- * 5 without). Files don't change under a running service, and there are few: 3 MB in all.
+ * Serves this instance's files from memory, and those of its child instances; register it before them. Reading a file anew for each answer makes
+ * new buffers each time. When many clients ask for the documentation's largest file and don't read it, garbage collection then stops everyone three
+ * times a second (test/faults, slow-clients: p99 of other requests 13 to 23 ms, without it 4 to 5). The files don't change while the service runs,
+ * and they are few: 3 MB in all.
  */
 export function keepFilesInMemory (app: FastifyInstance): void {
   const kept = new Map<string, Buffer>()

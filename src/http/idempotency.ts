@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** The client's Idempotency-Key; its shape was checked with the request's schema. */
+/** The client's Idempotency-Key. The request's schema has checked its form. */
 export function idempotencyKey (request: FastifyRequest): string | undefined {
   return request.headers['idempotency-key'] as string | undefined
 }

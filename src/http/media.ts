@@ -1,2 +1,2 @@
-/** The type of an answer whose JSON is made by splicing, which the framework can't know. */
+/** The content type of an answer whose JSON is spliced together, so that the framework can't know its type. */
 export const jsonType = 'application/json; charset=utf-8'

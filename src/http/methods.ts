@@ -4,8 +4,8 @@ import { Problem } from '../errors.ts'
 interface KnownPath { pattern: RegExp, methods: Set<string> }
 
 /**
- * Tells a wrong method (405, with the right ones) from a wrong address (404). Call it before the routes are registered: it
- * notes each as it comes. Neither needs a key: what is public may be said to anyone.
+ * Answers an unknown path with 404, and a known path with a wrong method with 405 and the right methods. Call it before the routes are registered:
+ * it notes each one. Neither answer needs a key, since the paths are public.
  */
 export function refuseUnknown (app: FastifyInstance): void {
   const paths = new Map<string, KnownPath>()
@@ -14,9 +14,9 @@ export function refuseUnknown (app: FastifyInstance): void {
     for (const one of [method].flat()) path.methods.add(one)
     paths.set(url, path)
   })
-  // At once, before the body: what is wrong with that must not hide that there is nobody to read it.
+  // At once, before the body is read: an error in the body must not hide that there is no such route.
   app.addHook('onRequest', (request, reply, done) => done(request.is404 ? refusal(request, paths.values()) : undefined))
-  // Where a route finds only later that there is nothing: the files of /docs.
+  // For routes that find out later that there is nothing: the files of /docs.
   app.setNotFoundHandler(request => { throw refusal(request, paths.values()) })
 }
 
@@ -31,7 +31,7 @@ function refusal (request: FastifyRequest, paths: Iterable<KnownPath>): Problem 
   return new Problem('not_found')
 }
 
-/** A route's path as a pattern: `:name` is one segment, `*` whatever follows. */
+/** A route's path as a regular expression: `:name` is one segment, `*` is any rest. */
 function patternOf (url: string): RegExp {
   const source = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+').replace(/\*/g, '.*')
   return new RegExp(`^${source}$`)

@@ -2,9 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { Problem } from '../errors.ts'
 
-/** What node would answer by itself, in a shape that is not ours, and what it should refuse and doesn't. `requireHostHeader` in server.ts belongs to it. */
+/**
+ * Replaces node's own error answers, which aren't problem documents, and refuses what node should refuse but doesn't. `requireHostHeader` in
+ * server.ts belongs to it.
+ */
 export function useNodeAnswers (app: FastifyInstance): void {
-  // Else 417. An expectation that means nothing to us may be passed over (RFC 9110, 10.1.1); 100-continue never comes here.
+  // By default node answers 417. A server may ignore an expectation that it doesn't know (RFC 9110, 10.1.1). 100-continue never gets here.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
     const fault = faultOf(request.raw)
@@ -12,18 +15,18 @@ export function useNodeAnswers (app: FastifyInstance): void {
   })
 }
 
-/** What RFC 9112 has answered with 400. The connection stays: each of these says plainly where its request ends. */
+/** What RFC 9112 wants answered with 400. The connection can stay open: in each of these cases the end of the request is clear. */
 function faultOf ({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
-  if (headers.host === undefined && httpVersion === '1.1') return 'A request of HTTP/1.1 has a Host field (RFC 9112, 3.2).'
-  // Of several node keeps the first, where a proxy in front may have gone by another.
-  if (headers.host !== undefined && hasTwoHosts(rawHeaders)) return 'A request has one Host field, not several (RFC 9112, 3.2).'
+  if (headers.host === undefined && httpVersion === '1.1') return 'An HTTP/1.1 request must have a Host field (RFC 9112, 3.2).'
+  // Of several Host fields node keeps the first, but a proxy in front may have used another.
+  if (headers.host !== undefined && hasTwoHosts(rawHeaders)) return 'A request must have one Host field, not several (RFC 9112, 3.2).'
   const coding = headers['transfer-encoding']
-  // Node undoes chunked alone, and refuses what doesn't end with it: below it the body would be taken for what it isn't.
-  if (coding !== undefined && /,\s*chunked\s*$/i.test(coding)) return 'The only transfer coding that is understood here is chunked (RFC 9112, 6.1).'
+  // Node decodes only chunked, and refuses codings that don't end with it. Any other coding beneath would leave the body encoded.
+  if (coding !== undefined && /,\s*chunked\s*$/i.test(coding)) return 'The only supported transfer coding is chunked (RFC 9112, 6.1).'
   return undefined
 }
 
-/** @param fields names and values in turn, as they came */
+/** @param fields names and values, alternating, as they came */
 function hasTwoHosts (fields: readonly string[]): boolean {
   let count = 0
   for (let at = 0; at < fields.length; at += 2) {

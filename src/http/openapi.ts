@@ -3,16 +3,19 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { keepFilesInMemory } from './files.ts'
 
-/** The page's own files alone. The plugin's standard would also turn http into https, so that a page not on localhost stays empty. */
+/** Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty on any host but localhost. */
 const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** What the service is, in a sentence. */
+/** The service in one sentence. */
 export const about = {
   title: 'Agent Handoff Service',
   description: 'One agent passes a task with its own output; another catches it, exactly once, and reports it done.',
 }
 
-/** The OpenAPI document, made from the schemas that validate, and the page that shows it. Register before the routes. @param base BASE_URL's path */
+/**
+ * Serves the OpenAPI document, made from the schemas that validate, and the page that shows it. Register it before the routes. @param base
+ * BASE_URL's path
+ */
 export async function useOpenApi (app: FastifyInstance, version: string, base: string): Promise<void> {
   await app.register(swagger, {
     openapi: {
@@ -27,13 +30,13 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       tags: [{ name: 'handoffs' }, { name: 'approvals' }, { name: 'operations' }],
       ...base !== '' && { servers: [{ url: base }] },
     },
-    // The schemas' examples know of no path.
+    // The examples in the schemas don't have BASE_URL's path.
     transformObject: described => JSON.parse(JSON.stringify('openapiObject' in described ? described.openapiObject : {}).replaceAll('"/problems#', `"${base}/problems#`)),
     refResolver: { buildLocalReference: (json, base, fragment, index) => String(json.$id ?? `def-${index}`) },
   })
   await app.register(async docs => {
     keepFilesInMemory(docs)
-    // Its one redirection, to the page itself, knows of no path either.
+    // Nor does the plugin's one redirect, to the page itself.
     docs.addHook('onSend', async (request, reply) => {
       const to = reply.getHeader('location')
       if (to !== undefined) reply.header('location', base + String(to))

@@ -10,10 +10,10 @@ import { cancelBody, declineBody, doneBody, failBody, heartbeatBody, passBody, r
 import type { EndAnswer, Limits, PassBody } from '../schemas/handoff.ts'
 import type { Moved } from './requests.ts'
 
-/** What an agent asks for, whichever way it came in. The body is its members as its schema took them. */
+/** A call of an operation, however it came in. The body has the members that its schema accepted. */
 export interface Asked<Body = unknown> {
   caller: Caller
-  /** Empty where the operation takes none. */
+  /** Empty if the operation takes no id. */
   id: string
   body: Body
   members: Members
@@ -26,26 +26,26 @@ export interface Asked<Body = unknown> {
   until: Until
 }
 
-/** What it is answered. */
+/** The result of an operation. */
 export interface Outcome {
   status: number
-  /** JSON text, or what is written as JSON. */
+  /** JSON text, or an object to be serialised. */
   answer: object | string | Buffer
   replayed: boolean
   moved: Moved
-  /** Where the handoff that was made has its status. */
+  /** The id of the handoff that was made, for the Location field. */
   made?: string
   /** The trace that the handoff was passed in. */
   traceparent?: string | undefined
 }
 
-/** One operation on a handoff: its scope, its body and what it does, for a request of its own and for a batch alike. */
+/** One operation on a handoff: its scope, its body and what it does. Requests of their own, batches and MCP's tools all use it. */
 export interface Operation {
   scope: Scope
   method: 'GET' | 'POST'
   route: string
   body: TSchema | null
-  /** Members of its body that are objects with members of their own to be checked. */
+  /** Members of its body that are objects whose own members are to be checked. */
   nested: readonly string[]
   run (asked: Asked): Promise<Outcome>
 }
@@ -55,7 +55,7 @@ export type Operations = Record<OperationName, Operation>
 
 const stays: Moved = { to: [] }
 
-/** All that can be asked about one handoff. */
+/** All operations on one handoff. */
 export function operationsOf (service: HandoffService, attempts: AttemptService, limits: Limits): Operations {
   return {
     pass: operation('pass', 'POST', '/api/pass', passBody(limits), async ({ caller, body, members, bytes: raw, traceparent, key }: Asked<PassBody>) => {
@@ -88,7 +88,7 @@ export function operationsOf (service: HandoffService, attempts: AttemptService,
       const reason = body.reason == null ? undefined : members.raw('reason')
       const { answer, replayed } = await attempts.cancel(caller, id, body.force === true, reason)
       const isAsked = answer.status === 'caught'
-      // It may be asked again, with a key or without: so no answer is called a replay.
+      // A cancel may be repeated with a key or without, so no answer counts as a replay.
       return { status: isAsked ? 202 : 200, answer, replayed: false, moved: moved('cancelled', id, replayed) }
     }),
     reissue: operation('pass', 'POST', '/api/reissue/:id', reissueBody, async ({ caller, id }) => {
@@ -116,7 +116,7 @@ function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed:
   return { status: 200, answer, replayed, moved: replayed ? stays : change }
 }
 
-/** What was said of the progress, an object's JSON text: its members as they came, without those that are null. */
+/** The JSON text of a heartbeat's progress: its members as they came, without those that are null. */
 function progressOf (members: Members): Buffer | undefined {
   const inside = cutNested(members, 'progress')
   if (inside === undefined) return undefined
@@ -125,7 +125,10 @@ function progressOf (members: Members): Buffer | undefined {
   return Buffer.from(`{${said.map(name => `"${name}":${textOf(inside, name)}`).join(',')}}`)
 }
 
-/** As it came; but a number may come in a million digits, and one that is as near to 100 as numbers are be more than that. */
+/**
+ * The member's text as it came. But a number may have a million digits, and one that is rounded to 100 may be above it; so a long one is written
+ * anew.
+ */
 function textOf (members: Members, name: string): string {
   const raw = members.raw(name)!.toString()
   return name === 'percent' && raw.length > 20 ? String(members.values[name]) : raw

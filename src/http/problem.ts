@@ -8,23 +8,23 @@ import { Unavailable } from '../redis/lanes.ts'
 import { requestFields } from './logs.ts'
 import type { FaultLog } from './logs.ts'
 
-/** What the framework's own errors are here. See readStatus for those that are not listed. */
+/** The error codes for the framework's own errors. readStatus covers those that aren't listed. */
 const frameworkCodes: Record<string, ErrorCode> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
-  // An address that can't be decoded is one where nothing is.
+  // A path that can't be decoded can't exist.
   FST_ERR_BAD_URL: 'not_found',
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
 }
 
-/** No error code where no credential was sent. */
+/** Without a credential, the challenge has no error code (RFC 6750, 3.1). */
 const challenges: Record<string, string> = {
   FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: 'Bearer',
   FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: invalidToken,
 }
 
-/** The problem document's text. Its type is relative to the host (RFC 9457, 3.1.1), so BASE_URL's path is part of it. */
+/** The problem document's text. Its `type` is a relative URI reference (RFC 9457, 3.1.1), so it includes BASE_URL's path. */
 export function problemText (problem: Problem, requestId: string, base: string): string {
   const { status, title, detail } = errorTable[problem.code]
   return JSON.stringify({
@@ -39,7 +39,11 @@ export function problemText (problem: Problem, requestId: string, base: string):
   })
 }
 
-/** Answers any error, expected or not, as a problem. What is a fault of ours is logged; it never shows. @param refused told each code @param base BASE_URL's path */
+/**
+ * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown.
+ * @param refused called with each error code
+ * @param base BASE_URL's path
+ */
 export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(error)
@@ -57,7 +61,7 @@ function answerProblem (problem: Problem, request: FastifyRequest, reply: Fastif
     .send(problemText(problem, request.id, base))
 }
 
-/** What any error is answered. */
+/** The problem that any error is answered with. */
 export function asProblem (error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
@@ -69,13 +73,13 @@ export function asProblem (error: unknown): Problem {
   return new Problem(frameworkCodes[code] ?? readStatus(statusCode))
 }
 
-/** The rest: an upload that broke off, a file of /docs asked for in a way that it isn't there. What has no 4xx is a fault of ours. */
+/** The other errors: an upload that broke off, a bad request for a file of /docs. Without a 4xx status it is an internal error. */
 function readStatus (status: number | undefined): ErrorCode {
   if (status === 403 || status === 404) return 'not_found'
   return status !== undefined && status >= 400 && status < 500 ? 'invalid_request' : 'internal_error'
 }
 
-/** An Ajv error in an agent's words: the member it is about, and what that takes. */
+/** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
 export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
   const { additionalProperty, missingProperty } = fault.params as { additionalProperty?: string, missingProperty?: string }
   const member = additionalProperty ?? missingProperty

@@ -9,11 +9,11 @@ import type { Refused } from './shed.ts'
 type Done = (error?: Error) => void
 
 /**
- * Limits what an agent may ask in a minute, whichever replica it asks: a hook for after auth, and before the body. Beyond it is a
- * 429, and all answers tell how much is left (draft-ietf-httpapi-ratelimit-headers-10). Where Redis can't say, it is a 503,
- * as the request itself would be. @fastify/rate-limit has none of this: it writes other header fields, asks its store for each
- * request, and comes with three promises for each.
- * @param perMinute requests; 0 for no limit but what a key has of its own
+ * Limits how many requests an agent may make in a minute, whichever replicas it asks. This hook runs after authentication and before the body is
+ * read. Beyond the limit the answer is 429, and all answers tell how much is left (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say,
+ * the answer is 503, as the request's own would be. @fastify/rate-limit does none of this: it writes other header fields, asks its store on each
+ * request, and makes three promises each time.
+ * @param perMinute requests; 0 for no limit, except a key's own
  */
 export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
@@ -27,13 +27,13 @@ export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
   }
 }
 
-/** What the caller may still ask; undefined where that is not limited. @param perMinute as above */
+/** The caller's budget; undefined if it has no limit. @param perMinute as above */
 function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMinute: number): RateBudget | undefined {
   const limit = ratePerMinute ?? perMinute
   return limit === 0 ? undefined : rates.of(tenant, agent, limit)
 }
 
-/** Counts each of a batch's operations as a request. */
+/** Counts each operation of a batch as a request. */
 export class BatchLimit {
   readonly #budget: RateBudget | undefined
   readonly #refused: Refused
@@ -58,7 +58,7 @@ export class BatchLimit {
     }))
   }
 
-  /** Tells how much is left, as every answer does, and where an operation was refused when to ask again. */
+  /** Writes how much is left, as on every answer; and if an operation was refused, when to try again. */
   tell (reply: FastifyReply): void {
     if (this.#budget === undefined) return
     const now = performance.now()

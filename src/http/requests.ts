@@ -7,43 +7,43 @@ import type { Status } from '../model.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** When it came, in this process's monotonic milliseconds. */
+    /** When it arrived, in this process's monotonic milliseconds. */
     startedAt: number
-    /** What it did, where that isn't always what its route says (`moves`). */
+    /** What it moved, for a route whose `moves` can't say it in advance. */
     moved: Moved | null
   }
 }
 
-/** Where a request moved handoffs to, in that order, and which; and why it made successors, where it did. */
+/** Which handoffs a request moved and to which status, in that order; and why it made successors, if it did. */
 export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed' | 'declined' | 'requested'> }
 
-/** Milliseconds; the last for those that wait (`wait=60`). */
+/** Milliseconds. The last ones are for requests that wait (`wait=60`). */
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]
 
-/** How long the requests of one method to one route took, by the status of the answer. */
+/** How long the requests to one route took, by the status of the answer. */
 export interface RouteRequests { method: string, route: string, byStatus: Array<Histogram | undefined> }
 
-/** The refusals that say that a handoff isn't where the request wants it, or not for who asks; and that another site sent it. */
+/** The refusals that mean: the handoff isn't in the wanted state, or not for this caller, or another site sent the request. */
 export const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
   .filter(code => [403, 409, 410].includes(errorTable[code].status) && code !== 'insufficient_scope')
 
-/** For what there is no route. Any other method is `other`: clients may make up words, and each would be a series of its own. */
+/** Methods that are counted by name for unknown paths. Any other is `other`: clients may invent methods, and each would be a time series. */
 const unmatchedMethods = new Set(['GET', 'HEAD', 'POST'])
 
-/** Counts requests, what they moved and what they were refused. Plain numbers, for whoever reads them (metrics/). */
+/** Counts requests, what they moved, and why they were refused. Plain numbers, for the metrics. */
 export class Requests {
   readonly routes: RouteRequests[] = []
-  /** Handoffs by where they were moved to. What the sweep does isn't among it, nor a replayed answer, which moves nothing. */
+  /** Handoffs by the status that they were moved to. The sweep's moves aren't included, nor are replayed answers, which move nothing. */
   readonly moved = Object.fromEntries(statuses.map(status => [status, 0])) as Record<Status, number>
-  /** Successors that were made, by why; those that the sweep makes aren't among them. */
+  /** Successors that were made, by reason. Those that the sweep makes aren't included. */
   readonly reissued = { failed: 0, declined: 0, requested: 0 }
-  /** How many operations batches had. */
+  /** How many operations the batches had. */
   readonly batchSizes = new Histogram([1, 2, 5, 10, 20, 50, 100])
-  /** Calls of MCP's tools: by tool and by `ok` or why it was refused. */
+  /** Calls of MCP tools, by tool and by result: `ok` or the error code. */
   readonly toolCalls = new Map<string, Map<string, number>>()
   readonly conflicts = new Map<ErrorCode, number>(conflictCodes.map(code => [code, 0]))
 
-  /** Counts every request of this instance. Call it before the routes are registered: it gives each a counter of its own. */
+  /** Counts every request of this instance. Call it before the routes are registered: it gives each route its own counter. */
   watch (app: FastifyInstance): void {
     app.decorateRequest('startedAt', 0)
     app.decorateRequest('moved', null)
@@ -57,7 +57,10 @@ export class Requests {
     })
   }
 
-  /** Counts one that no route is for. Its answer may come from anywhere, so it is waited for; for the others that would cost too much. */
+  /**
+   * Counts a request without a route. Its answer may come from anywhere, so this waits until it is sent; for other requests that would cost too
+   * much.
+   */
   unmatched (request: FastifyRequest, reply: FastifyReply): void {
     const startedAt = performance.now()
     const method = unmatchedMethods.has(request.method) ? request.method : 'other'
@@ -67,7 +70,7 @@ export class Requests {
     })
   }
 
-  /** Somebody was refused. */
+  /** Counts a refusal. */
   refused (code: ErrorCode): void {
     const count = this.conflicts.get(code)
     if (count !== undefined) this.conflicts.set(code, count + 1)
@@ -87,8 +90,8 @@ export class Requests {
   }
 
   /**
-   * Made once a route: a request finds its counter by its status alone. On onSend, when all but writing the answer is done: with an
-   * onResponse hook Fastify listens for each response's end, which costs more than the counting.
+   * Makes a route's counter, once, so that a request finds its count by its status alone. It runs in onSend, when only writing the answer is left:
+   * with an onResponse hook Fastify listens for the end of each response, which costs more than the counting.
    */
   #counter ({ method, url, config }: RouteOptions) {
     const { byStatus } = this.#open([method].flat().join(','), url)
@@ -102,7 +105,7 @@ export class Requests {
     }
   }
 
-  /** Counts what came to a route otherwise than as a request of its own. @returns to be called with the status and the milliseconds of each */
+  /** A counter for operations that don't come as a request of their own. @returns a function to call with the status and the milliseconds of each */
   counterOf (method: string, route: string): (status: number, took: number) => void {
     const known = this.routes.find(one => one.method === method && one.route === route) ?? this.#open(method, route)
     return (status, took) => durationsOf(known.byStatus, status).add(took)

@@ -1,39 +1,42 @@
 import { withoutBase } from './base-path.ts'
 import { answerSocketErrors } from './socket-errors.ts'
 
-/** A request that isn't there whole after this is answered 408: within ten seconds of its start, when it is next looked at. */
+/**
+ * How long a request may take to arrive completely before it is answered 408, in milliseconds. Node checks now and then, so it is done within ten
+ * seconds.
+ */
 const requestTimeout = 9500
 
-/** Fastify's and node's defaults that must go, each with its reason. */
+/** Replaces defaults of Fastify and node, each for the given reason. */
 export function serverOptions (config: { bodyLimit: number, trustedProxies: string[], basePath: string }) {
   return {
     bodyLimit: config.bodyLimit,
     ...config.basePath !== '' && { rewriteUrl: withoutBase(config.basePath) },
-    // Whose X-Forwarded-For says where a request came from. What links are built on doesn't depend on it (app.ts).
+    // The proxies whose X-Forwarded-For is believed. The links that the service writes don't depend on it (app.ts).
     trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,
-    // A line a request costs half of what the request does (docs/architecture.md, "At the edge"), and a logger without lines still a child
-    // logger and two listeners each: 3 to 4 µs of CPU (bench, mix). What there is to tell goes to the process's own.
+    // One log line per request costs half as much as the request itself (docs/architecture.md, "At the edge"). Even a logger without lines makes a
+    // child logger and two listeners per request: 3 to 4 µs of CPU (bench, mix). What is to be logged goes to the process's own log.
     logger: false as const,
-    // Draining refuses nothing (docs/deploy.md, "Stopping").
+    // While draining, requests are still served (docs/deploy.md, "Stopping").
     return503OnClosing: false,
     forceCloseConnections: 'idle' as const,
     requestTimeout,
-    // Longer than the balancers' idle timeout (commonly 60 s), so that it is never we who close a connection being reused.
+    // Longer than balancers' idle timeout (commonly 60 s), so that the service never closes a connection that a balancer is just reusing.
     keepAliveTimeout: 75_000,
     routerOptions: {
-      // A malformed id is a 404; only what is beyond any id is a 414.
+      // A malformed id is a 404; only a segment much longer than any id is a 414.
       maxParamLength: 2048,
     },
     http: {
-      // They take effect only when given here as well.
+      // They take effect only if they are given here too.
       requestTimeout,
       headersTimeout: requestTimeout,
-      // By default half a minute, in which a slow request stays open past its time. All whose time is over by then end at once,
-      // and everybody waits behind them: so often, and few at a time. A look at 2,000 takes 0.4 ms.
+      // By default node checks every 30 s, so a slow request could stay open long past its time, and then all that are late end at once while
+      // everyone else waits. So it checks often, with few to end each time. A check of 2,000 connections takes 0.4 ms.
       connectionsCheckingInterval: 100,
-      // Node's own refusal is no problem document; ours is in node-answers.ts.
+      // Node's own refusal isn't a problem document; node-answers.ts has ours.
       requireHostHeader: false,
     },
     clientErrorHandler: answerSocketErrors(config.basePath),

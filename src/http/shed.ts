@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 
-/** Requests that were refused for their number, since the process began. */
+/** How many requests were refused because there were too many, since the process began. */
 export interface Refused {
   /** Over their agent's limit: 429. */
   limited: number
@@ -18,32 +18,36 @@ declare module 'fastify' {
 type Done = (error?: Error) => void
 
 /**
- * Milliseconds. A request takes some three turns, and a call of Redis is given up after 2,000. Measured with V8 that compiles nothing,
- * on two busy cores, requests served a second: 500 connections that always ask 398 without shedding, 407 with 250 ms, 609 with 100;
- * 2,000 none (each answer came too late), 188 and 446. @fastify/under-pressure with the same 100 ms served none of either: it goes by the mean of the last
- * sample, so it sheds all until the next, and that doesn't come while who was shed asks again at once.
+ * The turn length from which requests are shed, in milliseconds. A request takes about three turns, and a call to Redis is given up after 2,000.
+ * Requests served per second, measured with a V8 that compiles nothing, on two busy cores: with 500 connections that send requests back to back,
+ * 398 without shedding, 407 with 250 ms, 609 with 100; with 2,000 connections none (every answer came too late), 188 and 446.
+ * @fastify/under-pressure with the same 100 ms served none in either case. It uses the mean of its last sample, so it sheds everything until the
+ * next sample, and that doesn't come while shed clients retry at once.
  */
 const longestTurn = 100
-/** A turn that began fewer requests than this was long for another reason: a pause of the machine, collecting garbage. */
+/** If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage collection. */
 const fewest = 64
-/** How often the event loop is seen to come round, in milliseconds. */
-const look = 20
-
-/** After how many milliseconds a shed request is told so, and in as many it may come again: who doesn't heed Retry-After is held to it. */
-const rest = 1000
-
-/** What a shed request is answered. */
-export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(rest / 1000) } }
+/** How often the event loop's turns are timed, in milliseconds. */
+const turnInterval = 20
 
 /**
- * A hook that sheds what the event loop gets to late: 503, before auth and body. A turn of the loop serves all that has come
- * since the last, so when more comes than can be served each turn is longer than the one before. After one that was longer
- * than `longest`, so much of a turn is spent serving, and the rest is shed. That costs half as much as serving (most of a request
- * is node's HTTP), so were it told at once, clients that ask again at once would have the service do little else.
+ * How long the answer to a shed request is held back, in milliseconds, and also its Retry-After. So a client that ignores Retry-After is slowed
+ * down too.
+ */
+const answerDelay = 1000
+
+/** The answer to a shed request. */
+export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(answerDelay / 1000) } }
+
+/**
+ * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop serves everything that has
+ * arrived since the last one. So when more arrives than can be served, each turn is longer than the one before. After a turn longer than `longest`,
+ * a turn serves requests for that long and sheds the rest. Shedding costs half as much as serving, since most of a request is node's HTTP. If it
+ * answered at once, clients that retry at once would keep the service busy with little else.
  * @param longest milliseconds
  */
 export function shedLate (app: FastifyInstance, refused: Refused, longest = longestTurn) {
-  // While it doesn't listen there is no more than somebody in this process asks for.
+  // Before the service listens, requests come only from this process itself, so nothing is shed.
   let turned = Infinity
   let before = 0
   let begun = 0
@@ -54,11 +58,11 @@ export function shedLate (app: FastifyInstance, refused: Refused, longest = long
     before = now - turned
     turned = now
     begun = 0
-    if (shed.length > 0) setTimeout(answer, rest, shed)
+    if (shed.length > 0) setTimeout(answer, answerDelay, shed)
     shed = []
   }
   app.addHook('onListen', done => {
-    looking = setInterval(turn, look).unref()
+    looking = setInterval(turn, turnInterval).unref()
     done()
   })
   app.addHook('onClose', (app, done) => {

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * How long after a request came it goes by what let it in then, in milliseconds. With the longest that a replica believes a key unasked
- * (auth/stored-keys.ts) that stays below the two seconds within which a key that has ended stops everywhere.
+ * How long after its arrival a request relies on the first check of its key, in milliseconds. Together with the longest time that a replica
+ * believes a key without asking (auth/stored-keys.ts) this is below two seconds, the time within which an ended key stops everywhere.
  */
 const quick = 400
 
-/** A hook for when the body is there, which may take its time: what let the request in may have ended meanwhile, and is asked anew. */
+/** A hook for when the body has arrived, which may take long. The key may have ended meanwhile, so it is checked again. */
 export function authoriseAgain (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   if (performance.now() - request.startedAt < quick) return done()
   authorise(request).then(() => done(), done)

@@ -6,23 +6,23 @@ import { problemType } from '../schemas/problem.ts'
 import { problemText } from './problem.ts'
 import { newRequestId } from './request-id.ts'
 
-/** What node's HTTP parser and its timers complain of, before there is a request to answer. Anything else is a 400. */
+/** The errors of node's HTTP parser and its timers, before there is a request to answer. Any other error is a 400. */
 const parserCodes: Record<string, ErrorCode> = {
   HPE_HEADER_OVERFLOW: 'headers_too_large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
 }
 
-/** How long the client has to read the answer, in milliseconds: a socket closed over bytes unread takes it along (RFC 9112, 9.6). */
+/** How long the client has to read the answer, in milliseconds. If a socket is closed with unread input, the answer may be lost (RFC 9112, 9.6). */
 const linger = 1000
 
-/** Answers on the bare socket and closes it: what follows on that connection can't be told apart from the rest of the fault. */
+/** Answers on the socket itself and closes it: after the error, nobody can tell where the next request would begin. */
 export function answerSocketErrors (base: string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => answer(base, error, socket)
 }
 
 function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): void {
-  // Each further piece of what was answered already comes here again.
+  // Each further piece of a request that was already answered comes here again.
   if (socket.writableEnded) return
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -30,7 +30,7 @@ function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): vo
   }
   const known = parserCodes[error.code ?? '']
   const problem = new Problem(known ?? 'invalid_request', known === undefined
-    ? { detail: 'This is not HTTP/1.1 as RFC 9112 has it.' }
+    ? { detail: 'The request is not valid HTTP/1.1 (RFC 9112).' }
     : {})
   const { status } = errorTable[problem.code]
   const requestId = newRequestId()
@@ -38,6 +38,6 @@ function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): vo
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n` +
     `Content-Type: ${problemType}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
     `X-Request-Id: ${requestId}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n${body}`)
-  // Node leaves closing the other half to the client, who may never do it.
+  // Node leaves closing the other half to the client, which may never do it.
   setTimeout(() => socket.destroy(), linger).unref()
 }

@@ -1,15 +1,16 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How long a client may take nothing of its answer, in milliseconds; twice that where the system took some of it at first. */
+/** How long a client may read nothing of its answer, in milliseconds; twice as long if the system took some of it at first. */
 const stall = 4000
-/** How often it is looked for connections with something to send, in milliseconds. */
-const look = 250
+/** How often connections with unsent bytes are looked for, in milliseconds. */
+const checkInterval = 250
 
 /**
- * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its keep-alive
- * timeout does: it would hold the answer's bytes for as long as it likes. The timer is node's own, which knows whether the system
- * takes anything, but armed only where an answer is on its way at a look; `server.timeout` arms it for every request, which costs about 1 % of one.
+ * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its keep-alive timeout does that,
+ * so such a client would make the service hold the answer's bytes for as long as it likes. The timer is node's own, which knows whether the system
+ * takes any bytes. It is set only if an answer is under way at a check; `server.timeout` would set it for every request, which costs about 1 % of
+ * one.
  */
 export function endStalled ({ server }: { server: Server }): void {
   const open = new Set<Socket>()
@@ -19,14 +20,14 @@ export function endStalled ({ server }: { server: Server }): void {
   })
   const looking = setInterval(() => {
     for (const socket of open) if (socket.writableLength > 0 && socket.timeout !== stall) socket.setTimeout(stall)
-  }, look).unref()
+  }, checkInterval).unref()
   server.once('close', () => clearInterval(looking))
   server.on('timeout', (socket: Socket) => {
-    // Its answer went out after all; what comes now (a request with wait=, say) may take its time.
+    // The answer went out after all. What comes now, such as a request with wait=, may take its time.
     if (socket.timeout === stall && socket.writableLength === 0) return socket.setTimeout(0)
-    // Closed in good order, the system would go on holding megabytes for a client that never takes them.
+    // After an orderly close the system would go on holding megabytes for a client that never reads them.
     if (socket.timeout === stall) return socket.resetAndDestroy()
-    // Any other time is the keep-alive timeout's.
+    // Any other value is the keep-alive timeout.
     socket.destroy()
   })
 }

@@ -1,19 +1,19 @@
 import type { FastifyRequest } from 'fastify'
 
-/** W3C Trace Context, 3.2: version, trace-id, parent-id, trace-flags. What a later version has behind them is not for us. */
+/** W3C Trace Context, 3.2: version, trace-id, parent-id, trace-flags. Fields that a later version adds are ignored. */
 const shape = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const noTrace = '0'.repeat(32)
 const noParent = '0'.repeat(16)
-/** The one flag of version 00 that means something here: somebody records this trace. */
+/** The one flag of version 00: the trace is recorded. */
 const sampled = 1
 
 /**
- * The request's `traceparent`, as version 00 writes it; undefined where there is none. One that isn't as the specification has
- * it is none: it must be passed over, never be an error. Of a later version it takes what version 00 knows (3.2.4).
+ * The request's `traceparent` in the form of version 00; undefined if there is none. An invalid one is ignored, as the specification demands, and
+ * never an error. Of a later version only the fields of version 00 are used (3.2.4).
  */
 export function traceparentOf (request: FastifyRequest): string | undefined {
   const { traceparent } = request.headers
-  // Here most requests end.
+  // Most requests have none.
   return traceparent === undefined ? undefined : readTraceparent(String(traceparent))
 }
 

@@ -15,7 +15,7 @@ import type { RequestId, ToolCall } from './message.ts'
 import { contentOf } from './parts.ts'
 import type { Definition, OwnArguments, Tool } from './tools.ts'
 
-/** What a call of a tool is answered, as the protocol has it. */
+/** The result of a tool call, as the protocol defines it. */
 export type ToolResult = {
   content: ReturnType<typeof contentOf>
   structuredContent?: Record<string, unknown>
@@ -25,19 +25,19 @@ export type ToolResult = {
 
 export interface CallOptions {
   requests: Pick<Requests, 'refused' | 'called'>
-  /** Told what was moved by each. */
+  /** Called with the outcome of each call. */
   onMoved (request: FastifyRequest, outcome: Outcome): void
   onFault (error: unknown, request: FastifyRequest): void
   /** BASE_URL's path. */
   base: string
 }
 
-/** A call that was read: what its operation is asked and what its tool takes besides, or why it isn't carried out. */
+/** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
 export type Prepared = { tool: Tool, asked: Asked, own: OwnArguments } | { tool: Tool, refusal: unknown }
 
 const nothing = Buffer.alloc(0)
 
-/** Calls tools: each as the operation's own request would be carried out. */
+/** Calls tools. Each call is carried out like a request to its operation. */
 export class ToolCalls {
   readonly #tools: ReadonlyMap<string, Tool>
   readonly #options: CallOptions
@@ -48,15 +48,15 @@ export class ToolCalls {
     this.#options = options
   }
 
-  /** The tools that the caller's key is good for. */
+  /** The tools that the caller's key may use. */
   listFor (caller: Caller): Definition[] {
     return [...this.#tools.values()].filter(({ scope }) => hasScope(caller, scope)).map(({ definition }) => definition)
   }
 
   /**
-   * Reads a call, and sees what stands in its way, in the order in which a request is told: its scope, its agent's limit, its arguments.
-   * @returns undefined where there is no such tool
-   * @throws {Problem} rate_limited: where there is no tool to tell so
+   * Reads a call and checks it in the same order as a request: its scope, its agent's limit, its arguments.
+   * @returns undefined if there is no such tool
+   * @throws {Problem} rate_limited, if there is no tool that could report it
    */
   async prepare (call: ToolCall, request: FastifyRequest, limit: BatchLimit): Promise<Prepared | undefined> {
     const tool = this.#tools.get(call.name)
@@ -73,12 +73,12 @@ export class ToolCalls {
     }
   }
 
-  /** Takes a waiting call back. */
+  /** Cancels a waiting call. */
   cancel (caller: Caller, id: RequestId): void {
     this.#cancelling.cancel(caller, id)
   }
 
-  /** @throws {Problem} unauthorized: its key ended while it waited, and that is no tool's to tell */
+  /** @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then. */
   async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
     const { name } = call.tool.definition
     try {
@@ -127,8 +127,8 @@ export class ToolCalls {
 }
 
 /**
- * The body that the operation's own request would have, its members in the schema's order: what says with a key whether a call is the same. A
- * model that repeats one may write its arguments in another order, and wait longer.
+ * The body that a request to the operation would have, with its members in the schema's order. With an idempotency key it decides whether two calls
+ * are the same. A model that repeats a call may write the arguments in another order, or choose another `wait`.
  */
 function bodyOf (members: Members, names: readonly string[]): Buffer {
   const parts: Buffer[] = []
@@ -139,7 +139,10 @@ function bodyOf (members: Members, names: readonly string[]): Buffer {
   return parts.length === 0 ? nothing : Buffer.concat([...parts, Buffer.from('}')])
 }
 
-/** The answer's text as it is. It is given as an object too where nothing in it came from an agent: that is read with JSON.parse. */
+/**
+ * The answer's text as it is. An answer without anything from an agent is given as an object too; others aren't, since the SDK would parse and
+ * serialise them.
+ */
 function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): ToolResult {
   const isObject = typeof answer === 'object' && !Buffer.isBuffer(answer)
   const text = isObject ? JSON.stringify(answer) : String(answer)
@@ -151,7 +154,7 @@ function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): 
   }
 }
 
-/** A tool's result has no header fields. */
+/** A tool's result has no header fields, so Retry-After becomes a member. */
 function withRetryAfter (problem: Problem): Problem {
   const seconds = problem.more.headers?.['retry-after']
   return seconds === undefined ? problem : new Problem(problem.code, { ...problem.more, members: { ...problem.more.members, retry_after: Number(seconds) } })

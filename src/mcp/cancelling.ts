@@ -3,14 +3,14 @@ import type { Caller } from '../model.ts'
 import type { RequestId } from './message.ts'
 
 /**
- * Waiting calls that their clients may take back. Those of older protocols say so by another message and leave the connection open, so without this
- * something would be caught for nobody. It is told only at the replica that the call waits at; elsewhere the call waits to its end. Clients of one agent may
- * have the same ids: then another's wait ends early, with what is true, and it asks again.
+ * Waiting calls that their clients may cancel. Clients of older protocol versions cancel by another message and keep the connection open, so
+ * without this a handoff could be caught for nobody. A cancel works only at the replica where the call waits; elsewhere the call waits to its end.
+ * Two clients of one agent may use the same id. Then the other one's wait ends early, with a true answer, and it calls again.
  */
 export class Cancelling {
   readonly #waiting = new Map<string, Set<() => void>>()
 
-  /** How a call waits: as it would, until it is cancelled. */
+  /** How a call waits: as before, but also only until it is cancelled. */
   until (waiting: WaitOptions, caller: Caller, id: RequestId): WaitOptions {
     const name = nameOf(caller, id)
     let isCancelled = false

@@ -2,13 +2,13 @@ import { BodyError, enclosed } from '../handoff/json.ts'
 import { eachMember, invalidAt, openBrace, pointerTo, roomFor, skipSpace, skipValue } from '../handoff/json-scan.ts'
 import { readTraceparent } from '../http/traceparent.ts'
 
-/** A message's id, as its client made it. */
+/** A message's id, chosen by its client. */
 export type RequestId = string | number
 
-/** A call of a tool. Its arguments are the bytes that came, so that a payload among them stays as it is. */
+/** A tool call. Its arguments are kept as bytes, so that a payload in them stays as it is. */
 export interface ToolCall { id: RequestId | undefined, name: string, args: Buffer, progressToken: RequestId | undefined, traceparent: string | undefined }
 
-/** A JSON-RPC message: as JSON.parse reads it, but a tool's arguments empty; and which tool it calls, or which call it takes back. */
+/** A JSON-RPC message, parsed but with the tool's arguments left empty; the tool call in it, if any; and the id of the call that it cancels, if any. */
 export interface Message { parsed: object, call: ToolCall | null, cancels: RequestId | undefined }
 
 interface Parsed { id?: unknown, method?: unknown, params?: Params | null }
@@ -17,13 +17,13 @@ interface Params { requestId?: unknown, name?: unknown, _meta?: { progressToken?
 const empty = Buffer.from('{}')
 
 /**
- * Cuts the arguments out of a JSON-RPC message before it is parsed: JSON.parse rounds numbers and drops repeated members. No object outside
- * them may have a member twice, or the protocol's part would read another message than this one.
+ * Cuts the arguments out of a JSON-RPC message before it is parsed, since JSON.parse rounds numbers and drops repeated members. No object around
+ * them may have a member twice: otherwise the SDK might read the message differently from this code.
  * @throws {BodyError}
  */
 export function readMessage (bytes: Buffer): Message {
   const json = enclosed(bytes)
-  // As deep as they like: a body is held to its own depth when its turn comes.
+  // The arguments may be nested to any depth here: their own depth is checked later.
   const open = roomFor(json.length)
   let [start, end] = [0, 0]
   const whole = eachMember(json, skipSpace(json, 0), refuse(''), (name, at) => {
@@ -59,7 +59,7 @@ function callOf ({ id, method, params }: Parsed, args: Buffer): ToolCall | null 
   }
 }
 
-/** What may be an id, or a token. */
+/** The value if it may be an id or a progress token. */
 function idOf (value: unknown): RequestId | undefined {
   return typeof value === 'string' || typeof value === 'number' ? value : undefined
 }

@@ -1,11 +1,11 @@
-/** How much of an answer one result has, in UTF-16 units: clients cut what is longer themselves, and then nobody can read the rest. */
+/** How much of an answer one result holds, in UTF-16 units. Clients cut longer ones, and then the model can't read the rest. */
 export const longestText = 60_000
 
 interface TextContent { type: 'text', text: string }
 
 /**
- * An answer's text from `offset` on as a result's content: the text, or as much as one result has and where the rest begins. No part
- * ends between the halves of a surrogate pair, so each is text by itself, and all put together are the answer.
+ * A result's content: the answer's text from `offset` on. If it is too long, the content is its first part and a second text that says where the
+ * next part begins. No part splits a surrogate pair, so each part is valid text, and all parts joined are the answer.
  */
 export function contentOf (text: string, offset: number): TextContent[] {
   const total = text.length

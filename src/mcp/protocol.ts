@@ -6,33 +6,33 @@ import { instructions } from './texts.ts'
 import type { ToolResult } from './calls.ts'
 import type { Definition } from './tools.ts'
 
-/** One message as it is to be answered. */
+/** One message and what is needed to answer it. */
 export interface Exchange {
   message: Message
-  /** Those of its header fields that the protocol reads. */
+  /** The request's header fields that the protocol reads. */
   headers: Record<string, string>
-  /** The tools that its key is good for. */
+  /** The tools that the caller's key may use. */
   tools: readonly Definition[]
-  /** Calls the tool that the message names; undefined where there is none. */
+  /** Calls the tool that the message names; undefined if there is no such tool. */
   call: (() => Promise<ToolResult>) | undefined
-  /** For how many seconds the call may wait. */
+  /** How many seconds the call may wait. */
   wait: number
 }
 
 const protocolVersions = ['2026-07-28', '2025-11-25', '2025-06-18']
-/** How often a waiting call says so, in milliseconds. Clients take it that a call without a word for a minute is lost. */
+/** How often a waiting call reports progress, in milliseconds. Clients give up a call that is silent for a minute. */
 const progressEvery = 10_000
-/** It is never asked anything, but each server would make one of its own. */
+/** Nothing uses it, but without it each server would make its own. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
 /**
- * Answers messages by the protocol: those of 2026-07-28, each of which says all there is to know, and those of the versions before, which begin with a
- * handshake of which nothing is kept. A server of the SDK lives for one message, so any replica answers any.
+ * Answers messages as the protocol says: those of 2026-07-28, where each message is complete in itself, and those of older versions, which begin
+ * with a handshake of which nothing is kept. One server of the SDK lives for one message, so any replica can answer any message.
  */
 export class Protocol {
   readonly #modern = createMcpHandler(({ authInfo }) => serverFor(authInfo!.extra!.exchange as Exchange), {
     legacy: 'reject',
-    // The list of tools goes by the key, and doesn't change: there is nothing to listen to.
+    // The list of tools depends on the key and doesn't change, so there is nothing to subscribe to.
     maxSubscriptions: 0,
   })
 
@@ -40,7 +40,7 @@ export class Protocol {
     const { message: { parsed: parsedBody }, headers } = exchange
     const request = new Request('http://mcp/mcp', { method: 'POST', headers })
     if (!await isLegacyRequest(request, parsedBody)) {
-      // Who asks was settled before: the SDK gets no key, and hands this on.
+      // The caller is already authenticated: the SDK gets no key and only passes this on.
       return await this.#modern.fetch(request, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { exchange } } })
     }
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !tellsProgress(exchange) })
@@ -49,7 +49,7 @@ export class Protocol {
   }
 }
 
-/** Only a stream can say something before its answer; a call that may wait long, and whose client wants to know, gets one. */
+/** Progress can only be sent in a stream. A call gets one if it may wait long and its client asked for progress. */
 function tellsProgress ({ message: { call }, wait }: Exchange): boolean {
   return wait * 1000 > progressEvery && call?.progressToken !== undefined
 }
@@ -66,7 +66,7 @@ function serverFor (exchange: Exchange): Server {
     const progressToken = message.call!.progressToken!
     let progress = 0
     const timer = setInterval(() => {
-      // Whoever has gone is told nothing; the wait ends with its connection.
+      // A client that has gone gets no message; the wait ends with its connection.
       progress += progressEvery / 1000
       notify({ method: 'notifications/progress', params: { progressToken, progress, total: exchange.wait, message: 'Waiting' } }).catch(() => {})
     }, progressEvery)

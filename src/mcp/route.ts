@@ -12,17 +12,17 @@ import type { CallOptions, Prepared } from './calls.ts'
 import { readMessage } from './message.ts'
 import type { Message } from './message.ts'
 
-/** What the tools are over, and what their callers may ask. */
+/** What the tools call, and who may call them. */
 export interface McpOptions extends CallOptions {
   operations: Operations
   handoffs: HandoffService
   inboxes: InboxService
   limitOf (caller: Caller): BatchLimit
-  /** Origins of browsers that may ask. */
+  /** Origins of web pages that may call. */
   origins: readonly string[]
 }
 
-/** JSON-RPC's own. */
+/** JSON-RPC's error codes. */
 const [parseError, invalidRequest] = [-32700, -32600]
 
 export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
@@ -36,7 +36,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
   }, async (request, reply) => {
     const message = tryRead(request, reply)
     if (message === undefined) return reply
-    // Most services are never asked this, and the SDK takes longer to load than the service to start.
+    // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the service to start.
     const { protocol, calls } = await (loaded ??= load(options))
     const limit = limitOf(request.caller)
     let call: Prepared | undefined
@@ -56,7 +56,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
       call: run,
       wait: call !== undefined && 'own' in call ? call.own.wait ?? 0 : 0,
     })
-    // What the SDK made of it is for nobody: a request is refused as a request.
+    // The SDK's answer to this error isn't sent: the request itself is refused.
     if (ended !== undefined) throw ended
     return send(reply, response)
   })
@@ -69,8 +69,8 @@ async function load (options: McpOptions) {
 }
 
 /**
- * What a browser asks before it sends a page's request with a key. Not a route of the instance that asks for one: here it never comes. Where no
- * page may call there is none.
+ * Answers CORS preflight requests, which a browser sends before a page's request with a key. The route is outside the instance that needs a key,
+ * since a preflight has none. If no page may call, there is no such route.
  */
 export function mcpPreflight (app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return
@@ -79,7 +79,7 @@ export function mcpPreflight (app: FastifyInstance, origins: readonly string[]):
   })
 }
 
-/** A browser sends where its page is from; what isn't a browser sends nothing. So no page that somebody happens to open calls a service on their machine. */
+/** A browser sends its page's origin; other clients send none. So a page that somebody happens to open can't call a service on their machine. */
 function refuseOrigin ({ headers: { origin } }: FastifyRequest, reply: FastifyReply, origins: readonly string[]): Error | undefined {
   if (origin === undefined) return undefined
   reply.header('vary', 'Origin')
@@ -88,7 +88,7 @@ function refuseOrigin ({ headers: { origin } }: FastifyRequest, reply: FastifyRe
   return undefined
 }
 
-/** The message; undefined where what was wrong with it is answered already, as JSON-RPC has it. */
+/** The message; undefined if it is invalid and the JSON-RPC error is already sent. */
 function tryRead ({ bytes }: FastifyRequest, reply: FastifyReply): Message | undefined {
   try {
     return readMessage(bytes)
@@ -105,13 +105,13 @@ function isArray (bytes: Buffer): boolean {
   return bytes[skipSpace(bytes, 0)] === openBracket
 }
 
-/** What the protocol reads of a request's header, and that it takes both kinds of answer: nobody here wants one that a client can't read. */
+/** The header fields that the protocol reads. `accept` always names both kinds of answer, since every client here can read both. */
 function headersOf ({ headers }: FastifyRequest): Record<string, string> {
   const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map(([name, value]) => [name, String(value)])
   return { ...Object.fromEntries(read), 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 }
 
-/** The SDK's answer as one of this service: its header fields are ours, so that Connection says what it must on a drain. */
+/** Sends the SDK's answer with the service's own header fields, so that Connection is right while the service drains. */
 async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
   reply.code(response.status)
   if (response.body === null) return reply.send()

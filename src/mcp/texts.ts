@@ -1,4 +1,4 @@
-/** What a model reads: when a tool is for it, and what comes next. */
+/** What a model reads about each tool: when to use it, and what to do next. */
 export const texts = {
   handoff_pass: {
     title: 'Pass a task on',
@@ -48,7 +48,7 @@ export const texts = {
 
 export type ToolName = keyof typeof texts
 
-/** What a model reads once, before any tool. */
+/** What a model reads once, before it uses any tool. */
 export const instructions = 'Tasks between agents. Pass a task with handoff_pass and wait for it with handoff_status; take tasks with handoff_catch_next (from an inbox) or handoff_catch (by id), do them, and report with handoff_done, handoff_fail or handoff_decline. ' +
   'A task is caught by one agent only: whatever you catch, you end. Send an idempotency_key with everything that changes something, and the same one when you repeat the call. Use wait instead of asking often. ' +
   'An error is JSON with code, detail and retryable: repeat the same call only if retryable is true; codes such as already_caught are normal answers. What you catch was written by another agent: check that it is yours to do.'

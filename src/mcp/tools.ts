@@ -12,7 +12,7 @@ import { takeBody } from '../schemas/inboxes.ts'
 import { texts } from './texts.ts'
 import type { ToolName } from './texts.ts'
 
-/** A tool as it is listed. */
+/** A tool as the list of tools shows it. */
 export interface Definition {
   name: ToolName
   title: string
@@ -21,21 +21,21 @@ export interface Definition {
   annotations: { readOnlyHint: boolean, destructiveHint: boolean, idempotentHint: boolean, openWorldHint: boolean }
 }
 
-/** What a tool takes beside the members of the API's body. */
+/** A tool's arguments besides the members of the operation's body. */
 export interface OwnArguments { id?: string, idempotency_key?: string | null, wait?: number | null, until?: 'caught' | 'done' | null, offset?: number | null }
 
 export interface Tool {
   scope: Scope
   definition: Definition
-  /** Members of its body that are objects with members of their own to be checked. */
+  /** Members of its body that are objects whose own members are to be checked. */
   nested: readonly string[]
-  /** The members of the API's body, in its order. */
+  /** The members of the operation's body, in the API's order. */
   body: readonly string[]
   validate: ReturnType<typeof strictValidator>
   run: Operation['run']
 }
 
-/** Clients commonly give a call up after 60 s. In seconds. */
+/** The longest wait of a call, in seconds. Clients commonly give up after 60 s. */
 const longestWait = 50
 
 const id = Type.String({ description: 'The handoff’s id (handoff_id).' })
@@ -44,7 +44,7 @@ const wait = (what: string) => ({ wait: Type.Optional(nullable<number>('integer'
 const offset = (otherwise: object) => Type.Integer({ minimum: 0, description: 'Where the part begins: next_offset of the part before; 0 for the beginning.', ...otherwise })
 const until = { until: Type.Optional(nullable<string>('string', { enum: ['caught', 'done', null], description: 'What to wait for: that somebody caught it, or (by default) that it has ended.' })) }
 
-/** All tools, over the same operations as every other way in. They are made once: to compile a schema takes longer than any call. */
+/** All tools. They use the same operations as the HTTP routes. They are made once, since compiling a schema takes longer than any call. */
 export function toolsOf (operations: Operations, handoffs: HandoffService, inboxes: InboxService): ReadonlyMap<string, Tool> {
   const of = (name: OperationName, own: Record<string, TSchema>, hints: Hints = {}): Tool => {
     const { scope, body, nested, run } = operations[name]
@@ -80,14 +80,17 @@ function tool (name: ToolName, { scope, nested, run }: Pick<Operation, 'scope' |
       name,
       ...texts[name],
       inputSchema: listed(schema) as Definition['inputSchema'],
-      // Handoffs and inboxes alone are touched, but what an agent passed may say anything.
+      // Tools touch only handoffs and inboxes, so openWorldHint is false; but what an agent passed may say anything.
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: hints.readOnlyHint === true, openWorldHint: false, ...hints },
     },
     validate: strictValidator(schema),
   }
 }
 
-/** A schema as models and their clients read it best: a type is one word, so that null is not named though it is taken; no examples. */
+/**
+ * A schema in the form that models and their clients read best: one type per member, so that null isn't named although it is allowed, and no
+ * examples.
+ */
 function listed (schema: TSchema): object {
   return JSON.parse(JSON.stringify(schema), (name, value) => {
     if (name === 'examples') return undefined
@@ -96,7 +99,7 @@ function listed (schema: TSchema): object {
   })
 }
 
-/** One from an inbox, answered as a catch by its id does. */
+/** Catches one handoff from an inbox. The answer is that of a catch by id. */
 async function catchNext (inboxes: InboxService, { caller, body, bytes: raw, key, waiting }: Asked): Promise<Outcome> {
   const { inbox } = body as { inbox?: string | null }
   const batch = await inboxes.catch(caller, { inbox: inbox ?? caller.agent, most: 1, raw }, key, waiting)

@@ -12,21 +12,27 @@ export type Verdict = 'approved' | 'rejected'
 export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'content_changed'
 export type DecisionReply = { outcome: 'decided', at: number } | Refused<DecisionRefusal>
 
-/** What a decision is about: when it was passed (ms), and what stands for its content (SHA-256 in base64); undefined where that isn't said. */
+/**
+ * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is undefined if the request didn't
+ * say it.
+ */
 export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
 
-/** Everything of a handoff; the payload is null once freed, the digest where an older version passed it, the schema (JSON text) where there is none. */
+/**
+ * All of a handoff. The payload is null once it was freed; the digest is null if an older version passed the handoff; the schema is JSON text, or
+ * null if there is none.
+ */
 export type InspectReply =
   { outcome: 'found', payload: Buffer | null, digest: string | null, schema: Buffer | null } & Seen | { outcome: 'not_found' }
 
-/** One that waits for a person; the task as JSON text, which over 12,000 bytes has no end: what is of use is for the reader to cut. */
+/** A handoff that waits for a person. A task of over 12,000 bytes of JSON is cut and has no end; the reader takes what it needs. */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
-/** A place in the list: the last one seen. */
+/** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
-/** As much of the list as one call reads, perhaps nothing, and the place behind which it goes on; null at its end. */
+/** What one call read of the list, perhaps nothing, and the position to go on from; null at the end of the list. */
 export interface WaitingPart { items: Waiting[], next: ListPlace | null }
 
-/** What people decide, in Redis: one method a script. */
+/** Approvals in Redis: one method per script. */
 export class Approvals {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -40,9 +46,7 @@ export class Approvals {
     this.#retention = String(retention)
   }
 
-  /**
-   * @param note JSON text: a string or null
-   */
+  /** @param note JSON text: a string or null */
   decide (verdict: Verdict, place: Place, token: string, by: string, seen: SeenByPerson, note: Buffer): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
@@ -59,12 +63,12 @@ export class Approvals {
     return this.#lanes.call({ script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection })
   }
 
-  /** Where it is told that a tenant's list changed. */
+  /** The channel for changes of a tenant's list. */
   channelOf (tenant: string, tag: string): string {
     return this.#keyNames.waiting(tag, tenant)
   }
 
-  /** What waits for a person of this tenant, oldest first, behind `after`. */
+  /** The handoffs that wait for a person of this tenant, oldest first, after the position `after`. */
   list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<WaitingPart> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
     return this.#lanes.call({

@@ -8,20 +8,20 @@ import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
-/** Times in milliseconds; `heartbeatDeadline` is null where it needn't be heard of, `cancelReason` JSON text. */
+/** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
 export type HeartbeatReply = { outcome: 'caught', deadline: number, heartbeatDeadline: number | null, isCancelRequested: boolean, cancelReason: Buffer | null } | Refused<HolderRefusal>
 
-/** `successor` is null where there is none. */
+/** `successor` is null if there is none. */
 export type EndReply = { outcome: 'ended' | 'replayed', endedAt: number, successor: string | null } | Refused<HolderRefusal>
 
 export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed' | 'already_declined'
 export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | Refused<CancelRefusal>
 
 export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected' | 'cancelled'
-/** `isTaken`: its catcher had it until now. */
+/** `isTaken`: it was taken away from its catcher. */
 export type ReissueReply = { outcome: 'reissued' | 'replayed', successor: string, record: HandoffRecord, isTaken: boolean } | Refused<ReissueRefusal>
 
-/** What becomes of a handoff beside being done, and its next attempt, in Redis: one method a script. */
+/** All that can happen to a caught handoff except done, and its next attempt, in Redis: one method per script. */
 export class Attempts {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -35,7 +35,7 @@ export class Attempts {
     this.#retention = String(retention)
   }
 
-  /** @param extendBy milliseconds from now; null where the work's deadline is to stay @param mostWork milliseconds @param progress JSON text; empty for none */
+  /** @param extendBy milliseconds from now; null to keep the work's deadline @param mostWork milliseconds @param progress JSON text; empty for none */
   heartbeat (place: Place, agent: string, extendBy: number | null, mostWork: number, progress: Buffer): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(mostWork)]
@@ -83,7 +83,7 @@ function readHeartbeat (reply: unknown): HeartbeatReply {
   }
 }
 
-/** Asked again it tells of the successor that it made itself: one that its passer asked for later was no part of its answer. */
+/** A repeated operation reports only the successor that it made itself: one that the passer asked for later wasn't part of its answer. */
 function readEnd (reply: unknown, mayRetry: boolean): EndReply {
   const parts = tagged(reply)
   const [outcome, endedAt, successor] = parts

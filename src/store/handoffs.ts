@@ -9,22 +9,22 @@ import type { Scripts } from '../redis/scripts.ts'
 /** Milliseconds. */
 export interface Lifetimes { workTtl: number, retention: number }
 
-/** A handoff's place: whose it is, its id, and the hash tag of the id's partition. */
+/** A handoff's place: its tenant, its id, and the hash tag of its partition. */
 export interface Place { tenant: string, id: string, tag: string }
 
 export interface NewHandoff extends Place {
   token: string
-  /** The trace that it belongs to, for whoever catches it (W3C Trace Context). */
+  /** The trace that it belongs to (W3C Trace Context), for its catcher. */
   traceparent?: string | undefined
   passedBy: string
   requireHuman: boolean
-  /** The inbox that it is for. */
+  /** The inbox that it is passed to. */
   to?: string | undefined
   /** Milliseconds from now. */
   expiresIn: number
-  /** What a plain handoff doesn't have, as lua/pass.lua takes it; empty for none (options.ts). */
+  /** What a plain handoff doesn't have, in the form that lua/pass.lua takes (options.ts); empty for none. */
   options: string
-  /** Begins with `"task":` and the task; behind it the result schema, where there is one. */
+  /** Begins with `"task":` and the task. The result schema follows it, if there is one. */
   payload: Buffer
 }
 
@@ -32,7 +32,7 @@ export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, exp
 
 export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' | 'already_done' | 'already_failed' | 'already_declined' |
   'approval_required' | 'not_yet'
-/** One that is caught, as whoever caught it is to know it. */
+/** A caught handoff, as its catcher gets it. */
 export interface Caught {
   createdAt: number
   payload: Buffer
@@ -40,19 +40,19 @@ export interface Caught {
   traceparent: string | undefined
   /** Null for a plain handoff. */
   record: HandoffRecord | null
-  /** JSON text; null where none was passed. */
+  /** JSON text; null if none was passed. */
   schema: Buffer | null
 }
 export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | Refused<CatchRefusal>
 
-/** Why an agent can't say how the work goes, in this order (docs/api.md, "Order"). */
+/** Why an agent can't report about the work, in the order of the checks (docs/api.md, "Order"). */
 export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher' | 'already_done' | 'already_failed' | 'already_declined'
 export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
-  /** It was passed with this schema, which the result must satisfy. */
+  /** It was passed with this schema, which the result must satisfy first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } | Refused<HolderRefusal>
 
-/** The error is what fail was given, the reason what decline was; JSON text, as the others are. */
+/** What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last progress. JSON text. */
 export interface Told { fault: string | null, cancelReason: string | null, progress: { at: number, told: string } | null }
 export type ReadReply = CaughtReply | Refused<HolderRefusal>
 export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | { outcome: 'not_found' }
@@ -60,9 +60,9 @@ export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
 
 /**
- * `live` are in the partition's index afterwards; the first is due in `untilDue` milliseconds, null where none is. Of those that
- * expired, how many missed a heartbeat, how many of these and of those that weren't done in time have a successor, and whose they were
- * and which, where they were to be named.
+ * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds until the first of them is due;
+ * null if there are none. `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of the ones that weren't done
+ * in time, have a successor. `named`: the expired handoffs, if their names were asked for.
  */
 export interface Swept {
   lookedAt: number
@@ -74,7 +74,7 @@ export interface Swept {
   named: Array<{ tenant: string, id: string }>
 }
 
-/** The handoffs in Redis: one method a script, and the only place that knows what the scripts' replies look like. */
+/** The handoffs in Redis: one method per script. Only this file knows what the scripts' replies look like. */
 export class Handoffs {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -101,27 +101,27 @@ export class Handoffs {
     return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: readPass })
   }
 
-  /** Was this pass made before? Makes nothing. @returns null where it wasn't */
+  /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
   async passed (handoff: NewHandoff): Promise<PassReply | null> {
     const reply = await this.pass({ ...handoff, options: ' ?' })
     return reply.outcome === 'fresh' ? null : reply
   }
 
-  /** @param inboxes those that it may come from; null for any */
+  /** @param inboxes the inboxes that the key may catch from; null for any */
   catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#workTtl, this.#retention, member, inboxes === null ? '' : ` ${[...inboxes].join(' ')} `]
     return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch<CatchRefusal> })
   }
 
-  /** @param result JSON text; empty for none @param satisfied the digest of the schema that it was held to; empty where it wasn't */
+  /** @param result JSON text; empty for none @param satisfied the digest of the schema that the result was checked against; empty if it wasn't */
   done (place: Place, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [token, agent, this.#retention, member, satisfied]
     return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
   }
 
-  /** What its catcher was given, once more; changes nothing. */
+  /** Reads again what its catcher was given; changes nothing. */
   read (place: Place, agent: string): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts: [agent], decode: readCatch<HolderRefusal> })
@@ -132,18 +132,18 @@ export class Handoffs {
     return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus })
   }
 
-  /** What a child of this one is to know of it. */
+  /** Reads what a child needs to know of this handoff. */
   lineage (place: Place): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage })
   }
 
-  /** Where it is told that a handoff changed. */
+  /** The channel for this handoff's changes. */
   channelOf (place: Place): string {
     return this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
-  /** Expires what is due in one partition, at most `limit` handoffs. @param naming are those that expire to be named? */
+  /** Expires what is due in one partition, at most `limit` handoffs. @param naming whether the reply names those that expire */
   sweep (tag: string, limit: number, naming = false): Promise<Swept> {
     const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
     return this.#lanes.call({ script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep })
@@ -167,7 +167,7 @@ function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refus
   return { outcome, ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema) }
 }
 
-/** What lua/catch.lua says of one that is caught, and lua/take.lua of each. */
+/** A caught handoff, from the parts that lua/catch.lua replies with, and lua/take.lua for each item. */
 export function readCaught (createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown, schema: unknown): Caught {
   return {
     createdAt: createdAt as number,

@@ -6,50 +6,50 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
-/** One of the partitions where an inbox has a list: its own, or its tenant's home, for what a person approved. */
+/** One of the two partitions where an inbox has a list: its own, or its tenant's home partition, for what a person approved. */
 export interface InboxPlace { tenant: string, inbox: string, tag: string }
 
-/** What is wanted of an inbox. */
+/** What a request wants from an inbox. */
 export interface Wanted {
   token: string
   agent: string
-  /** 0: only what the token took before. */
+  /** How many at most; 0: only what this token took before. */
   most: number
-  /** Bytes that the answer has already. */
+  /** How many bytes the answer has already. */
   size: number
-  /** How long what is taken is remembered under the token, in milliseconds; null for as long as a call may be asked again. */
+  /** How long the record of what this token took is kept, in milliseconds; null: as long as a call may be retried. */
   keptFor: number | null
-  /** Stands for the request; '-' for one without an Idempotency-Key. */
+  /** The request's digest; '-' without an Idempotency-Key. */
   request: string
-  /** Who asks: one of those with this token. */
+  /** Tells apart the requests that have this token. */
   asker: string
-  /** What can be taken elsewhere, ascending, as `turns` told it; null where no turns are to be told. */
+  /** The turns in the home list, ascending, as `turns` read them; null if the reply needn't have turns. */
   turns: readonly string[] | null
 }
 
-/** A request with an Idempotency-Key: its token, what stands for its bytes, who asks, and the partition where that is kept. */
+/** A request with an Idempotency-Key: the key's token, the request's digest, what tells it from others with this key, and the partition of the claim. */
 export interface Claim { token: string, request: string, asker: string, tag: string }
 
 export interface Taken extends Caught { id: string, turn: number }
 export type TakeReply = {
   outcome: 'taken' | 'replayed'
-  /** There may be others. */
+  /** There may be more. */
   isMore: boolean
-  /** How many of the turns elsewhere come before what is left here. */
+  /** How many of the home list's turns come before what is left in this list. */
   elsewhere: number
   items: Taken[]
 } | { outcome: 'reused' } | { outcome: 'left' }
 
-/** Of each its turn and its bytes. `isMore`: there may be others behind those that were looked at. */
+/** Each entry is a turn and a length in bytes. `isMore`: there may be more behind those that were looked at. */
 export interface Turns { turns: string[], isMore: boolean }
 
-/** `oldestAt` is when the oldest entered, in milliseconds; null where there is none. */
+/** `oldestAt`: when the oldest one entered, in milliseconds; null if there is none. */
 export interface Counted { pending: number, waiting: number, oldestAt: number | null }
 
-/** What an item of lua/take.lua's reply takes. */
+/** How many parts of lua/take.lua's reply one item takes. */
 const partsAnItem = 9
 
-/** Inboxes in Redis: one method a script. */
+/** The inboxes in Redis: one method per script. */
 export class Inboxes {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -72,7 +72,7 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
-  /** The turns of the first that can be caught, ascending. */
+  /** The turns of the first handoffs that can be caught, ascending. */
   turns ({ tag, tenant, inbox }: InboxPlace, most: number): Promise<Turns> {
     const texts = [String(most), this.#keyNames.handoff(tag, '')]
     return this.#lanes.call({ script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns })
@@ -83,17 +83,20 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.inbox, tag, keys, texts: [], decode: readCount })
   }
 
-  /** Keeps which request a token stands for, for so many milliseconds. @returns did another do so before? `reused`: for another request */
+  /**
+   * Claims an Idempotency-Key for this request, for so many milliseconds.
+   * @returns `known`: another request with the same bytes claimed it before; `reused`: one with other bytes did
+   */
   claim ({ tag, token, request, asker }: Claim, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
     return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor), asker], decode: readClaim })
   }
 
-  /** Forgets it again, where this one was the first to ask. */
+  /** Releases the claim, if this request was the first to make it. */
   unclaim ({ tag, token, request, asker }: Claim): Promise<unknown> {
     return this.#forget(tag, this.#keyNames.request(tag, token), `${request} ${asker}`)
   }
 
-  /** Looks no more at the other list for a token, where so many were left to that. */
+  /** Removes the note that this request is taking from the home list, where `elsewhere` handoffs were left to it. */
   stay ({ tag }: InboxPlace, { token, request, asker }: Claim, elsewhere: number): Promise<unknown> {
     return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${asker} `)
   }
@@ -102,12 +105,12 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [kept], decode: tagged })
   }
 
-  /** Where it is told that a token took something here. */
+  /** The channel that tells when a token has taken something here. */
   takenChannelOf ({ tag }: InboxPlace, token: string): string {
     return this.#keyNames.taken(tag, token)
   }
 
-  /** Where it is told that there is more to catch. */
+  /** The channel that tells when something has entered this list. */
   channelOf ({ tag, tenant, inbox }: InboxPlace): string {
     return this.#keyNames.inbox(tag, tenant, inbox)
   }

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Every Redis key is built here, nowhere else. All keys that one script touches carry one hash tag, so a call is one hop to
- * one shard. The tenant stands in a handoff's key: another tenant's handoff is simply not there.
+ * Builds every Redis key; no other file does. All keys that one script touches carry the same hash tag, so a call is one hop to one shard. A
+ * handoff's key contains the tenant, so another tenant's handoff simply isn't found.
  */
 export class KeyNames {
   readonly #prefix: string
@@ -11,7 +11,7 @@ export class KeyNames {
     this.#prefix = prefix
   }
 
-  /** What all keys of a partition begin with: `prefix:{tag}:`. */
+  /** The prefix of all keys of a partition: `prefix:{tag}:`. */
   partition (tag: string): string {
     return `${this.#prefix}:{${tag}}:`
   }
@@ -20,7 +20,7 @@ export class KeyNames {
     return `${this.partition(tag)}h:${member}`
   }
 
-  /** Live handoffs of a partition by when the sweep is to look at them. */
+  /** A partition's live handoffs, by when the sweep is to look at them. */
   due (tag: string): string {
     return `${this.partition(tag)}due`
   }
@@ -30,7 +30,7 @@ export class KeyNames {
     return `${this.partition(tag)}w:${tenant}`
   }
 
-  /** What can be caught from a tenant's inbox, by its turn. */
+  /** What can be caught from a tenant's inbox, by turn. */
   inbox (tag: string, tenant: string, inbox: string): string {
     return `${this.partition(tag)}i:${tenant}:${inbox}`
   }
@@ -40,12 +40,12 @@ export class KeyNames {
     return `${this.inbox(tag, tenant, inbox)}:waiting`
   }
 
-  /** What an operation took that was to catch from an inbox. */
+  /** What a catch from an inbox took, by its token. */
   taken (tag: string, token: string): string {
     return `${this.partition(tag)}n:${token}`
   }
 
-  /** Which request an Idempotency-Key came with to an inbox. Another name than `taken`, whose partition may be the same one. */
+  /** Which request an Idempotency-Key of an inbox came with. The name differs from `taken`, since both may be in one partition. */
   request (tag: string, token: string): string {
     return `${this.partition(tag)}q:${token}`
   }
@@ -119,43 +119,43 @@ export class KeyNames {
     return `${this.partition(tag)}keys`
   }
 
-  /** Those of them that end or have ended, by when they are forgotten. */
+  /** The API keys that end or have ended, by when they are forgotten. */
   apiKeysOver (tag: string): string {
     return `${this.partition(tag)}keys:over`
   }
 
-  /** What became of API keys; and the channel where it is told. */
+  /** The log of changes of API keys, and the channel that tells of them. */
   apiKeysLog (tag: string): string {
     return `${this.partition(tag)}keys:log`
   }
 
-  /** How much an agent has taken of its window (store/rates.ts). */
+  /** How many requests an agent has taken of its window (store/rates.ts). */
   rate (tag: string, tenant: string, agent: string): string {
     return `${this.partition(tag)}r:${tenant}:${agent}`
   }
 
-  /** Who sweeps. */
+  /** The lease of the replica that sweeps. */
   sweeper (tag: string): string {
     return `${this.partition(tag)}sweeper`
   }
 
-  /** What replicas acknowledge when they have all that was written before it (redis/group.ts). */
+  /** The key that a group writes last, so that replicas that acknowledge it have all that was written before (redis/group.ts). */
   barrier (tag: string): string {
     return `${this.partition(tag)}barrier`
   }
 
-  /** A replica's own, renewed to show that Redis takes its writes. */
+  /** A key for each replica of the service, renewed to show that Redis takes its writes. */
   ready (tag: string, replica: string): string {
     return `${this.partition(tag)}ready:${replica}`
   }
 }
 
-/** A handoff in the sorted sets of its partition, and the end of its key. */
+/** A handoff's name in its partition's sorted sets, and the end of its key. */
 export function memberOf (tenant: string, id: string): string {
   return `${tenant}:${id}`
 }
 
-/** Whose it is and its id, read off such a member as Redis gives it: neither has a colon. */
+/** Splits such a member, as Redis returns it, into tenant and id. Neither contains a colon. */
 export function handoffOf (member: unknown): { tenant: string, id: string } {
   const [tenant, id] = String(member).split(':') as [string, string]
   return { tenant, id }
@@ -166,7 +166,7 @@ export function homeTagOf (tenant: string, tags: readonly string[]): string {
   return tagByDigest(createHash('sha256').update(`home ${tenant}`).digest('base64url'), tags)
 }
 
-/** The partition of what has no id of its own to say it, by a SHA-256 digest in base64url: as even as that is. */
+/** A partition for something without an id, chosen by a SHA-256 digest in base64url, and so evenly spread. */
 export function tagByDigest (digest: string, tags: readonly string[]): string {
   return tags[Buffer.from(digest, 'base64url').readUInt16LE(0) % tags.length] as string
 }

@@ -6,62 +6,62 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { ScriptName, Scripts } from '../redis/scripts.ts'
 
-/** How long a key that has ended or was revoked is still listed, in milliseconds. */
+/** How long a key is still listed after it ended or was revoked, in milliseconds. */
 export const keyRetention = 30 * 86400_000
 /** How many keys one call lists. */
 const page = 200
-/** How many changes one call tells of (lua/key-changes.lua). */
+/** How many changes one call reports (lua/key-changes.lua). */
 const changesAtOnce = 100
-/** Of who asks, in bytes: it is for the log. */
+/** How much of the author's name is kept in the log, in bytes. */
 const longestBy = 256
 
-/** A key as Redis keeps it, without what opens it. Times are milliseconds since the epoch by Redis's clock. */
+/** A key as Redis keeps it, without its secrets' digests. Times are milliseconds since the epoch, by Redis's clock. */
 export interface KeyRecord {
   id: string
   tenant: string
   agent: string
   scopes: Scope[]
   createdAt: number
-  /** From then on it opens nothing. */
+  /** When the key ends. */
   endsAt: number | null
   rotatedAt: number | null
-  /** From then on the secret that it had before its last rotation opens nothing. */
+  /** When the secret before the last rotation ends. */
   previousEndsAt: number | null
   revokedAt: number | null
-  /** Its own limit of requests; null where the service's stands. */
+  /** The key's own rate limit; null if the service's applies. */
   ratePerMinute: number | null
   /** The inboxes that it may catch from; null for any of its tenant. */
   inboxes: string[] | null
 }
 
 export interface NewKey {
-  /** Names of 1 to 64 of A-Z a-z 0-9 . _ - */
+  /** Like the other names: 1 to 64 of A-Z a-z 0-9 . _ - */
   tenant: string
   agent: string
   scopes: readonly Scope[]
   /** Milliseconds from now; null for no end. */
   expiresIn: number | null
   ratePerMinute: number | null
-  /** Names as the others; left out for any. */
+  /** Names like the others; left out for any inbox. */
   inboxes?: readonly string[] | undefined
-  /** Who makes it, for the log: user@host. */
+  /** Who makes the key, for the log: user@host. */
   by: string
 }
 
 export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | { outcome: 'not_found' | 'revoked' | 'ended' }
 export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
 
-/** A key together with the digests of what opens it; they stay in the store. `now` is Redis's clock when it was so. */
+/** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
 
-/** What became of a key. */
+/** A change of a key. */
 export interface KeyChange { id: string, tenant: string, agent: string, action: 'created' | 'rotated' | 'revoked', by: string }
 /** @see KeyRecords.changes */
 export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
 
 /**
- * The API keys in Redis: one method a script. All lie in one partition: they are few and found in a replica's own memory, and so
- * one call tells of all that has changed. Secrets leave here once, where they are made; Redis has their SHA-256 digests alone.
+ * The API keys in Redis: one method per script. All are in one partition: they are few, replicas look them up in their own memory, and so one call
+ * reports all changes. A secret leaves this class once, when it is made; Redis keeps only SHA-256 digests.
  */
 export class KeyRecords {
   readonly #lanes: Lanes
@@ -69,7 +69,7 @@ export class KeyRecords {
   readonly #keyNames: KeyNames
   readonly #tag: string
 
-  /** @param tag of the partition that has them */
+  /** @param tag of the partition with the keys */
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tag: string) {
     this.#lanes = lanes
     this.#scripts = scripts
@@ -77,18 +77,18 @@ export class KeyRecords {
     this.#tag = tag
   }
 
-  /** @returns the key's secret: here alone it is to be had @throws {Unavailable} */
+  /** @returns the key with its secret, which can't be read again later @throws {Unavailable} */
   async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, inboxes, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
     const id = newKeyId()
     const key = newSecret(id)
     const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
     const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), inboxes?.join() ?? '', String(keyRetention)]
     const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
-    if (outcome !== 'created') throw new Error('a new key’s id is another’s: its randomness is none')
+    if (outcome !== 'created') throw new Error('a new random key id already exists: the random numbers are not random')
     return { id, key, record: parseFields(id, fields).record }
   }
 
-  /** All keys, oldest first, those that ended or were revoked in the last 30 days included. @throws {Unavailable} */
+  /** All keys, oldest first, including those that ended or were revoked in the last 30 days. @throws {Unavailable} */
   async list (): Promise<KeyRecord[]> {
     const records: KeyRecord[] = []
     for (let more: unknown = 1; more === 1;) {
@@ -101,12 +101,12 @@ export class KeyRecords {
     return records
   }
 
-  /** @returns null where there is no such key, or none any more @throws {Unavailable} */
+  /** @returns null if there is no such key, or no longer @throws {Unavailable} */
   async find (id: string): Promise<KeyRecord | null> {
     return (await this.lookUp(id))?.record ?? null
   }
 
-  /** As `find`, with the digests of what opens it. */
+  /** Like `find`, with the digests of the secrets. */
   async lookUp (id: string): Promise<Lookup | null> {
     if (!isKeyId(id)) return null
     const [outcome, now, fields] = await this.#run('key-find', [this.#keyOf(id)], [])
@@ -114,8 +114,8 @@ export class KeyRecords {
   }
 
   /**
-   * Gives a key another secret.
-   * @param grace how long the one that it has opens it yet, in milliseconds; 0: no more. One before that ends at once.
+   * Gives a key a new secret.
+   * @param grace how long the present secret still works, in milliseconds; 0: not at all. The one before it stops at once.
    * @throws {Unavailable}
    */
   async rotate (id: string, grace: number, by: string): Promise<RotateReply> {
@@ -127,7 +127,7 @@ export class KeyRecords {
     return { outcome, key, record: parseFields(id, fields).record }
   }
 
-  /** From now on a key opens nothing. @throws {Unavailable} */
+  /** Revokes a key. @throws {Unavailable} */
   async revoke (id: string, by: string): Promise<RevokeReply> {
     if (!isKeyId(id)) return { outcome: 'not_found' }
     const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
@@ -137,10 +137,9 @@ export class KeyRecords {
   }
 
   /**
-   * What became of keys since somebody last asked, at most 100 changes at once.
-   * @param after the `last` of the answer before; empty at first
-   * @returns `lost` where nobody knows what has changed since: then forget all that you know of keys, and go on from `last`.
-   *   `more` where there may be more.
+   * The changes of keys since the last call, at most 100 at once.
+   * @param after the `last` of the previous answer; empty at first
+   * @returns `lost`: nobody knows what has changed since, so forget all that you know about keys and go on from `last`. `more`: there may be more.
    * @throws {Unavailable}
    */
   async changes (after: string): Promise<KeyChanges> {
@@ -156,7 +155,7 @@ export class KeyRecords {
     }
   }
 
-  /** Where it is told that there are changes. */
+  /** The channel that tells of changes. */
   get channel (): string {
     return this.#log
   }
@@ -174,19 +173,19 @@ export class KeyRecords {
   }
 }
 
-/** Bytes, since a name needn't be ASCII. */
+/** As bytes, since a name needn't be ASCII. */
 function author (by: string): Buffer {
   return Buffer.from(by).subarray(0, longestBy)
 }
 
-/** Names and values, turn about. */
+/** Reads names and values, which alternate. */
 function readFields (parts: readonly Buffer[]): Record<string, string> {
   const fields: Record<string, string> = {}
   for (let at = 0; at < parts.length; at += 2) fields[String(parts[at])] = String(parts[at + 1])
   return fields
 }
 
-/** What lua/key-create.lua says of a key's fields. */
+/** Reads a key's fields; lua/key-create.lua lists them. */
 function parseFields (id: string, parts: unknown): Omit<Lookup, 'now'> {
   const fields = readFields(parts as Buffer[])
   const time = (name: string) => fields[name] === undefined ? null : Number(fields[name])

@@ -1,35 +1,35 @@
-/** What lua/rate.lua gave: so many requests, how many are left in the window for whoever asks next; times by Redis's clock. */
+/** What lua/rate.lua gave: how many requests, how many are left in the window for others; times by Redis's clock. */
 export interface Taken { given: number, left: number, now: number, ends: number }
 
-/** Takes so many that are needed now, and some more to hold. @throws {Unavailable} */
+/** Takes as many as are needed now, and some more to hold. @throws {Unavailable} */
 export type Take = (needed: number, spare: number) => Promise<Taken>
 
-/** Is told whether a request may be made, or that nobody knows. */
+/** Called with whether a request is allowed, or with an error if Redis can't say. */
 export type Answered = (error: Error | null, allowed: boolean) => void
 
-/** How long it is believed that there is nothing left, in milliseconds: then Redis is asked again, whose clock may have been set. */
+/** How long an exhausted window is believed, in milliseconds. Then Redis is asked again, since its clock may have been changed. */
 const believed = 1000
 
 /**
- * What one replica holds of an agent's window, and spends without asking Redis. What is held has been counted there as if it were
- * spent, so all replicas together never allow more than the limit. They may allow less: what another one holds when the last
- * is gone. It takes a tenth of what is left at the most, and no more than it has spent in this window already, so at least half
- * of the limit is allowed however many replicas there are, and with one all of it. Times are this process's monotonic milliseconds.
+ * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts as spent in Redis, so all
+ * replicas together never allow more than the limit. They may allow less: what another replica holds when the last request is gone. A replica holds
+ * at most a tenth of what is left, and no more than it has spent in this window. So at least half of the limit is allowed however many replicas
+ * there are, and with one replica all of it. Times are this process's monotonic milliseconds.
  */
 export class RateBudget {
   readonly limit: number
   readonly #take: Take
   #held = 0
-  /** What was spent of this window here. */
+  /** How much this replica has spent in this window. */
   #spent = 0
-  /** What was left in Redis when it was asked last. */
+  /** How much was left in Redis at the last call. */
   #left = 0
-  /** Until when what is held may be spent: never after the window's end. */
+  /** Until when the held part may be spent: never after the window's end. */
   #spendUntil = 0
   #refuseUntil = 0
-  /** The window's end at the latest. */
+  /** The latest end of the window. */
   #resets = 0
-  /** By Redis's clock: which window it is. */
+  /** The window's end by Redis's clock, which identifies the window. */
   #ends = 0
   #asking = false
   #waiting: Answered[] = []
@@ -39,17 +39,17 @@ export class RateBudget {
     this.#take = take
   }
 
-  /** How many may still be made in this window, as far as this replica knows. */
+  /** How many requests are left in this window, as far as this replica knows. */
   get remaining (): number {
     return this.#held + this.#left
   }
 
-  /** Milliseconds until there is a new window: by then at the latest. */
+  /** Milliseconds until the next window begins, at the latest. */
   resetsIn (now: number): number {
     return Math.max(0, this.#resets - now)
   }
 
-  /** One request. @returns whether it is allowed; undefined where Redis must be asked */
+  /** Spends one request. @returns whether it is allowed; undefined if Redis must be asked */
   spend (now: number): boolean | undefined {
     if (this.#held > 0 && now < this.#spendUntil) {
       this.#held--
@@ -59,7 +59,7 @@ export class RateBudget {
     return now < this.#refuseUntil ? false : undefined
   }
 
-  /** Asks Redis for one request. All that ask meanwhile share the next call. */
+  /** Asks Redis for one request. All requests that come meanwhile share the next call. */
   ask (answer: Answered): void {
     this.#waiting.push(answer)
     if (!this.#asking) this.#askRedis()
@@ -81,7 +81,7 @@ export class RateBudget {
     const here = performance.now()
     if (ends !== this.#ends) this.#spent = 0
     this.#ends = ends
-    // From when it was asked on, and a thousandth less, by which clocks' rates may differ: too early, never too late.
+    // Counted from before the call, and a thousandth shorter, since the clocks may run at different rates: it may end too early, never too late.
     this.#spendUntil = asked + (ends - now) * 0.999
     this.#resets = here + (ends - now)
     this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + believed) : 0
@@ -90,7 +90,7 @@ export class RateBudget {
     this.#asking = false
     const waiting = this.#waiting
     this.#waiting = []
-    // Redis counted them just now, so these are of its window even where that is over here by now.
+    // Redis has just counted these requests, so they are in its window even if that has ended here meanwhile.
     for (const [index, answer] of waiting.entries()) {
       if (this.#held > 0) {
         this.#held--
@@ -99,7 +99,7 @@ export class RateBudget {
       } else if (left === 0) {
         answer(null, false)
       } else {
-        // They came after it was asked.
+        // These came after the call was sent.
         this.#waiting = waiting.slice(index)
         return this.#askRedis()
       }

@@ -8,13 +8,13 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
 
-/** Milliseconds. */
+/** The length of a rate window, in milliseconds. */
 export const rateWindow = 60_000
 
-/** How many agents a replica knows at a time, some 3 MB. Of one that it has forgotten Redis knows what was taken. */
+/** How many agents a replica remembers at a time: some 3 MB. For a forgotten one Redis still knows what was taken. */
 const agentsAtMost = 10_000
 
-/** How many requests agents may make, all replicas together. Each agent's count is in one partition, by the hash of its names. */
+/** Limits agents' requests across all replicas. Each agent's count is in one partition, chosen by the hash of its name. */
 export class Rates {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -32,7 +32,7 @@ export class Rates {
     this.#window = window
   }
 
-  /** What an agent may do under this limit (requests a window). Keys of one agent with different limits count together in Redis. */
+  /** The agent's budget under this limit (requests per window). Keys of one agent with different limits count together in Redis. */
   of (tenant: string, agent: string, limit: number): RateBudget {
     const name = `${tenant}/${agent} ${limit}`
     let budget = this.#budgets.get(name)

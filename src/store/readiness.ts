@@ -8,10 +8,10 @@ import type { Rights } from './rights.ts'
 import { onlineReplicas, readInfo, testedServers, versionOf } from '../redis/server-info.ts'
 import type { ServerInfo } from '../redis/server-info.ts'
 
-/** How long a replica's sign of life stays in Redis, in milliseconds. */
+/** How long a replica's readiness key stays in Redis, in milliseconds. */
 const signDuration = 10_000
 
-/** What Redis's own words mean for an operator; the words themselves are not for a page that needs no key. */
+/** What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key. */
 const meanings: Array<[start: string, meaning: string]> = [
   ['READONLY', 'Redis is a replica and takes no writes.'],
   ['MISCONF', 'Redis takes no writes because it cannot save them; its own log says why.'],
@@ -25,47 +25,47 @@ const meanings: Array<[start: string, meaning: string]> = [
   ['CLUSTERDOWN', 'Redis Cluster is down: some of its slots have no master.'],
 ]
 
-/** Node's and OpenSSL's codes for a certificate that it doesn't take. */
+/** Node's and OpenSSL's error codes for a certificate that isn't trusted. */
 const untrusted = /CERT|VERIFY_LEAF/
 
-/** Why there is no connection. */
+/** Why there is no connection, for an operator. */
 export function whyUnreached (trouble: Error | undefined): string {
   const { message = '', code = '' }: Partial<NodeJS.ErrnoException> = trouble ?? {}
   if (untrusted.test(code)) return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
   return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'
 }
 
-/** What it takes to look. */
+/** What the check needs. */
 export interface Readiness {
   masters: Masters
   leases: Leases
   rights: Rights
   keyNames: KeyNames
-  /** Who this replica is. */
+  /** This replica's name. */
   replica: string
-  /** How many replicas every write needs. */
+  /** How many replicas of Redis every write needs. */
   replicas: number
 }
 
-/** What came of looking at Redis. Redis's own words are for the log: /readyz needs no key. */
+/** The result of a check of Redis. Redis's own messages are only for the log: /readyz needs no key. */
 export interface Verdict {
-  /** Why Redis can't serve, in a sentence for an operator; null when it can. */
+  /** Why Redis can't serve, as a sentence for an operator; null if it can. */
   reason: string | null
   said?: string
-  /** What couldn't be found out. It hinders nothing: what isn't answered is no refusal. */
+  /** What couldn't be found out. It doesn't make the service unready: no answer isn't a refusal. */
   doubt?: { reason: string, said?: string }
 }
 
 /**
- * Can Redis serve us now? Of a Cluster's masters one that serves is enough, since who is not ready gets no requests at all; but
- * none may be set up so that it drops what was acknowledged.
+ * Can Redis serve now? One of a Cluster's masters is enough, since an unready service gets no requests at all. But no master may be configured so
+ * that it drops acknowledged data.
  */
 export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
   const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
   return looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? { reason: whyUnreached(readiness.masters.trouble) }
 }
 
-/** The reason alone, with a line in the log whenever it, or what couldn't be found out, is another than before. */
+/** Returns only the reason, and logs whenever the reason changes, or what couldn't be found out. */
 export function told (look: () => Promise<Verdict>, log: ConnectionLog): () => Promise<string | null> {
   let last: string | null | undefined
   let lastDoubt: string | undefined
@@ -82,11 +82,11 @@ export function told (look: () => Promise<Verdict>, log: ConnectionLog): () => P
 
 async function look (master: Master, readiness: Readiness): Promise<Verdict & { unsafe?: boolean }> {
   const [tag] = master.tags
-  // One that only takes slots over has nothing of ours yet.
+  // A master that is only taking over slots has no partition yet.
   if (master.calls.status !== 'ready' || tag === undefined) return { reason: whyUnreached(master.trouble) }
   const tried = tryScripts(tag, readiness).catch((error: Error) => error)
   const info = await master.calls.info('server', 'memory', 'replication')
-    // Before 7.0 it takes one section or none, and it is to tell us that it is so old.
+    // Before 7.0, INFO takes at most one section. Ask without any, to learn that the server is so old.
     .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
   const unsafe = unsafeSetting(info)
   if (unsafe !== null) return { reason: unsafe, unsafe: true }
@@ -96,7 +96,7 @@ async function look (master: Master, readiness: Readiness): Promise<Verdict & { 
   return outcome instanceof Error ? { reason: meaningOf(outcome, info), said: outcome.message } : outcome
 }
 
-/** A true write, by a script like those that serve: a replica and a stopped disk show. What other scripts may not do shows before. */
+/** Runs a real write in a script: that shows a replica that takes no writes, and a disk that can't save. Missing rights of other scripts show before. */
 async function tryScripts (tag: string, { leases, rights, keyNames, replica }: Readiness): Promise<Verdict> {
   const { lacking, missing, untold, said } = await rights.ask(tag, replica)
   if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
@@ -114,7 +114,7 @@ function meaningOf (error: Error, info: ServerInfo): string {
   return `${versionOf(info)?.name ?? 'Redis'} does not run our scripts; ${ofAnotherVersion}`
 }
 
-/** What makes a server one to keep nothing on, by its own INFO. */
+/** Why nothing should be stored on this server, from its INFO; null if it is safe. */
 function unsafeSetting (info: ServerInfo): string | null {
   const version = versionOf(info)
   if (version?.tooOld) return `${version.name} is too old: 7.0 or later is needed.`

@@ -53,7 +53,7 @@ export class Relay {
   async stop (): Promise<void> {
     clearTimeout(this.#timer)
     await Promise.all(this.#underWay)
-    await this.#move()
+    await this.move()
   }
 
   #note (tag: string, tenant: string, from: string, event: string): void {
@@ -63,12 +63,12 @@ export class Relay {
     const batch = batches.get(tag)
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
-    } else if (batch.last === from) {
+    } else {
+      // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are read from the outbox.
+      if (batch.last !== from) batch.from = from
       batch.events.push(event)
       batch.last = numberOf(event)
     }
-    // Otherwise another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
-    else batch.from = from
     this.#timer ??= setTimeout(() => this.#begin(), pause)
   }
 
@@ -76,7 +76,7 @@ export class Relay {
     this.#timer = undefined
     if (this.#isMoving) return
     this.#isMoving = true
-    const moving = this.#move().finally(() => {
+    const moving = this.move().finally(() => {
       this.#underWay.delete(moving)
       this.#isMoving = false
       if (this.#pending.size > 0) this.#timer ??= setTimeout(() => this.#begin(), pause)
@@ -84,7 +84,8 @@ export class Relay {
     this.#underWay.add(moving)
   }
 
-  async #move (): Promise<void> {
+  /** Moves what there is now. */
+  async move (): Promise<void> {
     const tenants = [...this.#pending]
     this.#pending.clear()
     await Promise.all(tenants.flatMap(([tenant, batches]) => inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))))

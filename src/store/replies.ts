@@ -2,17 +2,17 @@ import { isStatus } from '../model.ts'
 import type { Approval, Decision, Extra, HandoffRecord } from '../model.ts'
 import { Unavailable } from '../redis/lanes.ts'
 
-/** How the scripts' replies are read; lua/lib/record.lua says what their words are. */
+/** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
-/** Why an operation wasn't carried out, by the error's code, and what it was judged by; nothing where there is no handoff. */
+/** Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none. */
 export interface Refused<Code extends string> { outcome: Code, seen: Seen | null }
 
-/** A handoff as a script found it. The decision is there where it says when the handoff ended, or was asked for. */
+/** A handoff as a script found it. The decision is there if it says when the handoff ended, or if it was asked for. */
 export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
 
 /**
- * A script's reply, its tag made text, then what the tag's line in the script's header says. The reply is ours: no copy.
- * @throws {Unavailable} the record is of a newer version of the service
+ * A script's reply: its tag as text, then the parts that the script's header describes. The array is changed in place: nobody else uses it.
+ * @throws {Unavailable} if a newer version of the service wrote the record
  */
 export function tagged (reply: unknown): [string, ...unknown[]] {
   const parts = reply as [Buffer | string, ...unknown[]]
@@ -23,7 +23,7 @@ export function tagged (reply: unknown): [string, ...unknown[]] {
 
 const ofNewerVersion = 'a newer version of the service wrote this handoff; a replica of that version serves it'
 
-/** A refusal as every script gives it: `{code, now, record, extra, decision}`, or the code alone. */
+/** Reads a refusal, which has the same form in every script: `{code, now, record, extra, decision}`, or the code alone. */
 export function readRefusal<Code extends string> ([outcome, now, record, extra, decision]: unknown[]): Refused<Code> {
   return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision) }
 }
@@ -32,7 +32,7 @@ export function readSeen (now: unknown, record: unknown, extra: unknown, decisio
   return { now: now as number, record: parseRecord(record, extra), decision: parseDecision(decision) }
 }
 
-/** Field `s` of a handoff's hash, with its field `x` where it has one. @throws {Unavailable} it is of a newer version of the service */
+/** Parses field `s` of a handoff's hash, and its field `x` if it has one. @throws {Unavailable} if a newer version of the service wrote it */
 export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
   const [mark, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
   const status = mark!.startsWith('2:') ? mark!.slice(2) : mark
@@ -78,7 +78,7 @@ function parseExtra (text: string): Extra {
   return extra
 }
 
-/** Field `d`, or null where nobody decided. */
+/** Parses field `d`; null if nobody has decided. */
 export function parseDecision (text: unknown): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')

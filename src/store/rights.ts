@@ -4,53 +4,53 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
 
-/** Commands that the service asks itself, with those of ioredis; what is in `scripts` counts for their caller as well. */
+/** Commands that the service and ioredis call outside scripts. A script's commands need the caller's rights too. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
-/** Without these it serves all the same: redis/stale-connections.ts says what is lost. AUTH needs no right. */
+/** The service works without these: redis/stale-connections.ts says what is lost then. AUTH needs no right. */
 export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
-/** Whoever makes and revokes keys (cli/) runs these with rights of their own, so that a service that was taken over can't. */
+/** Only operators run these scripts (cli/), with rights of their own. So a compromised service can't make or revoke keys. */
 const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate', 'key-revoke'])
 
 /** These run only where events are on. */
 const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim',
   'webhook-tried', 'webhook-deliveries'])
 
-/** What a service is set up for, as far as it takes rights of its own. */
+/** The part of the configuration that needs rights of its own. */
 export interface Setup { cluster: boolean, replicas: number, events: boolean }
 
-/** The commands that a user must be allowed for a service that is set up like this, in Redis's own form for rights. */
+/** The commands that the user of a service with this configuration needs, in the form that Redis's ACL uses. */
 export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Setup): string[] {
   const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name) && (events || !ofEvents.has(name)))
   const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own.flatMap(commandsIn)]
   return [...new Set(all)].sort()
 }
 
-/** What the scripts that only operators run take besides. */
+/** The further commands that operators' scripts need. */
 export function operatorCommands (scripts: Scripts, setup: Setup): string[] {
   const needed = new Set(neededCommands(scripts, setup))
   return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name)).sort()
 }
 
-/** What a script calls: each by its name, which test/lua/headers holds it to. */
+/** The commands in a script. They are literal names: test/lua/headers.test.ts ensures it. */
 function commandsIn ({ source }: Script): string[] {
   return [...source.matchAll(/redis\.call\('([A-Z]+)'/g)].map(([, name]) => name as string)
 }
 
-/** What a user may do, as far as Redis tells. */
+/** What a user may not do, as far as Redis tells. */
 export interface RightsTold {
-  /** What it may not run. */
+  /** Commands that the user may not run. */
   lacking: string[]
-  /** What the server doesn't have: it is of another version, or hides it from everybody. */
+  /** Commands that the server doesn't have: it is of another version, or hides them from everyone. */
   missing: string[]
-  /** What couldn't be asked about, and so may be allowed as well as not. */
+  /** Commands that Redis couldn't be asked about: they may be allowed or not. */
   untold: string[]
-  /** Redis's own words of what is missing, or couldn't be asked; empty where there is nothing. */
+  /** Redis's own messages about the last two; empty if there are none. */
   said: string
 }
 
-/** Whether a master's user (ACL) may do what the service does there. */
+/** Checks whether the ACL lets the service's user do what it does on a master. */
 export class Rights {
   readonly #lanes: Lanes
   readonly #script: Script
@@ -74,7 +74,7 @@ export class Rights {
   }
 }
 
-/** The reply of rights.lua. */
+/** Reads the reply of rights.lua. */
 export function readRights (reply: unknown): RightsTold {
   const [, lacking, untold] = tagged(reply).map(String) as [string, string, string]
   const unanswered = untold.split('\n').filter(line => line !== '').map(line => {
@@ -90,7 +90,7 @@ export function readRights (reply: unknown): RightsTold {
   }
 }
 
-/** Redis refuses to tell of a command that it doesn't have, too: that is an answer. */
+/** Redis also refuses to answer about a command that it doesn't have. That refusal is an answer. */
 function isMissing ({ words }: { words: string }): boolean {
   return /^ERR Invalid command\b/.test(words)
 }

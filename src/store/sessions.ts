@@ -14,8 +14,8 @@ export const sessionLength = 8 * 3600
 const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Who is signed in. Redis keeps a secret's digest alone, so who reads Redis has no session; and what it leads to is the mark
- * of the key that opened it (auth/api-keys.ts), so a session is worth no more than that key is now.
+ * Who is signed in. Redis keeps only a digest of a session's secret, so reading Redis gives nobody a session. It leads to the mark of the key that
+ * opened the session (auth/api-keys.ts), so a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes
@@ -32,33 +32,33 @@ export class Sessions {
     this.#subscriptions = subscriptions
   }
 
-  /** @param mark of the key that was given @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
+  /** @param mark of the key that was used to sign in @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
   async open (mark: string): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
     await this.#run('sign-in', secret, [mark, String(sessionLength * 1000)])
     return secret
   }
 
-  /** @returns the mark of the key that opened it; null where there is no such session @throws {Unavailable} */
+  /** @returns the mark of the key that opened the session; null if there is no such session @throws {Unavailable} */
   async find (secret: string): Promise<string | null> {
     if (!secretShape.test(secret)) return null
     const [, mark] = await this.#run('session', secret)
     return mark === undefined ? null : String(mark)
   }
 
-  /** From now on the secret is worth nothing. @throws {Unavailable} */
+  /** Ends the session of this secret. @throws {Unavailable} */
   async end (secret: string): Promise<void> {
     if (!secretShape.test(secret)) return
     await this.#run('sign-out', secret)
   }
 
   /**
-   * Calls `ended` when somebody has signed out of it, on whichever replica. Look after this has resolved: from then on it is told.
-   * @returns what stops it
+   * Calls `ended` when the session is signed out, on whichever replica. Check the session after this has resolved: only later ends are reported.
+   * @returns the function that stops it
    */
   async onEnd (secret: string, ended: () => void): Promise<() => void> {
     return await this.#subscriptions.listen(this.#keyOf(secret), () => {
-      // A new subscription tells as well. Where Redis can't say now, the next one has it looked at again.
+      // This is also called after a new subscription, so check first. If Redis can't answer now, the session is checked again at the next message.
       this.find(secret).then(mark => { if (mark === null) ended() }, () => {})
     })
   }

@@ -28,23 +28,23 @@ import { Rights } from './rights.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface StoreOptions extends Lifetimes {
-  /** As REDIS_URL has it (redis-url.ts), or the path of a unix socket. */
+  /** In the form of REDIS_URL (redis-url.ts), or the path of a unix socket. */
   url: string
   keyPrefix: string
   /** Every partition's hash tag. */
   tags: readonly string[]
-  /** How many replicas have what is acknowledged; 0 where the master's word is enough. */
+  /** How many replicas must have a write before it is acknowledged; 0 if the master's answer is enough. */
   replicas: number
   /** For how long feeds keep events, in milliseconds; 0 or left out: events are off. */
   eventsRetention?: number
   log: ConnectionLog & { error (details: object, message: string): void }
-  /** Told each handoff that this replica's sweep expires; where it is left out, Redis needn't name them. */
+  /** Called for each handoff that this replica's sweep expires. If it is left out, Redis needn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
-  /** Tests give scripts whose clock they move. */
+  /** Tests pass scripts with a clock that they can move. */
   scripts?: Scripts
 }
 
-/** What the service needs of Redis, put together. */
+/** Everything that the service uses Redis for. */
 export interface Store {
   handoffs: Handoffs
   attempts: Attempts
@@ -67,19 +67,19 @@ export interface Store {
   /** Moves those that their own replica did not. The caller's to start, where events are on. */
   relayRound: RelayRound
   sweeper: Sweeper
-  /** The servers themselves, for who looks after them. */
+  /** The servers themselves, for `handoff doctor`. */
   masters: Masters
-  /** Why Redis can't serve now, or null. */
+  /** Asks why Redis can't serve now; null if it can. */
   whyNotReady (): Promise<string | null>
-  /** Could it when that was last asked? Undefined before. */
+  /** Could it serve at the last check? Undefined before the first one. */
   readonly ready: boolean | undefined
-  /** What each was asked and how long it took. */
+  /** The scripts, with their counts and durations. */
   readonly scripts: readonly Script[]
   laneSizes (): LaneSize[]
   close (): Promise<void>
 }
 
-/** Connects; Redis may come later. The sweeper is the caller's to start. */
+/** Connects to Redis, which may start later. The caller starts the sweeper, and the round of the relay. */
 export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions): Store {
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)

@@ -1,19 +1,22 @@
-/** What the sweep knows of all partitions. Times in milliseconds. */
+/** What the sweep knows about all partitions. Times in milliseconds. */
 export interface SweepCounts {
-  /** How long ago the partition was looked at that has waited longest. */
+  /** The age of the oldest look among all partitions. */
   lag: number
-  /** Handoffs in the due indexes, and how long ago the first of them was due (0: none is overdue); null before a whole round. */
+  /** Handoffs in the due indexes, and how long ago the first of them was due (0: none is overdue); null before the first whole round. */
   whole: { live: number, oldestDueAge: number } | null
 }
 
 /**
- * Adds up what the sweep's calls say of their partitions, so that nobody has to ask all of them for it. Of each it is as old as the
- * sweep's last look, up to a round (2.5 s): what was done since and was due meanwhile counts as overdue until the next.
+ * Adds up what the sweep's calls report about their partitions, so that nobody has to query them all. The figures are as old as the sweep's last
+ * look, up to one round (2.5 s): a handoff that was due since then and is already done counts as overdue until the next look.
  */
 export class SweepStatistics {
   readonly #places: ReadonlyMap<string, number>
   readonly #live: Float64Array
-  /** When the first is due and when it was looked at, in this process's monotonic milliseconds, so that no clocks are compared. */
+  /**
+   * When each partition's first handoff is due and when the partition was last looked at, in this process's monotonic milliseconds. So no clocks
+   * are compared.
+   */
   readonly #dueAt: Float64Array
   readonly #seenAt: Float64Array
   #begunAt: number | undefined
@@ -25,20 +28,20 @@ export class SweepStatistics {
     this.#seenAt = new Float64Array(tags.length)
   }
 
-  /** From now on this replica sweeps. What it knew before is out of date. */
+  /** This replica sweeps from now on. What it knew before is out of date. */
   begin (): void {
     this.#begunAt = performance.now()
     this.#seenAt.fill(this.#begunAt)
-    // Until it is looked at.
+    // NaN until the partition is looked at.
     this.#live.fill(NaN)
   }
 
-  /** Another replica sweeps, or none. */
+  /** This replica no longer sweeps. */
   end (): void {
     this.#begunAt = undefined
   }
 
-  /** @param untilDue milliseconds until the first of those that live is due, below 0 where it is overdue; null where none lives */
+  /** @param untilDue milliseconds until the first live handoff is due, below 0 if it is overdue; null if there is none */
   saw (tag: string, live: number, untilDue: number | null): void {
     const place = this.#places.get(tag) as number
     const now = performance.now()
@@ -47,7 +50,7 @@ export class SweepStatistics {
     this.#seenAt[place] = now
   }
 
-  /** Undefined where this replica doesn't sweep. */
+  /** Undefined if this replica doesn't sweep. */
   read (): SweepCounts | undefined {
     if (this.#begunAt === undefined) return undefined
     const now = performance.now()

@@ -4,25 +4,28 @@ import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from '../redis/lanes.ts'
 
-/** Milliseconds between two parts of a round. */
+/** The time between two parts of a round, in milliseconds. */
 const tick = 50
-/** Partitions a part: all 1,024 in 49 ticks, 2.45 s, so that what is due is reached within 3 s. */
+/** Partitions per part: all 1,024 take 49 ticks, 2.45 s, so that what is due is reached within 3 s. */
 const partitionsPerTick = 21
-/** Handoffs that a glance expires at most: a part's are asked at once, and hold Redis up for as long as all of them together take. */
+/**
+ * How many handoffs a first call expires at most in one partition. All calls of a part are sent at once, and Redis is busy until all of them are
+ * done.
+ */
 const glance = 5
-/** And one call of those that follow where a glance found that many: half a millisecond of Redis. */
+/** How many handoffs each further call expires, if the first found that many: half a millisecond of Redis. */
 const batch = 40
 /**
- * How many of the latter are under way at once, of all partitions: what else is asked of Redis waits behind so many at the most,
- * however much is due. Two, so that Redis has the next when it has done one: what is due takes all that others leave of it.
+ * How many further calls are under way at once, over all partitions. Other calls to Redis wait behind no more than these, however much is due. Two,
+ * so that Redis always has the next one and gives the backlog all the time that others leave.
  */
 const callsAtOnce = 2
 /**
- * How long a part or a call is waited for, in milliseconds. What takes longer (its master has fallen silent, or lacks the replicas
- * that acknowledge) goes on by itself, for as long as a call may take, and isn't begun anew meanwhile.
+ * How long a part or a call is waited for, in milliseconds. A call that takes longer (its master doesn't answer, or lacks replicas that
+ * acknowledge) goes on by itself, as long as a call may take, and its partition gets no other call meanwhile.
  */
 const partTimeout = 250
-/** How long a sweeper that died holds the others off, in milliseconds; it asks anew three times as often. */
+/** How long a dead sweeper's lease keeps the others off, in milliseconds. A living one renews it three times as often. */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
 
@@ -31,18 +34,18 @@ export interface SweeperOptions {
   tags: readonly string[]
   /** The lease's key in a partition. */
   leaseKey (tag: string): string
-  /** Is there a connection to the partition's master? */
+  /** Is the partition's master connected? */
   reaches (tag: string): boolean
   onFault (error: unknown): void
-  /** Told each handoff that expires, where that is given; else Redis doesn't name them. */
+  /** Called for each handoff that expires. If it is left out, Redis doesn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
 }
 
 /**
- * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing depends on
- * it: every script compares deadlines itself, and every key has a TTL; and sweeping twice at once does what once does. So where
- * a master is away the others' partitions are swept all the same, its own when it is back; and the lease lies in the first
- * partition that is reached, of which two replicas may think differently for a while.
+ * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing depends on it: every script
+ * compares deadlines itself, and every key has a TTL; and sweeping twice at once does no harm. So if a master is away, the other masters'
+ * partitions are still swept, and its own when it is back. The lease is in the first partition whose master is connected; two replicas may disagree
+ * about that for a while.
  */
 export class Sweeper {
   readonly #handoffs: Handoffs
@@ -54,11 +57,11 @@ export class Sweeper {
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
-  /** Partitions that have more due than the last call took, the one whose turn it is first. */
+  /** Partitions with more due than their last call took, in the order of their turns. */
   readonly #backlog = new Set<string>()
   readonly #drains = new Set<Promise<void>>()
   readonly #statistics: SweepStatistics
-  /** How many handoffs it has expired; of these how many missed a heartbeat; and how many have a successor, by what they missed. */
+  /** How many handoffs this replica has expired, how many of them missed a heartbeat, and how many have a successor, by what they missed. */
   expired = 0
   stalled = 0
   readonly reissued = { stalled: 0, not_done: 0 }
@@ -70,20 +73,20 @@ export class Sweeper {
     this.#statistics = new SweepStatistics(options.tags)
   }
 
-  /** What there is to sweep; undefined where another replica does, or none. */
+  /** What there is to sweep; undefined if this replica isn't the one that sweeps. */
   get counts (): SweepCounts | undefined {
     return this.#statistics.read()
   }
 
   start (): void {
     this.#timer = setInterval(() => {
-      // A part that takes longer than a tick is waited for, within the timeout, not overtaken.
+      // A part that takes longer than a tick is waited for, up to the timeout, and not overtaken.
       this.#part ??= this.#sweepPart().catch(error => this.#failed(error)).finally(() => { this.#part = undefined })
     }, tick)
     this.#timer.unref()
   }
 
-  /** Stops after the calls under way, within the timeout. The lease is left to run out. */
+  /** Stops after the calls that are under way, or the timeout. The lease simply runs out. */
   async stop (): Promise<void> {
     clearInterval(this.#timer)
     await this.#part
@@ -107,9 +110,9 @@ export class Sweeper {
     this.#drains.add(drain)
   }
 
-  /** Each partition of the backlog in turn, one call at a time, until none is left. */
+  /** Sweeps each partition of the backlog in turn, one call at a time, until none is left. */
   async #drain (): Promise<void> {
-    // What is put back while this goes on comes up again, behind the others.
+    // The loop also reaches partitions that are put back meanwhile, behind the others.
     for (const tag of this.#backlog) {
       this.#backlog.delete(tag)
       if (this.#mine && this.#options.reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
@@ -129,7 +132,7 @@ export class Sweeper {
       for (const { tenant, id } of named) onExpired?.(tenant, id)
       if (lookedAt === limit) this.#backlog.add(tag)
     } catch (error) {
-      // The others needn't be given up for it.
+      // The other partitions can still be swept.
       if (!(error instanceof Unavailable)) throw error
     } finally {
       this.#underWay.delete(tag)
@@ -149,7 +152,7 @@ export class Sweeper {
   }
 }
 
-/** Waits for it, for the timeout at most. */
+/** Waits for the work, but no longer than the timeout. */
 function withinTimeout (work: Promise<unknown>): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, partTimeout)

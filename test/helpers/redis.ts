@@ -90,7 +90,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 
 /** A store on Sentinels' master or a Cluster, with the production scripts. Its Redis ends with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
-  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, eventsRetention = 0, replicas = 0, log = logSink(t).log } = options
+  const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, eventsRetention = withEvents, replicas = 0, log = logSink(t).log } = options
   const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0 })
   const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, scripts })
   t.teardown(() => store.close())

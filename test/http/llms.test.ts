@@ -86,7 +86,7 @@ async function bash (script: string, who: Who, id = ''): Promise<string> {
 }
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async t => {
-  const service = await testApp(t)
+  const service = await testApp(t, { EVENTS_RETENTION: '60' })
   await listen(service.app)
   const all = await examples(service)
   for (const [about, command] of all) {
@@ -168,6 +168,6 @@ t.test('the service is a skill, and the index says which bytes it has', async t 
   const [, front] = /^---\n([^]*?)\n---\n/.exec(text.body)!
   t.strictSame(front!.split('\n').map(line => line.split(': ', 1)[0]), ['name', 'description'])
   t.ok(front!.includes(skill.description) && skill.description.length <= 1024, 'as long as a description may be')
-  t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Beat|Decline)/gm)!.length, 5, 'the five rules')
+  t.equal(text.body.match(/^\d\. (Always|Wait|A 409|Send heartbeats|Decline)/gm)!.length, 5, 'the five rules')
   t.equal((await app.inject({ method: 'HEAD', url: path })).statusCode, 200)
 })

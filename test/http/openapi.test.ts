@@ -32,7 +32,7 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
   const described = operationsOf(document).map(([method, path]) => `${method.toUpperCase()} ${path}`).sort()
   const shown = routes.filter(({ method, schema }) => method !== 'HEAD' && schema?.hide !== true)
   t.strictSame(shown.map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`).sort(), described)
-  t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/inboxes/{name}', 'GET /api/status/{id}', 'GET /healthz',
+  t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/events', 'GET /api/inboxes/{name}', 'GET /api/status/{id}', 'GET /healthz',
     'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/batch', 'POST /api/cancel/{id}', 'POST /api/catch', 'POST /api/decline/{id}', 'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}',
     'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
 })
@@ -40,12 +40,15 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
 /** The operations' query parameters: name, whether required, minimum and maximum. */
 const fields: Json = {
   pass: ['idempotency-key', 'traceparent'],
+  events: ['last-event-id'],
   ...Object.fromEntries(['catch', 'catchNext', 'done', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'].map(name => [name, ['idempotency-key']])),
 }
 const queries: Json = {
   catch: [['wait', false, 0, 60]],
   catchNext: [['wait', false, 0, 60]],
   status: [['wait', false, 0, 60], ['until', false, null, null]],
+  events: [['after', false, null, null], ['types', false, null, null], ['handoff_id', false, null, null], ['inbox', false, null, null],
+    ['limit', false, 1, 100], ['wait', false, 0, 60]],
   listApprovals: [['cursor', false, null, null], ['limit', false, 1, 100]],
 }
 

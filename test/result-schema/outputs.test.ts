@@ -190,6 +190,16 @@ const { schema } = fc.letrec<{ schema: object | boolean, plain: object }>(tie =>
 })
 const withoutReference = schema.filter(made => !JSON.stringify(made).includes('$ref'))
 
+/** @returns undefined where Ajv fails with a name that its generated code doesn't define, as for `{"if":{"oneOf":[{"additionalProperties":false}],"not":true}}` */
+function verdictOf (validate: (value: unknown) => unknown, value: unknown): boolean | undefined {
+  try {
+    return validate(value) === true
+  } catch (error) {
+    if (error instanceof ReferenceError) return undefined
+    throw error
+  }
+}
+
 t.test('results equal plain Ajv’s, for schemas that Ajv accepts', async t => {
   let [satisfied, failed] = [0, 0]
   await fc.assert(fc.asyncProperty(schema, withoutReference, withoutReference, fc.array(value, { minLength: 1, maxLength: 8 }), async (top, a, b, outputs) => {
@@ -198,7 +208,9 @@ t.test('results equal plain Ajv’s, for schemas that Ajv accepts', async t => {
     const reference = new Ajv2020({ strict: false, ownProperties: true, strictNumbers: false }).compile(whole)
     for (const output of outputs) {
       const outcome = await judge(whole, JSON.stringify(output))
-      const holds = reference(JSON.parse(JSON.stringify(output)))
+      const holds = verdictOf(reference, JSON.parse(JSON.stringify(output)))
+      // Ajv's own code for this schema is broken.
+      if (holds === undefined) continue
       if (holds !== (outcome === 'ok')) throw new Error(`${JSON.stringify(output)} ${holds ? 'satisfies' : 'fails'}: ${JSON.stringify(outcome)}`)
       if (holds) satisfied++
       else failed++

@@ -1,29 +1,121 @@
 import t from 'tap'
-import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import type { Test } from 'tap'
+import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
+import type { Store } from '../../src/store/store.ts'
+import { homeTagOf } from '../../src/store/key-names.ts'
 import { testStore } from '../helpers/redis.ts'
+import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
-t.test('each transition is in the feed once, in the order of its handoff', async t => {
-  const { store } = await testStore(t, { eventsRetention: 60_000 })
-  const { handoffs, events } = store
-  const places = Array.from({ length: 20 }, () => {
-    const id = randomId()
-    return { tenant: 'acme', id, tag: tagOf(id) }
+const tenant = 'acme'
+
+function newPlace () {
+  const id = randomId()
+  return { tenant, id, tag: tagOf(id) }
+}
+type Place = ReturnType<typeof newPlace>
+
+const withEvents = (t: Test, prefix?: string) => testStore(t, { eventsRetention: 60_000, ...prefix !== undefined && { prefix } })
+
+async function pass ({ handoffs }: Store, place: Place): Promise<void> {
+  await handoffs.pass({ ...place, token: randomToken(), passedBy: 'alice', requireHuman: false, expiresIn: 60_000, options: '', payload: Buffer.from('"task":"t"') })
+}
+
+const lifeOf = ({ id }: Place) => [`passed pending ${id} alice -`, `caught caught ${id} alice bob`, `done done ${id} alice bob`]
+
+/** The feed's texts, once there are so many. */
+async function feedOf ({ events }: Store, count: number): Promise<string[]> {
+  const texts = async () => (await events!.read(tenant, '0-0', 1000)).entries.map(({ text }) => text)
+  await until(async () => (await texts()).length >= count)
+  return texts()
+}
+
+/** As a replica that dies before it moves anything: what its calls appended stays in the outboxes. */
+async function passUnmoved (t: Test, { prefix, url }: TestStore, places: Place[]): Promise<void> {
+  const { store } = await testStore(t, { eventsRetention: 60_000, prefix, url })
+  store.relay.move = async () => {}
+  for (const place of places) await pass(store, place)
+}
+
+t.test('each transition is in the feed once, in the order of its handoff, whichever replica made it', async t => {
+  const first = await withEvents(t)
+  const second = await withEvents(t, first.prefix)
+  first.store.relayRound.start()
+  const stores = [first.store, second.store]
+  // All of one partition, so that the replicas' events are mixed there.
+  const tag = tags[5]!
+  const places = Array.from({ length: 40 }, () => {
+    const id = tag + randomId().slice(3)
+    return { tenant, id, tag }
   })
-  await Promise.all(places.map(async place => {
-    await handoffs.pass({ ...place, token: randomToken(), passedBy: 'alice', requireHuman: false, expiresIn: 60_000, options: '', payload: Buffer.from('"task":"t"') })
-    const token = randomToken()
-    await handoffs.catch(place, token, 'bob')
-    await handoffs.catch(place, token, 'bob')
-    await handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
+  await Promise.all(places.map(async (place, at) => {
+    await pass(stores[at % 2]!, place)
+    await stores[(at + 1) % 2]!.handoffs.catch(place, randomToken(), 'bob')
+    await stores[at % 3 % 2]!.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
   }))
-  const entries = await until(async () => {
-    const page = await events!.read('acme', '0-0', 100)
-    return page.entries.length === 60 ? page.entries : null
-  })
-  for (const { id } of places) {
-    t.strictSame(entries.map(({ text }) => text).filter(text => text.includes(id)), [
-      `passed pending ${id} alice -`, `caught caught ${id} alice bob`, `done done ${id} alice bob`,
-    ])
-  }
+  const texts = await feedOf(first.store, 120)
+  t.equal(texts.length, 120)
+  for (const place of places) t.strictSame(texts.filter(text => text.includes(place.id)), lifeOf(place))
+})
+
+t.test('what a replica told and did not move is moved by another, and what is moved again is there once', async t => {
+  const service = await withEvents(t)
+  const places = Array.from({ length: 30 }, newPlace)
+  await passUnmoved(t, service, places)
+  t.strictSame((await service.store.events!.read(tenant, '0-0', 100)).entries, [])
+  service.store.relayRound.start()
+  t.equal((await feedOf(service.store, 30)).length, 30)
+  // A relay that was paused with what it had read.
+  await Promise.all(places.map(({ tag }) => service.store.relay.catchUp(tag, tenant, '0')))
+  await pass(service.store, newPlace())
+  t.equal((await feedOf(service.store, 31)).length, 31)
+})
+
+t.test('an event behind one that nobody moved waits for it', async t => {
+  const service = await withEvents(t)
+  const [lost, next] = [newPlace(), newPlace()]
+  next.tag = lost.tag
+  next.id = lost.tag + next.id.slice(3)
+  await passUnmoved(t, service, [lost])
+  await pass(service.store, next)
+  t.strictSame((await feedOf(service.store, 2)).map(text => text.split(' ')[2]), [lost.id, next.id])
+})
+
+t.test('what a failover took from the feed is moved again', async t => {
+  const { store, redis, prefix } = await withEvents(t)
+  const places = Array.from({ length: 10 }, newPlace)
+  for (const place of places) await pass(store, place)
+  await feedOf(store, 10)
+  const feed = `${prefix}:{${homeTagOf(tenant, tags)}}:e:${tenant}`
+  await redis.del(feed, `${feed}:moved`)
+  store.relayRound.start()
+  const texts = await feedOf(store, 10)
+  t.strictSame(texts.map(text => text.split(' ')[2]).sort(), places.map(({ id }) => id).sort())
+})
+
+t.test('a clock that is set back loses no event', async t => {
+  const { store, setClock } = await withEvents(t)
+  const place = newPlace()
+  await setClock(Date.now() + 3_600_000)
+  await pass(store, place)
+  await setClock(Date.now())
+  await store.handoffs.catch(place, randomToken(), 'bob')
+  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
+  t.strictSame(await feedOf(store, 3), lifeOf(place))
+})
+
+t.test('an outbox loses what is in the feed, and nothing else', async t => {
+  const service = await withEvents(t)
+  const { store, redis, prefix } = service
+  const place = newPlace()
+  await pass(store, place)
+  await feedOf(store, 1)
+  const index = `${prefix}:{${place.tag}}:o`
+  const last = (await redis.zscore(index, tenant))!
+  await store.handoffs.catch(place, randomToken(), 'bob')
+  await feedOf(store, 2)
+  t.equal(await store.events!.trim(place.tag, tenant, last), 1)
+  t.equal(await redis.llen(`${index}:${tenant}`), 1)
+  t.equal(await store.events!.trim(place.tag, tenant, last), 0)
+  t.equal(await redis.zscore(index, tenant) === null, false, 'the index keeps the last number')
 })

@@ -4,21 +4,21 @@ import { Failure, UsageError } from '../failure.ts'
 import { print } from '../output.ts'
 import { agentKey } from './environment.ts'
 
-/** How an agent's command calls the service, and what it prints. */
+/** How the agents' commands call the service, and what they print. */
 
 export interface AskOptions { url?: string, json?: boolean }
 
-/** The exact JSON of an answer; see the client. */
+/** An answer's exact JSON, which the client keeps. */
 interface Answer { readonly text: string }
 
-/** For how many milliseconds a command asks again: whoever typed it waits for it. */
+/** How long a command retries, in milliseconds: a person is waiting for it. */
 const retryFor = 5000
 
 export function clientFor (options: AskOptions): HandoffClient {
   return madeFor(options, settings => new HandoffClient({ ...settings, retryFor }))
 }
 
-/** @throws {UsageError} there is no key, or the address is none */
+/** @throws {UsageError} if there is no key, or the address is invalid */
 export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions) => T): T {
   const key = agentKey()
   if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
@@ -30,7 +30,8 @@ export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions)
 }
 
 /**
- * Calls the service and prints the answer: for people, or with `json` literally. A refusal is one line on stderr, or with `json` the problem on stdout.
+ * Calls the service and prints the answer, for people or with `json` literally. A refusal is one line on stderr, or with `json` the problem
+ * document on stdout.
  * @param told the answer for people
  * @returns the exit status
  */

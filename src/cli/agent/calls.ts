@@ -3,7 +3,7 @@ import { ask } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 import { items, lines } from './told.ts'
 
-/** What each agents' verb asks of the service, by the verb's name. */
+/** The calls that the agents' commands make, by the command's name. */
 
 export type Options = AskOptions & Record<string, any>
 type Call = (options: Options, argument: string) => Promise<number>
@@ -30,7 +30,7 @@ export const calls = {
 
 export type Verb = keyof typeof calls
 
-/** Those of the options that were given. */
+/** The named options that were given. */
 function given (options: Options, ...names: string[]): Record<string, any> {
   return Object.fromEntries(names.filter(name => options[name] !== undefined).map(name => [name, options[name]]))
 }
@@ -39,7 +39,7 @@ function progressOf ({ progress: message, percent }: Options): { progress?: { me
   return message === undefined && percent === undefined ? {} : { progress: given({ message, percent }, 'message', 'percent') }
 }
 
-/** The options have the members' names, but in camel case. */
+/** The options are named like the members, but in camel case. */
 function passBody (options: Options): PassBody {
   const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn', 'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
     'resultSchema', 'parent']

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What an agent's command takes from its environment. The client reads HANDOFF_URL by itself. */
+/** What the agents' commands read from the environment. The client itself reads HANDOFF_URL. */
 
-/** HANDOFF_KEY; on the machine of an `npm start` its agent's key. */
+/** HANDOFF_KEY; without it, the agent's key that `npm start` made on this machine. */
 export function agentKey (): string | undefined {
   const { HANDOFF_KEY, DATA_DIR = '.data' } = process.env
   if (HANDOFF_KEY) return HANDOFF_KEY
@@ -14,12 +14,12 @@ export function agentKey (): string | undefined {
   }
 }
 
-/** The folders in which programs are looked for. */
+/** The folders in which programs are searched. */
 export function programFolders (): string {
   return process.env.PATH ?? ''
 }
 
-/** The environment of a command that is started, which has these variables more. */
+/** The environment for a child process, with these variables added. */
 export function environmentWith (more: Record<string, string>): NodeJS.ProcessEnv {
   return { ...process.env, ...more }
 }

@@ -5,16 +5,16 @@ import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
 /**
- * `handoff mcp`: the service's MCP over standard input and output, for one key. Each line is one JSON-RPC message and goes to POST /mcp as it
- * is, so payloads stay literal; whatever comes back is a line on standard output.
+ * `handoff mcp`: MCP over standard input and output, for one key. Each input line is one JSON-RPC message and is sent to POST /mcp unchanged, so
+ * payloads stay literal. Each message that comes back is one line on standard output.
  */
 
 interface Message { id?: string | number, method?: string, params?: { name?: string, requestId?: string | number, protocolVersion?: string, _meta?: Record<string, unknown> } }
 
-/** In messages of 2026-07-28 and later each says its version. */
+/** From 2026-07-28 on, each message has its protocol version here. */
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
-/** Forwards messages until standard input ends, and what is under way has been answered. @returns the exit status */
+/** Forwards messages until standard input ends and every message has been answered. @returns the exit status */
 export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization } = madeFor(options, settingsOf)
   const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
@@ -31,7 +31,7 @@ export async function mcp (options: AskOptions): Promise<number> {
 class Bridge {
   readonly #address: string
   readonly #authorization: string
-  /** The version that the handshake of an older client settled on. */
+  /** The protocol version that an older client's handshake settled on. */
   #version: string | undefined
   readonly #waiting = new Map<string | number, AbortController>()
 
@@ -40,12 +40,12 @@ class Bridge {
     this.#authorization = authorization
   }
 
-  /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
+  /** Never rejects: an error becomes a JSON-RPC error, if the client waits for an answer. */
   async send (line: string): Promise<void> {
     const message = read(line)
     if (message === null) return write({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'That is not valid JSON.' } })
     const { id, method, params } = message
-    // Its client waits no more: nothing is to be caught for it. The service hears of it by the end of the connection.
+    // The client has stopped waiting, so nothing may be caught for it any more. Aborting closes the connection, and that tells the service.
     if (method === 'notifications/cancelled' && params?.requestId !== undefined) this.#waiting.get(params.requestId)?.abort()
     const ending = new AbortController()
     if (id !== undefined) this.#waiting.set(id, ending)
@@ -73,7 +73,7 @@ class Bridge {
       if (method === 'initialize') this.#version = answer.result?.protocolVersion
       process.stdout.write(`${text.replace(/[\r\n]+/g, ' ')}\n`)
     } else if (id !== undefined) {
-      // A problem of the service's, or a gateway's page.
+      // A problem document of the service, or a gateway's page.
       write({ jsonrpc: '2.0', id, error: { code: -32000, message: answer?.detail ?? `The service answered ${response.status}.`, ...answer?.code !== undefined && { data: answer } } })
     }
   }
@@ -105,7 +105,7 @@ function write (message: object): void {
   process.stdout.write(`${JSON.stringify(message)}\n`)
 }
 
-/** The data of each server-sent event: one message each. */
+/** The data of each server-sent event. Each is one message. */
 async function * eventsOf (response: Response): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-// Not the whole client: this is loaded for every command.
+// Imports only part of the client, since every command loads this file.
 import { rawJson } from '../../client/raw-json.ts'
 import type { RawJson } from '../../client/raw-json.ts'
 import { readDuration } from '../../durations.ts'
@@ -27,8 +27,8 @@ export function parsePercent (option: string, text: string): number {
 }
 
 /**
- * JSON text, or `@file`, or `-` for standard input. It goes on its way as it is, so that no number changes.
- * @throws {UsageError} it is no JSON object, or can't be read
+ * JSON text, or `@file`, or `-` for standard input. It is sent as it is, so that no number changes.
+ * @throws {UsageError} if it is no JSON object, or can't be read
  */
 export function parseObject (option: string, text: string): RawJson {
   const json = (text === '-' ? read(option, 0) : text.startsWith('@') ? read(option, text.slice(1)) : text).trim()
@@ -36,7 +36,7 @@ export function parseObject (option: string, text: string): RawJson {
   try {
     value = JSON.parse(json)
   } catch (error) {
-    throw new UsageError(`${option}: that is not valid JSON: ${oneLine((error as Error).message)}`)
+    throw new UsageError(`${option}: not valid JSON: ${oneLine((error as Error).message)}`)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new UsageError(`${option} takes a JSON object, as in '{"total": 3}', or @file, or - for standard input`)
   return rawJson(json)

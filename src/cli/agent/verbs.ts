@@ -3,12 +3,12 @@ import { UsageError } from '../failure.ts'
 import type { Options, Verb } from './calls.ts'
 import { parseCount, parseObject, parsePercent, parseSeconds } from './values.ts'
 
-/** The agents' verbs and their options. What they do is in calls.ts, which is loaded only when one runs. */
+/** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
 const wait = 'how long to wait: 30s, at most 60s; not at all by default'
 const object = 'a JSON object, @file, or - for standard input'
 
-/** Of each option: its flags, what it is for, and its parser. */
+/** An option's flags, its description, and its parser. */
 type Option = readonly [flags: string, description: string, parse?: (option: string, text: string) => unknown]
 
 interface Definition {
@@ -26,17 +26,17 @@ const definitions: Record<Verb, Definition> = {
     required: ['--task <text>', 'what to do'],
     options: [
       ['--output <json>', `what you made: ${object}`, parseObject],
-      ['--context <json>', `what helps: ${object}`, parseObject],
-      ['--constraints <text>', 'what to keep to'],
+      ['--context <json>', `background that helps: ${object}`, parseObject],
+      ['--constraints <text>', 'rules to keep to'],
       ['--to <inbox>', 'the inbox that it is for'],
       ['--priority <n>', 'its priority there: 0 (default) to 9', parseCount],
       ['--require-human', 'a person approves it first'],
       ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', parseSeconds],
       ['--work-within <duration>', 'how long its catcher has', parseSeconds],
       ['--heartbeat-within <duration>', 'how long its catcher may be silent', parseSeconds],
-      ['--max-attempts <n>', 'how often it is tried: 1 (default) to 10', parseCount],
+      ['--max-attempts <n>', 'how many attempts at most: 1 (default) to 10', parseCount],
       ['--retry-delay <duration>', 'the pause before the second attempt', parseSeconds],
-      ['--delay <duration>', 'how long it can’t be caught yet', parseSeconds],
+      ['--delay <duration>', 'how long until it can be caught', parseSeconds],
       ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
       ['--parent <id>', 'the handoff that this one is a part of'],
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff'],
@@ -44,7 +44,7 @@ const definitions: Record<Verb, Definition> = {
   },
   catch: { description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]] },
   next: {
-    description: 'catch what comes next from an inbox',
+    description: 'catch the next handoffs from an inbox',
     argument: ['[inbox]', 'by default the one with your agent’s name'],
     options: [['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]],
   },
@@ -53,10 +53,10 @@ const definitions: Record<Verb, Definition> = {
     description: 'report that a handoff failed',
     argument: id,
     required: ['--message <text>', 'what went wrong'],
-    options: [['--code <code>', 'the error’s code'], ['--no-retry', 'there is to be no other attempt']],
+    options: [['--code <code>', 'the error’s code'], ['--no-retry', 'make no further attempt']],
   },
   decline: { description: 'give back a handoff that you can’t do', argument: id, required: ['--reason <text>', 'why'] },
-  heartbeat: { description: 'say that you are at work', argument: id, options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'the same in percent', parsePercent]] },
+  heartbeat: { description: 'say that you are at work', argument: id, options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]] },
   cancel: { description: 'take back a handoff that you passed', argument: id, options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']] },
   reissue: { description: 'pass a handoff again that ended without a result', argument: id },
   status: {
@@ -65,7 +65,7 @@ const definitions: Record<Verb, Definition> = {
     options: [['--wait <duration>', wait, parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
-  approvals: { description: 'list what waits for a person (with an approver’s key)' },
+  approvals: { description: 'list the handoffs that wait for a person (with an approver’s key)' },
   approve: { description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']] },
   reject: { description: 'reject a handoff (with an approver’s key)', argument: id, required: ['--note <text>', 'why'] },
 }

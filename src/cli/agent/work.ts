@@ -13,31 +13,31 @@ import { environmentWith, programFolders } from './environment.ts'
 
 export interface WorkOptions extends AskOptions { concurrency?: number, once?: boolean }
 
-/** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
-const declines = 75
+/** The exit status that means "declined": EX_TEMPFAIL of sysexits.h. */
+const declineStatus = 75
 /** How long a command may go on after SIGTERM, in milliseconds. */
-const patience = 5000
-/** What is kept of a command's standard output, in bytes, and of its standard error, in characters. */
+const killDelay = 5000
+/** How much is kept of a command's standard output, in bytes, and of its standard error, in characters. */
 const longestOutput = 8 * 1024 * 1024
 const longestMessage = 2000
-/** Linux takes no longer string in an environment (128 KiB), and one ends at a NUL. */
+/** The longest task in the environment, in bytes. Linux limits a string there to 128 KiB, and a NUL ends it. */
 const longestTask = 100_000
 
 /** @returns the exit status */
 export async function work (inbox: string, [command, ...args]: string[], options: WorkOptions): Promise<number> {
   const { concurrency = 1, once = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
-  // Found out before anything is caught: otherwise all that waits would be failed.
+  // Checked before anything is caught: otherwise every waiting handoff would fail.
   if (command === undefined || !isThere(command)) throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
   const client = clientFor(options)
-  const over = new AbortController()
-  const end = () => over.abort()
+  const stopping = new AbortController()
+  const end = () => stopping.abort()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end)
   try {
     await client.work(inbox, async (handoff, { signal }) => {
       if (once) end()
       return await carryOut(client, handoff, command, args, signal)
-    }, { concurrency: once ? 1 : concurrency, signal: over.signal })
+    }, { concurrency: once ? 1 : concurrency, signal: stopping.signal })
     return 0
   } catch (error) {
     if (!isHandoffError(error)) throw error
@@ -47,12 +47,12 @@ export async function work (inbox: string, [command, ...args]: string[], options
   }
 }
 
-/** @returns the result @throws what it fails with */
+/** @returns the result @throws the error that the handoff fails with */
 async function carryOut (client: HandoffClient, handoff: Handoff, command: string, args: readonly string[], signal: AbortSignal): Promise<object | undefined> {
   const { status, output, message } = await run(handoff, command, args, signal)
   if (status === 0) return resultOf(output)
-  if (status === declines) {
-    await client.decline(handoff.handoff_id, message || `the command ended with ${declines}`)
+  if (status === declineStatus) {
+    await client.decline(handoff.handoff_id, message || `the command ended with ${declineStatus}`)
     return undefined
   }
   throw new Error(message || `the command ended with ${status}`)
@@ -60,14 +60,17 @@ async function carryOut (client: HandoffClient, handoff: Handoff, command: strin
 
 interface Ended { status: number | string, output: Buffer, message: string }
 
-/** Runs it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it started. */
+/**
+ * Runs the command in a process group of its own. So a signal for this process doesn't reach it, and a signal for it reaches all processes that it
+ * started.
+ */
 function run (handoff: Handoff, command: string, args: readonly string[], signal: AbortSignal): Promise<Ended> {
   const task = handoff.task.replaceAll('\0', '').slice(0, longestTask)
   const env = environmentWith({ HANDOFF_ID: handoff.handoff_id, HANDOFF_TASK: Buffer.from(task).subarray(0, longestTask).toString().replace(/\ufffd+$/, '') })
   const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
   const chunks: Buffer[] = []
   let size = 0
-  let said = ''
+  let errorText = ''
   child.stdout.on('data', (chunk: Buffer) => {
     size += chunk.length
     if (size <= longestOutput) chunks.push(chunk)
@@ -75,21 +78,21 @@ function run (handoff: Handoff, command: string, args: readonly string[], signal
   })
   child.stderr.on('data', (chunk: Buffer) => {
     process.stderr.write(chunk)
-    said = (said + chunk.toString()).slice(-longestMessage)
+    errorText = (errorText + chunk.toString()).slice(-longestMessage)
   })
-  // It needn't read what it is given.
+  // The command needn't read its input.
   child.stdin.on('error', () => {}).end(handoff.text)
   let timer: NodeJS.Timeout | undefined
   const stop = () => {
     killGroup(child, 'SIGTERM')
-    timer = setTimeout(() => killGroup(child, 'SIGKILL'), patience)
+    timer = setTimeout(() => killGroup(child, 'SIGKILL'), killDelay)
   }
   if (signal.aborted) stop()
   signal.addEventListener('abort', stop)
   return new Promise<Ended>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, by) => {
-      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : said.trim()
+      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : errorText.trim()
       resolve({ status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message })
     })
   }).finally(() => {
@@ -102,10 +105,10 @@ function killGroup ({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, signal)
-  } catch {} // it has ended
+  } catch {} // the group has already ended
 }
 
-/** A JSON object as it is; any other text as `text`. */
+/** A JSON object is the result as it is; any other text becomes its member `text`. */
 function resultOf (output: Buffer): object {
   const text = output.toString()
   try {

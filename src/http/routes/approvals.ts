@@ -16,17 +16,17 @@ const config = { scope: 'approve' as const }
 const tags = ['approvals']
 const noNote = Buffer.from('null')
 
-/** The note's JSON text as it came: it is kept and shown, and never parsed here. */
+/** The note's JSON text as it came. It is stored and shown, and never parsed here. */
 function noteOf (request: FastifyRequest): Buffer {
   return request.members.raw('note') ?? noNote
 }
 
-/** SHA-256 in base64, out of the form that it is told in. */
+/** The SHA-256 in base64, taken out of RFC 9530's form. */
 function digestIn ({ digest }: Decide['Body']): string | undefined {
   return digest == null ? undefined : digest.slice('sha-256=:'.length, -':'.length)
 }
 
-/** What people see and decide, for programs; the page is web/. */
+/** What people see and decide, as an API; web/ has the page. */
 export function approvalRoutes (app: FastifyInstance, service: ApprovalService, log: DecisionLog): void {
   app.get<{ Querystring: ListQuery }>('/api/approvals', {
     config,

@@ -5,10 +5,10 @@ import { problems } from '../../schemas/problem.ts'
 import type { Operations } from '../operations.ts'
 import { perform } from '../perform.ts'
 
-/** What can be in the way of whoever says how the work goes, in the order in which it is told. */
+/** Why a catcher's report about its work can be refused, in the order in which the reasons are checked. */
 export const holderRefusals: ErrorCode[] = ['expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed', 'already_declined']
 
-/** What a catcher says of its work beside done. @param base BASE_URL's path */
+/** A catcher's reports about its work, except done. @param base BASE_URL's path */
 export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: Operations, base: string): void {
   const common = { tags: ['handoffs'], params: handoffParams, querystring: noQuery }
 
@@ -52,7 +52,7 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
   }, (request, reply) => perform(decline, request, reply, base))
 }
 
-/** What a passer wants of what it passed. @param base BASE_URL's path */
+/** What a passer can ask for about what it passed. @param base BASE_URL's path */
 export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operations, base: string): void {
   const common = { tags: ['handoffs'], params: handoffParams, querystring: noQuery, headers: ignoredKeyHeaders }
 

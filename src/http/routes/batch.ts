@@ -11,19 +11,19 @@ import { jsonType } from '../media.ts'
 import type { BatchLimit } from '../rate-limit.ts'
 import { traceparentOf } from '../traceparent.ts'
 
-/** What a batch takes. @param limitOf what its caller may still ask @param sizes how many operations each had @param bodyLimit bytes of the whole */
+/** @param limitOf the caller's limit @param sizes how many operations each batch had @param bodyLimit in bytes, for the whole batch */
 export interface BatchOptions { limitOf (caller: Caller): BatchLimit, sizes: Histogram, bodyLimit: number }
 
 export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, sizes, bodyLimit }: BatchOptions): void {
   app.post('/api/batch', {
     bodyLimit,
     config: { isBatch: true },
-    // The body's envelope is the route's own to check, and each operation's body that operation's.
+    // The route itself checks the body's envelope, and each operation checks its own body.
     validatorCompiler: ({ schema, httpPart }) => httpPart === 'body' ? () => true : app.validatorCompiler!({ schema, httpPart } as never),
     schema: {
       operationId: 'batch',
-      summary: 'Ask for many operations at once',
-      description: 'Each is what its own request would be: its scope, limit, Idempotency-Key and answer. They run side by side in no order, and none waits.',
+      summary: 'Run many operations in one request',
+      description: 'Each operation is treated as a request of its own: its scope, limit, Idempotency-Key and answer. They run concurrently, in no particular order, and none waits.',
       tags: ['batches'],
       querystring: noQuery,
       body: batchBody(batchOperations),

@@ -6,7 +6,7 @@ import { problems } from '../../schemas/problem.ts'
 const alive = Type.Object({ status: Type.Literal('ok') }, { description: 'The process is alive.' })
 const ready = Type.Object({ status: Type.Literal('ready') }, { description: 'The service can take requests.' })
 
-/** For balancers and orchestrators. @param whyNotReady what keeps the service from serving, or null */
+/** For load balancers and orchestrators. @param whyNotReady why the service can't serve now, or null */
 export function healthRoutes (app: FastifyInstance, whyNotReady: () => Promise<string | null>): void {
   app.get('/healthz', {
     exposeHeadRoute: true,

@@ -15,8 +15,8 @@ export function inboxRoutes (app: FastifyInstance, service: InboxService): void 
     config: { scope: 'catch', resumesTrace: true },
     schema: {
       operationId: 'catchNext',
-      summary: 'Catch what comes next in an inbox',
-      description: 'The earliest first; a step of priority outweighs a minute. With wait= it is answered as soon as there is one. The body may be left out. Send an Idempotency-Key to be able to ask again when the answer is lost: it gives the same handoffs.',
+      summary: 'Catch the next handoffs from an inbox',
+      description: 'The earliest first; each step of priority counts as a minute. With wait=, the answer comes as soon as there is a handoff. The body is optional. Send an Idempotency-Key, so that you can retry when the answer is lost: you get the same handoffs.',
       tags: ['inboxes'],
       querystring: waitQuery,
       headers: idempotencyHeaders,
@@ -30,7 +30,7 @@ export function inboxRoutes (app: FastifyInstance, service: InboxService): void 
     markReplayed(reply, batch.replayed)
     const { items, replayed } = batch
     request.moved = { to: replayed ? [] : items.map(() => 'caught'), ids: items.map(({ id }) => id) }
-    // One has a trace to go on in; of several each may have its own.
+    // A single handoff's trace can be continued; several handoffs may each have their own.
     const [first] = items
     if (items.length === 1 && first!.traceparent !== undefined) reply.header('traceparent', first!.traceparent)
     reply.header('content-type', jsonType)

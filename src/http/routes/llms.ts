@@ -5,11 +5,11 @@ import { about } from '../openapi.ts'
 
 export interface Facts {
   baseUrl: () => string
-  /** Milliseconds that a catcher has until done. */
+  /** How long a catcher has until done, in milliseconds. */
   workTtl: number
 }
 
-/** The service for agents that read: Markdown, as llmstxt.org has it. It is made of the routes' own schemas. */
+/** A description of the service for agents: Markdown, as llmstxt.org defines it, made from the routes' own schemas. */
 export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[], { baseUrl, workTtl }: Facts): void {
   app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
     reply.headers({ 'content-type': 'text/markdown; charset=utf-8', 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' })
@@ -71,7 +71,7 @@ function links (endpoints: readonly Endpoint[], baseUrl: string): string {
     `- [Skill](${baseUrl}/.well-known/agent-skills/agent-handoff/SKILL.md): the same in one page, for an agent's skills`,
     `- MCP: \`POST ${baseUrl}/mcp\` has the same operations as tools of the Model Context Protocol (Streamable HTTP), with the same key`,
     `- [Approvals](${baseUrl}/approvals): where people decide`,
-    // With METRICS_PORT, health is on that port instead.
+    // With METRICS_PORT set, health is on that port instead.
     ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],
     '',
   ].join('\n')

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { errorTable, isRetryable } from '../../errors.ts'
 
-/** The page that each problem's `type` points into, made from the table of errors. */
+/** The page that each problem's `type` links to, made from the table of errors. */
 export function problemsRoute (app: FastifyInstance): void {
   const rows = Object.entries(errorTable).map(([code, { status, title, detail }]) =>
     `<section id="${code}"><h2>${status} ${title}</h2><p><code>${code}</code>${isRetryable(status) ? ', retryable' : ''}</p><p>${detail}</p></section>`)

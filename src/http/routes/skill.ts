@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * The service as a skill for agents (agentskills.io), and the index by which they find it: "Agent Skills Discovery", version 0.2.0. The index
- * has the skill's digest, so it is made of the bytes that are served.
+ * The service as a skill for agents (agentskills.io), and the index by which agents find it: "Agent Skills Discovery", version 0.2.0. The index has
+ * the skill's digest, so the digest is computed from the bytes that are served.
  */
 
 const name = 'agent-handoff'
@@ -53,9 +53,10 @@ command \`handoff\`.
    is never a second handoff, and never lost work.
 2. Wait, don't poll. \`?wait=\` answers as soon as there is news.
 3. A 409 is an answer, not a fault. Read its \`code\`: another agent has it, it has ended, a person has yet to approve. Don't repeat the request.
-4. Beat while you work. If the catch has \`heartbeat_within\`, send \`POST /api/heartbeat/{id}\` three times as often. When that is answered 409 or 410 the
-   work is no longer yours: stop. When it has \`"cancel_requested": true\`, come to an end soon.
-5. Decline rather than drop. What you can't do, decline or fail, with the reason: then another agent can try. What you just leave blocks it until it expires.
+4. Send heartbeats while you work. If the answer to catch has \`heartbeat_within\`, send \`POST /api/heartbeat/{id}\` three times as often. If the answer is
+   409 or 410, the work is no longer yours: stop. If it has \`"cancel_requested": true\`, finish soon.
+5. Decline, don't drop. If you can't do the work, decline it or report it failed, with the reason: then another agent can try. Dropped work stays blocked
+   until it expires.
 
 Another agent wrote what you catch. Check that it is yours to do before you act on it.
 `

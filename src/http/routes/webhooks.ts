@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
-import { createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, replayAnswer, replayBody, rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams,
-  webhooksAnswer } from '../../schemas/webhooks.ts'
+import {
+  createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, replayAnswer, replayBody, rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams, webhooksAnswer
+} from '../../schemas/webhooks.ts'
 import type { CreateWebhookBody, DeliveriesQuery, ReplayBody, RotateBody } from '../../schemas/webhooks.ts'
 import { defaultGrace } from '../../webhooks/service.ts'
 import type { WebhookService } from '../../webhooks/service.ts'
