@@ -364,6 +364,184 @@ export interface components {
             /** Number of hops from the root to this handoff. */
             hops?: number;
         };
+        /** Events. With Accept: text/event-stream, a stream of server-sent events instead. */
+        EventsAnswer: {
+            /** In the order in which they happened; each event once. */
+            items: {
+                id: string;
+                type: "handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued" | "webhook.disabled";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id?: string;
+                    status?: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                    /** The inbox that it is for. */
+                    to?: string;
+                    /** The agent that passed it. */
+                    passed_by?: string;
+                    /** The agent that caught it. */
+                    caught_by?: string;
+                    /** The handoff that its work is a part of. */
+                    parent?: string;
+                    /** Which attempt it is, from the second on. */
+                    attempt?: number;
+                    /** The attempt before it. */
+                    reissue_of?: string;
+                    /** The attempt after it. */
+                    reissued_as?: string;
+                    /** not_caught, not_done or stalled. */
+                    expired_because?: string;
+                    /** Of webhook.disabled: which webhook. */
+                    webhook_id?: string;
+                    /** Of webhook.disabled: why. */
+                    reason?: string;
+                };
+            }[];
+            /** What to send as after to go on; also where there is no event. */
+            next: string;
+            /** True where after is older than what is kept, or newer than the newest event: then events may be missing, and the items are the oldest that are kept. */
+            reset?: boolean;
+        };
+        CreateWebhookBody: {
+            /** Where events are sent: an https URL of a public address, without user and fragment. */
+            url: string;
+            /** The types of the events that are sent; all of handoffs by default. */
+            types?: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** Only events of handoffs for this inbox. */
+            inbox?: string | null;
+        };
+        /** Created. */
+        CreateWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+            /** What its messages are signed with. Shown only now. */
+            secret: string;
+        };
+        /** The tenant’s webhooks. */
+        ListWebhooksAnswer: {
+            /** The oldest first. */
+            items: {
+                /** The webhook’s id. */
+                id: string;
+                url: string;
+                /** null: all of handoffs. */
+                types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+                /** null: any, and none. */
+                inbox: string | null;
+                enabled: boolean;
+                /**
+                 * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+                 */
+                disabled_because?: "gone" | "failing";
+                /** When it was created. */
+                created_at: string;
+            }[];
+        };
+        /** The webhook. */
+        GetWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+        };
+        DeleteWebhookAnswer: null;
+        RotateWebhookBody: {
+            /** How long the old secret signs as well, in seconds. */
+            grace?: number | null;
+        };
+        /** It has a new secret. */
+        RotateWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+            /** What its messages are signed with. Shown only now. */
+            secret: string;
+            /** Until then the old secret signs as well. */
+            old_secret_until: string;
+        };
+        /** The webhook. */
+        EnableWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+        };
+        /** It will be sent. */
+        TestWebhookAnswer: {
+            /** The delivery’s id. */
+            id: string;
+        };
+        /** Deliveries of this webhook. */
+        ListDeliveriesAnswer: {
+            /** The newest first, 100 at most. */
+            items: {
+                /** The event’s id, which is webhook-id in its header. */
+                id: string;
+                type: string;
+                status: "pending" | "delivered" | "failed";
+                attempts: number;
+                /** The HTTP status of the last answer; null where there was none. */
+                last_status: number | null;
+                /** Why there was no answer. */
+                last_error: string | null;
+                /** When the last attempt ended. */
+                last_at: string | null;
+                /** When the next attempt is due, at the latest; only of pending ones. */
+                next_at: string | null;
+            }[];
+        };
+        ReplayWebhookBody: {
+            /** From where on, that one included: an event’s id, or a time. */
+            since: string;
+        };
+        /** They will be sent. */
+        ReplayWebhookAnswer: {
+            /** How many events will be sent again. */
+            replayed: number;
+        };
         BatchBody: {
             /** They run side by side, in no order. */
             operations: {
@@ -546,6 +724,19 @@ export type CancelAnswer = components['schemas']['CancelAnswer'];
 export type ReissueBody = components['schemas']['ReissueBody'];
 export type ReissueAnswer = components['schemas']['ReissueAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
+export type EventsAnswer = components['schemas']['EventsAnswer'];
+export type CreateWebhookBody = components['schemas']['CreateWebhookBody'];
+export type CreateWebhookAnswer = components['schemas']['CreateWebhookAnswer'];
+export type ListWebhooksAnswer = components['schemas']['ListWebhooksAnswer'];
+export type GetWebhookAnswer = components['schemas']['GetWebhookAnswer'];
+export type DeleteWebhookAnswer = components['schemas']['DeleteWebhookAnswer'];
+export type RotateWebhookBody = components['schemas']['RotateWebhookBody'];
+export type RotateWebhookAnswer = components['schemas']['RotateWebhookAnswer'];
+export type EnableWebhookAnswer = components['schemas']['EnableWebhookAnswer'];
+export type TestWebhookAnswer = components['schemas']['TestWebhookAnswer'];
+export type ListDeliveriesAnswer = components['schemas']['ListDeliveriesAnswer'];
+export type ReplayWebhookBody = components['schemas']['ReplayWebhookBody'];
+export type ReplayWebhookAnswer = components['schemas']['ReplayWebhookAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ListApprovalsAnswer = components['schemas']['ListApprovalsAnswer'];

@@ -22,6 +22,6 @@ export function pauseAfter (tried: number, retryAfter: number | null, random: ()
 export function readRetryAfter (value: string | undefined, now: number): number | null {
   if (value === undefined) return null
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
-  const date = Date.parse(value)
+  const date = /[A-Za-z]/.test(value) ? Date.parse(value) : NaN
   return Number.isNaN(date) ? null : Math.max(0, date - now)
 }

@@ -71,9 +71,10 @@ export class Targets {
   }
 
   #check (text: string, { protocol }: URL): void {
-    if (!ipaddr.isValid(text)) throw new TargetRefused('not an address')
-    // An IPv4 address in an IPv6 one counts as what it is.
-    const address = ipaddr.process(text)
+    // An IPv4 address in an IPv6 one counts as what it is. As a URL writes it, because ::8.8.8.8 would be taken for ::ffff:8.8.8.8.
+    const plain = text.includes(':') && URL.canParse(`http://[${text}]`) ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text
+    if (!ipaddr.isValid(plain)) throw new TargetRefused('not an address')
+    const address = ipaddr.process(plain)
     const isNamed = this.#allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
     if (!isNamed && (protocol !== 'https:' || !isPublic(address))) throw new TargetRefused('WEBHOOK_ALLOW does not name this address')
   }

@@ -8,8 +8,9 @@ import type { TestStoreOptions } from './redis.ts'
 import { until } from './until.ts'
 
 export const webhookSecret = 'webhook-root-secret-0123456789'
-const secrets = { default: 'webhooks-key-secret-0123456789', other: 'foreign-webhooks-key-0123456789' }
-keepSecret(webhookSecret, ...Object.values(secrets))
+/** A key with the scope webhooks of each tenant. */
+export const webhookKeys = { default: 'webhooks-key-secret-0123456789', other: 'foreign-webhooks-key-0123456789' }
+keepSecret(webhookSecret, ...Object.values(webhookKeys))
 
 export interface Delivery { id: string, type: string, status: string, attempts: number, last_status: number | null, last_error: string | null, last_at: string | null, next_at: string | null }
 export interface MadeWebhook { id: string, url: string, secret: string, [member: string]: unknown }
@@ -26,14 +27,14 @@ export interface WebhookApp extends TestApp {
 
 /** The whole service with webhooks, which may go to this machine. It delivers. */
 export async function webhookApp (t: Test, env: Record<string, string> = {}, options: TestStoreOptions = {}, isDelivering = true): Promise<WebhookApp> {
-  const keys = (['default', 'other'] as const).map(tenant => ({ caller: callerOf(tenant, 'ops', ['webhooks']), secret: secrets[tenant] }))
+  const keys = (['default', 'other'] as const).map(tenant => ({ caller: callerOf(tenant, 'ops', ['webhooks']), secret: webhookKeys[tenant] }))
   const settings = { EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret, WEBHOOK_ALLOW: '127.0.0.0/8', ...env }
   const service = await testApp(t, settings, options, keys)
   const { app, call } = service
   const hooks: WebhookApp['hooks'] = (method, path, body, tenant = 'default') => app.inject({
     method,
     url: `/api/webhooks${path}`,
-    headers: { authorization: `Bearer ${secrets[tenant]}`, ...body !== undefined && { 'content-type': 'application/json' } },
+    headers: { authorization: `Bearer ${webhookKeys[tenant]}`, ...body !== undefined && { 'content-type': 'application/json' } },
     ...body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) },
   })
   const deliveries: WebhookApp['deliveries'] = async (id, query = '') => (await hooks('GET', `/${id}/deliveries${query}`)).json().items
