@@ -11,6 +11,7 @@ import { attempts } from './attempts.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
+import { events } from './events.ts'
 import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
@@ -36,6 +37,7 @@ const scenarios = {
   due,
   attempts,
   inboxes,
+  events,
   masters,
   waiting,
   workers,
