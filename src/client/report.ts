@@ -12,6 +12,8 @@ export type Outcome = { output: unknown } | { error: unknown }
 
 /** Refusals of an output, rather than of being done. */
 const refusedOutput = new Set([400, 413, 422])
+/** For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more than its haste. */
+export const reportedFor = 30_000
 /** How often something else may answer in the service's place, with a page that says nothing of its coming back: for about ten seconds. */
 const mostForeign = 7
 
@@ -24,20 +26,22 @@ interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, 
 export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
   let foreign = 0
   for (let round = 0; ; round++) {
+    let told = 0
     try {
       return await ask()
     } catch (error) {
       const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
+      told = (error.retryAfter ?? 0) * 1000
     }
-    await pause(backoff(round), signal)
+    await pause(told + backoff(round), signal)
   }
 }
 
 /** Tells the service, with one key however often it must be asked. An output that it doesn't take is a failure. */
 export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
-  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal })
+  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
   const say = <T>(ask: () => Promise<T>) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
   const fail = (failure: Failure) => {
     const once = options()

@@ -100,6 +100,12 @@ t.test('until retryFor is over', async t => {
   await t.rejects(later.through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
 })
 
+t.test('what it asks the service to wait is no time to ask for where nobody answers', async t => {
+  const { seen, through } = await behind(t, () => answering(503))
+  await t.rejects(through('alice', { retryFor: 300 }).status('x', { wait: 60 }), { code: 'connection_failed' })
+  t.ok(seen.length > 1)
+})
+
 t.test('never on another 4xx', async t => {
   for (const status of [400, 401, 403, 404, 409, 410, 413, 422, 500]) {
     const { seen, through } = await behind(t, () => answering(status, JSON.stringify({ code: 'some_code', detail: 'D.', reissued_as: 'n' })))

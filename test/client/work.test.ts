@@ -238,6 +238,22 @@ t.test('it goes on through what may pass, and loses no answer', async t => {
   await stop()
 })
 
+t.test('never before Retry-After, however short its calls are', async t => {
+  const times: number[] = []
+  const { client, address } = await clientTest(t)
+  const { address: limiting } = await proxy(t, address, ({ url }) => {
+    if (!url.startsWith('/api/catch') || times.push(performance.now()) > 1) return 'pass'
+    return answering(429, '{"code":"rate_limited"}', { 'retry-after': '2' })
+  })
+  const { handoff_id: id } = await client('alice').pass({ task: 'x', to: 'in', work_within: 60 })
+  const own = new AbortController()
+  const working = new HandoffClient({ baseUrl: limiting, key: secrets.bob, retryFor: 0 }).work('in', () => {}, { signal: own.signal })
+  t.match(await client('alice').waitFor(id, 'done'), { status: 'done' })
+  own.abort()
+  await working
+  t.ok(times[1]! - times[0]! >= 2000, `${times}`)
+})
+
 t.test('a wrong key ends it, after what it has is finished', async t => {
   const { address } = await clientTest(t)
   await t.rejects(new HandoffClient({ baseUrl: address, key: 'wrong-key-0123456789' }).work('in', () => {}), { code: 'unauthorized' })
