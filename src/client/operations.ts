@@ -2,6 +2,7 @@ import { Approvals } from './approvals.ts'
 import { batch } from './batch.ts'
 import { call } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
+import { failureOf } from './failure.ts'
 import { pathOf, queryOf } from './path.ts'
 import { encode } from './raw-json.ts'
 import { settingsOf } from './settings.ts'
@@ -46,7 +47,7 @@ export class Operations {
 
   /** Reports that the work failed. With `retry: false` there is no further attempt. */
   async fail (id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}): Promise<Failed> {
-    return await this.#post(pathOf('fail', id), { error: typeof error === 'string' ? { message: error } : error, retry }, options, keyOf(options))
+    return await this.#post(pathOf('fail', id), { error: said(error), retry }, options, keyOf(options))
   }
 
   /** Gives a caught handoff back undone. */
@@ -89,6 +90,12 @@ export class Operations {
   #post<T extends object> (path: string, body: object, options: CallOptions, key?: string, wait?: number) {
     return call<T>(this.#settings, { method: 'POST', path, body: encode(body), key, wait }, options)
   }
+}
+
+/** An Error's message isn't enumerable: JSON would leave it out. */
+function said (error: Failure): Exclude<Failure, string> {
+  if (typeof error === 'string') return { message: error }
+  return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
 }
 
 function keyOf ({ idempotencyKey }: CallOptions): string {

@@ -13,7 +13,7 @@ export type Passed = WithText<api.PassAnswer>
 /** The answer of a catch: the work. */
 export type Handoff = WithText<api.CatchAnswer>
 export type Done = WithText<api.DoneAnswer>
-/** Why the work failed. A string is taken as the message. */
+/** Why it could not be done. A text is its message; an Error will do. */
 export type Failure = string | Replace<api.FailBody['error'], { data?: JsonObject | null }>
 export type Failed = WithText<api.FailAnswer>
 export type Declined = WithText<api.DeclineAnswer>

@@ -118,7 +118,9 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   const dir = await scratchDir(t)
   t.match(await handoff(['status', 'x'], { env: { HANDOFF_URL: url, DATA_DIR: dir } }), { code: 2, stderr: /HANDOFF_KEY/ })
   t.match(await handoff(['status', 'x', '--url', 'ftp://x'], { env: { HANDOFF_KEY: 'k' } }), { code: 2, stderr: /http/ })
-  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
+  const latin = join(dir, 'latin.json')
+  await writeFile(latin, Buffer.from('{"a":"\xe9"}', 'latin1'))
+  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', `@${latin}`], ['pass', '--task', 't', '--idempotency-key', 'a b'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
     ['pass', '--task', 't', '--priority', 'x'], ['done'], ['fail', 'x'], ['status', 'x', '--until', 'never'], ['heartbeat', 'x', '--percent', '101'], ['next', 'a', '--max', '1.5'],
     ['catch', 'x', '--no-such'], ['work', 'w'], ['work', 'w', '--concurrency', '0', '--', 'true'], ['work', 'w', '--', 'no-such-command']]) {
     const ended = await run('alice', ...args)

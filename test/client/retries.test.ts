@@ -53,7 +53,9 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
   const { handoff_id: other } = await alice.pass({ task: 'two', require_human: true })
   t.equal((await carol.approvals.list()).items.length, 1)
   await carol.approvals.get(other)
-  t.match(await carol.approvals.approve(other, { note: 'Go.' }), { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  const approved = await carol.approvals.approve(other, { note: 'Go.' })
+  t.match(approved, { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  t.strictSame(JSON.parse(approved.text), approved, 'its text too, though it was told as a refusal')
   await bob.catch(other)
   const { handoff_id: again } = await alice.reissue(other)
   t.match(await client('alice').status(again), { attempt: 2 })
@@ -96,6 +98,12 @@ t.test('until retryFor is over', async t => {
   t.equal(seen.length, before + 1)
   const later = await behind(t, () => answering(503, '', { 'retry-after': '60' }))
   await t.rejects(later.through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
+})
+
+t.test('what it asks the service to wait is no time to ask for where nobody answers', async t => {
+  const { seen, through } = await behind(t, () => answering(503))
+  await t.rejects(through('alice', { retryFor: 300 }).status('x', { wait: 60 }), { code: 'connection_failed' })
+  t.ok(seen.length > 1)
 })
 
 t.test('never on another 4xx', async t => {

@@ -1,5 +1,5 @@
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
-import type { ClientOptions } from '../../client/index.ts'
+import type { ClientOptions, HandoffError } from '../../client/index.ts'
 import { Failure, UsageError } from '../failure.ts'
 import { print } from '../output.ts'
 import { agentKey } from './environment.ts'
@@ -43,8 +43,13 @@ export async function ask<T extends Answer> (options: AskOptions, call: (client:
     return 0
   } catch (error) {
     if (!isHandoffError(error)) throw error
-    if (!options.json) throw new Failure(error.code === 'connection_failed' && error.status === undefined ? `${error.message}: is the service running, and is HANDOFF_URL or --url its address?` : error.message)
+    if (!options.json) throw new Failure(lineOf(error))
     print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
     return 1
   }
+}
+
+/** What went wrong, with the way out. */
+export function lineOf ({ message, code, status }: HandoffError): string {
+  return code === 'connection_failed' && status === undefined ? `${message}: is the service running, and is HANDOFF_URL or --url its address?` : message
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { UsageError } from '../failure.ts'
 import type { Options, Verb } from './calls.ts'
-import { parseCount, parseObject, parsePercent, parseSeconds } from './values.ts'
+import { parseCount, parseKey, parseObject, parsePercent, parseSeconds } from './values.ts'
 
 /** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
@@ -39,7 +39,7 @@ const definitions: Record<Verb, Definition> = {
       ['--delay <duration>', 'how long until it can be caught', parseSeconds],
       ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
       ['--parent <id>', 'the handoff that this one is a part of'],
-      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff'],
+      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
   catch: { description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]] },
