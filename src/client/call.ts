@@ -82,7 +82,7 @@ function read<T extends object> (reply: Reply, again: Request['again']): WithTex
   if (status >= 200 && status < 300 && value !== undefined) return withText(value as T, text)
   if (status < 400 || typeof (value as Partial<Problem> | undefined)?.code !== 'string') throw foreign(reply)
   const answer = again?.(value as Problem)
-  if (answer !== undefined) return withText(answer as T, text)
+  if (answer !== undefined) return withText(answer as T, JSON.stringify(answer))
   throw refusal(reply, value as Problem)
 }
 
