@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attempts } from './attempts.ts'
+import { client } from './client.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
@@ -42,6 +43,7 @@ const scenarios = {
   waiting,
   workers,
   list,
+  client,
   instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
@@ -8,6 +9,7 @@ import type { ClientOptions } from '../../src/client/settings.ts'
 import { secrets } from '../helpers/app.ts'
 import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
 import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
+import { until } from '../helpers/until.ts'
 
 /** An address where nobody listens. */
 async function nowhere (): Promise<string> {
@@ -134,6 +136,40 @@ t.test('a service that hangs, and one that isn’t there', async t => {
   t.match(await through('alice', { attemptTimeout: 500 }).pass({ task: 'x' }), { status: 'pending' })
   t.equal(seen.length, 2)
   await t.rejects(new HandoffClient({ baseUrl: await nowhere(), key: 'k', retryFor: 200 }).status('x'), { code: 'connection_failed', retryable: true, detail: /ECONNREFUSED/ })
+})
+
+t.test('attempts that share a timeout end each for itself', async t => {
+  let hung = 0
+  let closed = 0
+  const answered = new Set<Socket>()
+  const address = await serve(t, (request, response) => {
+    if (request.url !== '/api/status/hangs') {
+      answered.add(request.socket)
+      return response.end('{}')
+    }
+    hung++
+    response.on('close', () => closed++)
+  })
+  const client = new HandoffClient({ baseUrl: address, key: 'k', attemptTimeout: 2000, retryFor: 0 })
+  const hangs = async () => {
+    const began = performance.now()
+    await t.rejects(client.status('hangs'), { code: 'timeout' })
+    t.ok(performance.now() - began >= 1995, 'it had its time')
+  }
+  // More than share one.
+  const late = Array.from({ length: 24 }, hangs)
+  await until(() => hung === 24)
+  await sleep(200)
+  late.push(hangs())
+  const own = new AbortController()
+  const aborted = t.rejects(client.status('hangs', { signal: own.signal }), { code: 'aborted' })
+  await until(() => hung === 26)
+  own.abort()
+  await aborted
+  for (let index = 0; index < 25; index++) await client.status('answers')
+  await Promise.all(late)
+  await until(() => closed === 26)
+  t.ok([...answered].every(({ destroyed }) => !destroyed), 'what had been answered has lost no connection')
 })
 
 t.test('an attempt may take as long as it asks the service to wait, and more', async t => {
