@@ -55,12 +55,20 @@ export class EventStreams {
       throw new Problem('rate_limited', { detail: `This key has ${streamsPerKey} streams open at this replica; close one.`, headers: { 'retry-after': '2' } })
     }
     this.#byKey.set(key, open + 1)
+    let isOpen = true
     const closed = () => {
+      if (!isOpen) return
+      isOpen = false
       const left = this.#byKey.get(key)! - 1
       if (left > 0) this.#byKey.set(key, left)
       else this.#byKey.delete(key)
     }
-    return this.#stream(tenant, filter, start, grant(), onGone, closed)
+    // A client that has gone already is never sent anything, so the generator doesn't begin, nor end.
+    const leave = onGone(closed)
+    return this.#stream(tenant, filter, start, grant(), onGone, () => {
+      leave()
+      closed()
+    })
   }
 
   async * #stream (tenant: string, filter: EventFilter, start: Start, grant: Grant, onGone: WaitOptions['onGone'], closed: () => void): AsyncGenerator<string> {

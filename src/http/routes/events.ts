@@ -29,7 +29,7 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
       response: { 200: eventsAnswer, ...problems({ body: false }, 'events_off') },
     },
   }, async (request, reply) => {
-    const { accept = '' } = request.headers
+    const accept = request.headers.accept?.toLowerCase() ?? ''
     // Which of the two comes depends on it, so a cache must know that.
     reply.header('vary', 'accept')
     const isStream = accept.includes(streamType) && !accept.includes('application/json')
