@@ -22,7 +22,9 @@ export class Lease {
   readonly #within: number
   /** The time between two heartbeats, in milliseconds. */
   readonly #regular: number
-  /** When the request was sent that last gave or prolonged the lease. Not when it was answered: the answer may have taken long. */
+  /** Milliseconds after one that failed. */
+  readonly #soon: number
+  /** When the request was sent that gave or prolonged the lease last. Its answer may have been on its way for long. */
   #renewed: Moment
   /** When the last heartbeat was tried. */
   #tried: Moment
@@ -39,6 +41,7 @@ export class Lease {
     this.#id = handoff.handoff_id
     this.#within = seconds === undefined ? Infinity : seconds * 1000
     this.#regular = seconds === undefined ? askedAfter : this.#within / 3
+    this.#soon = seconds === undefined ? askedAfter : Math.min(this.#within / 12, 1000)
     this.#pause = this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
     // Where the catch took long, a heartbeat at once tells how old it is. Without heartbeats that doesn't matter.
@@ -91,7 +94,7 @@ export class Lease {
     if (this.isLost() || this.#beating || since(this.#tried) < this.#pauseNow()) return
     this.#beating = true
     this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#regular, askedAfter) })
-      .catch(() => { if (this.#within !== Infinity) this.#pause = Math.min(this.#within / 12, 1000) })
+      .catch(error => { this.#pause = Math.min(this.#regular, Math.max(this.#soon, retryAfterOf(error))) })
       .finally(() => { this.#beating = false })
   }
 
@@ -105,4 +108,9 @@ export class Lease {
 /** Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't, nor what a gateway says in the service's place. */
 function isEnd (error: unknown): error is HandoffError {
   return isHandoffError(error) && error.code !== 'connection_failed' && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
+}
+
+/** In milliseconds. */
+function retryAfterOf (error: unknown): number {
+  return isHandoffError(error) ? (error.retryAfter ?? 0) * 1000 : 0
 }

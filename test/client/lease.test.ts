@@ -67,3 +67,14 @@ t.test('but not at once, however long it was waited for', async t => {
   t.equal(paths(seen, 'heartbeat').length, 0)
   await stop()
 })
+
+t.test('a heartbeat that is refused is tried again soon, but not before Retry-After', async t => {
+  const times: number[] = []
+  const { pass, work, ended } = await worker(t, ({ url }) =>
+    url.startsWith('/api/heartbeat') && times.push(performance.now()) === 1 ? answering(429, '{"code":"rate_limited"}', { 'retry-after': '1' }) : 'pass')
+  const [id] = await pass({ heartbeat_within: 5 })
+  const { stop } = work(async () => { await until(() => times.length === 2) })
+  t.match(await ended(id!), { status: 'done' })
+  t.ok(times[1]! - times[0]! >= 1000, `${times}`)
+  await stop()
+})
