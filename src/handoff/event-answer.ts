@@ -31,20 +31,12 @@ export function readEvent ({ id, text }: Entry): Event {
 }
 
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
-  const found = Object.fromEntries(more.map(word => [letters[word[0] as keyof typeof letters], word.slice(1)]))
-  const { to, parent, attempt, reissue_of, reissued_as, expired_because } = found
-  return {
-    handoff_id: id,
-    status,
-    ...to !== undefined && { to },
-    passed_by: passedBy,
-    ...caughtBy !== '-' && { caught_by: caughtBy },
-    ...parent !== undefined && { parent },
-    ...attempt !== undefined && { attempt: Number(attempt) },
-    ...reissue_of !== undefined && { reissue_of },
-    ...reissued_as !== undefined && { reissued_as },
-    ...expired_because !== undefined && { expired_because },
-  }
+  const members = Object.entries(letters).flatMap(([letter, name]) => {
+    const text = more.find(word => word[0] === letter)?.slice(1)
+    return text === undefined ? [] : [[name, name === 'attempt' ? Number(text) : text] as const]
+  })
+  const { to, ...others } = Object.fromEntries(members)
+  return { handoff_id: id, status, ...to !== undefined && { to }, passed_by: passedBy, ...caughtBy !== '-' && { caught_by: caughtBy }, ...others }
 }
 
 export function passes (event: Event, { types, handoffId, inbox }: EventFilter): boolean {

@@ -66,9 +66,10 @@ export class Relay {
     } else if (batch.last === from) {
       batch.events.push(event)
       batch.last = numberOf(event)
+    } else {
+      // Another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
+      batch.from = from
     }
-    // Otherwise another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
-    else batch.from = from
     this.#timer ??= setTimeout(() => this.#begin(), pause)
   }
 

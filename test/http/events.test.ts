@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { testApp } from '../helpers/app.ts'
-import type { TestApp, Who } from '../helpers/app.ts'
+import type { Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
