@@ -364,6 +364,44 @@ export interface components {
             /** Number of hops from the root to this handoff. */
             hops?: number;
         };
+        /** Events. With Accept: text/event-stream, a stream of server-sent events instead. */
+        EventsAnswer: {
+            /** In the order in which they happened; each event once. */
+            items: {
+                id: string;
+                type: "handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued" | "webhook.disabled";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id?: string;
+                    status?: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                    /** The inbox that it is for. */
+                    to?: string;
+                    /** The agent that passed it. */
+                    passed_by?: string;
+                    /** The agent that caught it. */
+                    caught_by?: string;
+                    /** The handoff that its work is a part of. */
+                    parent?: string;
+                    /** Which attempt it is, from the second on. */
+                    attempt?: number;
+                    /** The attempt before it. */
+                    reissue_of?: string;
+                    /** The attempt after it. */
+                    reissued_as?: string;
+                    /** not_caught, not_done or stalled. */
+                    expired_because?: string;
+                    /** Of webhook.disabled: which webhook. */
+                    webhook_id?: string;
+                    /** Of webhook.disabled: why. */
+                    reason?: string;
+                };
+            }[];
+            /** What to send as after to go on; also where there is no event. */
+            next: string;
+            /** True where after is older than what is kept, or newer than the newest event: then events may be missing, and the items are the oldest that are kept. */
+            reset?: boolean;
+        };
         BatchBody: {
             /** They run side by side, in no order. */
             operations: {
@@ -546,6 +584,7 @@ export type CancelAnswer = components['schemas']['CancelAnswer'];
 export type ReissueBody = components['schemas']['ReissueBody'];
 export type ReissueAnswer = components['schemas']['ReissueAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
+export type EventsAnswer = components['schemas']['EventsAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ListApprovalsAnswer = components['schemas']['ListApprovalsAnswer'];

@@ -2,14 +2,15 @@ import { Approvals } from './approvals.ts'
 import { batch } from './batch.ts'
 import { call } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
-import { failureOf } from './failure.ts'
+import { readEvents } from './events.ts'
+import type { EventsOptions } from './events.ts'
 import { pathOf, queryOf } from './path.ts'
 import { encode } from './raw-json.ts'
 import { settingsOf } from './settings.ts'
 import type { ClientOptions } from './settings.ts'
 import { elementTexts, withText } from './text.ts'
 import type { WithText } from './text.ts'
-import type { BatchOperation, BatchResults, Cancelled, Declined, Done, Failed, Failure, Handoff, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
+import type { BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
 
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
@@ -82,7 +83,15 @@ export class Operations {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
   }
 
-  /** Runs up to 100 operations in one request. A refused one is a result like any other. */
+  /**
+   * The tenant's events, each once, until `signal` ends it. It resumes by itself for as long as it takes; whatever else it is refused is thrown.
+   * Where events are missing (they aren't kept any more), `reset` comes first.
+   */
+  events (options: EventsOptions = {}): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
+    return readEvents(this.#settings, options)
+  }
+
+  /** Up to 100 operations in one request. What is refused is a result like any other. */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
     return await batch(this.#settings, operations, keyOf(options), options)
   }

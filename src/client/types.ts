@@ -23,6 +23,11 @@ export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
+export type EventsPage = api.EventsAnswer
+/** What happened to a handoff. Clients must tolerate types that they don't know. */
+export type HandoffEvent = WithText<api.EventsAnswer['items'][number]>
+/** Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next. */
+export type EventsReset = WithText<{ type: 'reset', id?: never, data: Record<string, never> }>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>
 export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
 export type Approved = WithText<api.ApproveAnswer>

@@ -64,6 +64,16 @@ const definitions: Record<Verb, Definition> = {
     argument: id,
     options: [['--wait <duration>', wait, parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
+  events: {
+    description: 'show what happened to your tenant’s handoffs, one event a line',
+    options: [
+      ['--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'],
+      ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
+      ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
+      ['--handoff-id <id>', 'only those of this handoff'],
+      ['--inbox <inbox>', 'only those of handoffs for this inbox'],
+    ],
+  },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
   approvals: { description: 'list the handoffs that wait for a person (with an approver’s key)' },
   approve: { description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']] },

@@ -48,10 +48,11 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const { caller } = request
     const { after } = request.query as EventsQuery
     const start = await service.start(caller.tenant, lastEventId(request) ?? after)
-    const text = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
+    const { text, close } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
     // Some proxies collect an answer before they pass it on, unless they are told not to.
     reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
-    return Readable.from(text, { objectMode: false, highWaterMark: 1 })
+    // 'close' comes whatever ends it, also where its client has gone before anything was read.
+    return Readable.from(text, { objectMode: false, highWaterMark: 1 }).once('close', close)
   }
 }
 
