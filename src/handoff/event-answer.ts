@@ -29,12 +29,20 @@ export function readEvent ({ id, text }: Entry): Event {
 
 /** The words are those of lua/lib/events.lua. */
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
-  const members = Object.entries(letters).flatMap(([letter, name]) => {
-    const text = more.find(word => word[0] === letter)?.slice(1)
-    return text === undefined ? [] : [[name, name === 'attempt' ? Number(text) : text] as const]
-  })
-  const { to, ...others } = Object.fromEntries(members)
-  return { handoff_id: id, status, ...to !== undefined && { to }, passed_by: passedBy, ...caughtBy !== '-' && { caught_by: caughtBy }, ...others }
+  const found = new Map(more.map(word => [word[0], word.slice(1)]))
+  // JSON leaves out what is undefined.
+  return {
+    handoff_id: id,
+    status,
+    to: found.get('t'),
+    passed_by: passedBy,
+    caught_by: caughtBy === '-' ? undefined : caughtBy,
+    parent: found.get('p'),
+    attempt: found.has('n') ? Number(found.get('n')) : undefined,
+    reissue_of: found.get('o'),
+    reissued_as: found.get('i'),
+    expired_because: found.get('b'),
+  }
 }
 
 export function passes (event: Event, { types, handoffId, inbox }: EventFilter): boolean {

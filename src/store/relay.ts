@@ -68,9 +68,6 @@ export class Relay {
       if (batch.last !== from) batch.from = from
       batch.events.push(event)
       batch.last = numberOf(event)
-    } else {
-      // Another replica's event is between them: this one is missing in the feed then, and is found in the outbox.
-      batch.from = from
     }
     this.#timer ??= setTimeout(() => this.#begin(), pause)
   }

@@ -48,7 +48,12 @@ export async function ask<T extends Answer> (options: AskOptions, call: (client:
 /** A refusal: one line on stderr, or with `json` the problem on stdout. @returns the exit status */
 export function refused (options: AskOptions, error: unknown): number {
   if (!isHandoffError(error)) throw error
-  if (!options.json) throw new Failure(error.code === 'connection_failed' && error.status === undefined ? `${error.message}: is the service running, and is HANDOFF_URL or --url its address?` : error.message)
+  if (!options.json) throw new Failure(lineOf(error))
   print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
   return 1
+}
+
+/** What went wrong, with the way out. */
+export function lineOf ({ message, code, status }: HandoffError): string {
+  return code === 'connection_failed' && status === undefined ? `${message}: is the service running, and is HANDOFF_URL or --url its address?` : message
 }
