@@ -8,9 +8,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { attempts } from './attempts.ts'
+import { client } from './client.ts'
 import { inboxes } from './inboxes.ts'
 import { due } from './due.ts'
 import { durability } from './durability.ts'
+import { events } from './events.ts'
 import { keepFigures } from './figures.ts'
 import { goalsOf } from './goals.ts'
 import { growth } from './growth.ts'
@@ -36,10 +38,12 @@ const scenarios = {
   due,
   attempts,
   inboxes,
+  events,
   masters,
   waiting,
   workers,
   list,
+  client,
   instructions,
 } satisfies Record<string, (options: BenchOptions) => Promise<Report>>
 

@@ -35,6 +35,14 @@ t.test('inboxes', aside, async t => {
   t.ok(shallowCost > 0 && deepCost > 0, 'a catch from either costs something')
 })
 
+t.test('events', aside, async t => {
+  const { rounds } = await bench(t, 'events', '--seconds', '1') as { rounds: Array<{ bytes: number, off: Record<string, number>, on: Record<string, number> }> }
+  t.equal(rounds.length, 1)
+  const [round] = rounds
+  for (const way of ['off', 'on'] as const) positive(t, round![way], ['service', 'redis'])
+  t.ok(round!.bytes > 20 && round!.bytes < 250, `${round!.bytes} bytes an event`)
+})
+
 t.test('workers', aside, async t => {
   const { rounds } = await bench(t, 'workers', '--seconds', '1', '--waiters', '30') as { rounds: Array<Record<string, number>> }
   positive(t, rounds[0] ?? {}, ['p50', 'p99', 'looks'])

@@ -66,3 +66,9 @@ t.test('list', aside, async t => {
     t.equal(round?.calls, 1, `${page}: one call`)
   }
 })
+
+t.test('client', aside, async t => {
+  const { rows } = await bench(t, 'client', '--seconds', '1') as { rows: Array<Record<string, number>> }
+  t.equal(rows.length, 6)
+  for (const row of rows) positive(t, row, ['cpu', 'ratio'])
+})

@@ -56,6 +56,7 @@ export const long: readonly string[] = [
   'faults/short-partition.test.ts',
   'fleet/compose.test.ts',
   'fleet/kubernetes.test.ts',
+  'fleet/mcp.test.ts',
   'fleet/newcomer.test.ts',
   'fleet/prometheus.test.ts',
 ]

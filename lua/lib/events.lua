@@ -6,13 +6,13 @@
 -- status, id, passed_by, caught_by (- for none), then what only some have, a space, a letter and its value: t inbox, p parent, n attempt,
 -- o reissue_of, i reissued_as, b expired_because.
 local told = {}
--- Call it before the first write: while the slot moves, the outbox may be on the other node, and Redis refuses to say then of several keys
--- which of them exist. `anchor` is a key that is here.
+-- Call it before the first write. In a Cluster the slot may be moving, and the outbox be on the other node: Redis refuses to say then of
+-- several keys which of them exist. `anchor` is a key that is here.
 local function openOutbox(anchor, key, member)
   local tenant = string.match(member, '^[^:]+')
   local index = string.sub(key, 1, #key - #member - 2) .. 'o'
   local outbox = { index = index, list = index .. ':' .. tenant, tenant = tenant }
-  redis.call('EXISTS', anchor, index, outbox.list)
+  if IN_CLUSTER then redis.call('EXISTS', anchor, index, outbox.list) end
   outbox.last = tonumber(redis.call('ZSCORE', index, tenant) or 0)
   return outbox
 end

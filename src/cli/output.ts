@@ -1,7 +1,7 @@
 import { iso } from '../handoff/answers.ts'
 
-// The reader may close the pipe early: `handoff keys list | head -1`.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
+// The reader may close the pipe early: `handoff keys list | head -1`. That ends no work.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
 
 export function print (text: string | Buffer): void {
   process.stdout.write(text)

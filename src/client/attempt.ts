@@ -1,5 +1,5 @@
-import { longest } from './clock.ts'
 import { HandoffError, abortedBy } from './errors.ts'
+import { Timeout, sharedTimeout } from './timeout.ts'
 
 /** The part of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
@@ -7,32 +7,27 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface Reply { status: number, headers: Headers, text: string }
 
 /**
- * Sends a request once and reads the whole answer, unless the time runs out or the signal aborts it. Each attempt gives fetch its own
- * AbortController, since some runtimes leave listeners on a signal that outlives the request.
+ * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets the caller's signal,
+ * since some runtimes leave listeners on a signal that outlives the request.
  */
 export async function attempt (fetch: Fetch, url: string, init: RequestInit, milliseconds: number, signal: AbortSignal | undefined): Promise<Reply> {
   const isEnded = () => signal?.aborted === true
   if (isEnded()) throw abortedBy(signal!)
-  const own = new AbortController()
-  let late = false
-  const timer = milliseconds > longest
-    ? undefined
-    : setTimeout(() => {
-      late = true
-      own.abort()
-    }, milliseconds)
-  const stop = () => own.abort()
+  // The caller's signal ends this attempt alone.
+  const timeout = signal === undefined ? sharedTimeout(milliseconds) : new Timeout(milliseconds)
+  const stop = () => timeout.abort()
   signal?.addEventListener('abort', stop)
+  timeout.join()
   try {
-    // Redirects aren't followed: the payload would go to an address that the user hasn't chosen.
-    const response = await fetch(url, { ...init, redirect: 'manual', signal: own.signal })
+    // A redirect isn't followed: the payload would go to an address that nobody has named.
+    const response = await fetch(url, { ...init, redirect: 'manual', signal: timeout.signal })
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
     if (isEnded()) throw abortedBy(signal!)
-    if (late) throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
+    if (timeout.isOver) throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
     throw new HandoffError('connection_failed', { detail: `No answer: ${reasonOf(cause)}.`, retryable: true, cause })
   } finally {
-    clearTimeout(timer)
+    timeout.leave()
     signal?.removeEventListener('abort', stop)
   }
 }

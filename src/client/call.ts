@@ -54,12 +54,16 @@ export async function call<T extends object> (settings: Settings, request: Reque
   const url = `${settings.baseUrl}${request.path}`
   const init = initOf(settings, request)
   const began = moment()
+  let waited = 0
   for (let round = 0; ; round++) {
+    const asked = moment()
     try {
       return read<T>(await attempt(settings.fetch, url, init, attemptTimeout + wait * 1000, signal), round > 0 ? again : undefined)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
-      const left = retryFor + wait * 1000 - since(began)
+      // What the service was asked to wait isn't lost. But where nobody answers nobody waits.
+      waited = Math.min(wait * 1000, waited + since(asked))
+      const left = retryFor + waited - since(began)
       const told = (error.retryAfter ?? 0) * 1000
       if (left <= 0 || told > left) throw error
       // Not before Retry-After is over, and not all clients at the same moment then.
@@ -82,7 +86,7 @@ function read<T extends object> (reply: Reply, again: Request['again']): WithTex
   if (status >= 200 && status < 300 && value !== undefined) return withText(value as T, text)
   if (status < 400 || typeof (value as Partial<Problem> | undefined)?.code !== 'string') throw foreign(reply)
   const answer = again?.(value as Problem)
-  if (answer !== undefined) return withText(answer as T, text)
+  if (answer !== undefined) return withText(answer as T, JSON.stringify(answer))
   throw refusal(reply, value as Problem)
 }
 

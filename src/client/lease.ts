@@ -7,7 +7,7 @@ import type { Handoff, Heartbeat, Progress } from './types.ts'
 
 export interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
 
-/** How often the service is asked about a handoff without heartbeats, in milliseconds, once the deadline of its work should be over. */
+/** How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's time may be over. */
 const askedAfter = 10_000
 
 /**
@@ -22,7 +22,9 @@ export class Lease {
   readonly #within: number
   /** The time between two heartbeats, in milliseconds. */
   readonly #regular: number
-  /** When the request was sent that last gave or prolonged the lease. Not when it was answered: the answer may have taken long. */
+  /** Milliseconds after one that failed. */
+  readonly #soon: number
+  /** When the request was sent that gave or prolonged the lease last. Its answer may have been on its way for long. */
   #renewed: Moment
   /** When the last heartbeat was tried. */
   #tried: Moment
@@ -30,7 +32,7 @@ export class Lease {
   #pause: number
   #workExpires: number
   #beating = false
-  readonly #timer: ReturnType<typeof setInterval> | undefined
+  readonly #timer: ReturnType<typeof setInterval>
 
   /** @param asked when the catch was sent: the handoff can have been caught at any time since */
   constructor (client: Operations, handoff: Handoff, asked: Moment) {
@@ -39,13 +41,13 @@ export class Lease {
     this.#id = handoff.handoff_id
     this.#within = seconds === undefined ? Infinity : seconds * 1000
     this.#regular = seconds === undefined ? askedAfter : this.#within / 3
-    this.#pause = seconds === undefined ? 0 : this.#regular
+    this.#soon = seconds === undefined ? askedAfter : Math.min(this.#within / 12, 1000)
+    this.#pause = this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
-    // If the catch took long, a heartbeat now finds out whether the handoff is still ours.
-    this.#tried = asked
+    // Where the catch took long, a heartbeat at once tells how old it is. Without heartbeats that doesn't matter.
+    this.#tried = seconds === undefined ? moment() : asked
     this.#renewed = since(asked) < this.#regular ? asked : moment()
-    if (seconds === undefined && workExpires === undefined) return
-    // Short intervals: timers stop while a machine sleeps, so this checks the clock soon after it wakes.
+    // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.
     this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#regular / 4))
     this.#look()
   }
@@ -92,17 +94,23 @@ export class Lease {
     if (this.isLost() || this.#beating || since(this.#tried) < this.#pauseNow()) return
     this.#beating = true
     this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#regular, askedAfter) })
-      .catch(() => { this.#pause = Math.min(this.#within / 12, 1000) })
+      .catch(error => { this.#pause = Math.min(this.#regular, Math.max(this.#soon, retryAfterOf(error))) })
       .finally(() => { this.#beating = false })
   }
 
-  /** Without heartbeats the work's deadline may still pass, by the service's clock; the local clock only says when to begin asking. */
+  /** None when the work's deadline has just passed. That is so by the service's clock; ours only says when to ask. */
   #pauseNow (): number {
-    return this.#within !== Infinity || Date.now() >= this.#workExpires ? this.#pause : Infinity
+    const isPast = Date.now() >= this.#workExpires && this.#tried.wall < this.#workExpires
+    return this.#within === Infinity && isPast ? 0 : this.#pause
   }
 }
 
-/** Does the error say that the handoff is no longer ours? A refusal of the heartbeat's content doesn't. */
+/** Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't, nor what a gateway says in the service's place. */
 function isEnd (error: unknown): error is HandoffError {
-  return isHandoffError(error) && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
+  return isHandoffError(error) && error.code !== 'connection_failed' && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
+}
+
+/** In milliseconds. */
+function retryAfterOf (error: unknown): number {
+  return isHandoffError(error) ? (error.retryAfter ?? 0) * 1000 : 0
 }

@@ -2,13 +2,16 @@ import { Approvals } from './approvals.ts'
 import { batch } from './batch.ts'
 import { call } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
+import { readEvents } from './events.ts'
+import type { EventsOptions } from './events.ts'
+import { failureOf } from './failure.ts'
 import { pathOf, queryOf } from './path.ts'
 import { encode } from './raw-json.ts'
 import { settingsOf } from './settings.ts'
 import type { ClientOptions } from './settings.ts'
 import { elementTexts, withText } from './text.ts'
 import type { WithText } from './text.ts'
-import type { BatchOperation, BatchResults, Cancelled, Declined, Done, Failed, Failure, Handoff, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
+import type { BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
 
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
@@ -46,7 +49,7 @@ export class Operations {
 
   /** Reports that the work failed. With `retry: false` there is no further attempt. */
   async fail (id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}): Promise<Failed> {
-    return await this.#post(pathOf('fail', id), { error: typeof error === 'string' ? { message: error } : error, retry }, options, keyOf(options))
+    return await this.#post(pathOf('fail', id), { error: said(error), retry }, options, keyOf(options))
   }
 
   /** Gives a caught handoff back undone. */
@@ -81,7 +84,15 @@ export class Operations {
     return await call(this.#settings, { method: 'GET', path: pathOf('inboxes', name) }, options)
   }
 
-  /** Runs up to 100 operations in one request. A refused one is a result like any other. */
+  /**
+   * The tenant's events, each once, until `signal` ends it. It resumes by itself for as long as it takes; whatever else it is refused is thrown.
+   * Where events are missing (they aren't kept any more), `reset` comes first.
+   */
+  events (options: EventsOptions = {}): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
+    return readEvents(this.#settings, options)
+  }
+
+  /** Up to 100 operations in one request. What is refused is a result like any other. */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
     return await batch(this.#settings, operations, keyOf(options), options)
   }
@@ -89,6 +100,12 @@ export class Operations {
   #post<T extends object> (path: string, body: object, options: CallOptions, key?: string, wait?: number) {
     return call<T>(this.#settings, { method: 'POST', path, body: encode(body), key, wait }, options)
   }
+}
+
+/** An Error's message isn't enumerable: JSON would leave it out. */
+function said (error: Failure): Exclude<Failure, string> {
+  if (typeof error === 'string') return { message: error }
+  return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
 }
 
 function keyOf ({ idempotencyKey }: CallOptions): string {

@@ -1,18 +1,21 @@
 import { backoff, pause } from './clock.ts'
 import { isHandoffError } from './errors.ts'
+import type { HandoffError } from './errors.ts'
+import { failureOf } from './failure.ts'
 import type { Lease } from './lease.ts'
 import type { Operations } from './operations.ts'
-import type { Failure, Handoff } from './types.ts'
+import { RawJson, encode } from './raw-json.ts'
+import type { Failure, Handoff, JsonObject } from './types.ts'
 
 /** A handler's result. */
 export type Outcome = { output: unknown } | { error: unknown }
 
-/** The service's limits on a failure's message, in characters, and on its code. */
-const longestMessage = 4000
-const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
-
-/** The statuses that refuse the output, not the end of the work. */
+/** Refusals of an output, rather than of being done. */
 const refusedOutput = new Set([400, 413, 422])
+/** For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more than its haste. */
+export const reportedFor = 30_000
+/** How often something else may answer in the service's place, with a page that says nothing of its coming back: for about ten seconds. */
+const mostForeign = 7
 
 interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
 
@@ -22,21 +25,24 @@ interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, 
  * @param insistence.goesOn asked before each further call
  */
 export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
+  let foreign = 0
   for (let round = 0; ; round++) {
+    let told = 0
     try {
       return await ask()
     } catch (error) {
-      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500)
+      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
+      told = (error.retryAfter ?? 0) * 1000
     }
-    await pause(backoff(round), signal)
+    await pause(told + backoff(round), signal)
   }
 }
 
 /** Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff fails. */
 export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
-  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal })
+  const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
   const say = <T>(ask: () => Promise<T>) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
   const fail = (failure: Failure) => {
     const once = options()
@@ -48,20 +54,22 @@ export async function report (client: Operations, { handoff_id: id }: Handoff, o
   }
   const once = options()
   try {
-    await say(() => client.done(id, outcome.output as object, once))
+    await say(() => client.done(id, sayable(outcome.output), once))
   } catch (error) {
-    if (isHandoffError(error) && !refusedOutput.has(error.status ?? 0)) throw error
+    if (isHandoffError(error) && !refusedOutput.has(error.status ?? 0) && !isForeign(error)) throw error
     await fail(failureOf(error))
     throw error
   }
 }
 
-export function failureOf (error: unknown): Failure {
-  const { message, code, name } = (error ?? {}) as { message?: unknown, code?: unknown, name?: unknown }
-  const text = typeof message === 'string' ? message || String(name) : String(error)
-  return {
-    // Cut by code points, since the service counts those.
-    message: [...text.slice(0, 2 * longestMessage)].slice(0, longestMessage).join('') || 'The handler failed.',
-    ...typeof code === 'string' && takenAsCode.test(code) && { code },
-  }
+/** Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this never through. */
+function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
+  return code === 'connection_failed' && !retryable && !refusedOutput.has(status)
+}
+
+/** @throws {TypeError} JSON has no word for it: it would be left out, or be null, and done would say nothing of it */
+function sayable (output: unknown): JsonObject | null | undefined {
+  const isPlain = output == null || output instanceof RawJson || (typeof output === 'object' && !('toJSON' in output))
+  if (!isPlain && (encode(output) ?? 'null') === 'null') throw new TypeError('What the handler returned can’t be JSON; it returns an object, or nothing.')
+  return output as JsonObject | null | undefined
 }

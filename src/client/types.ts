@@ -13,7 +13,7 @@ export type Passed = WithText<api.PassAnswer>
 /** The answer of a catch: the work. */
 export type Handoff = WithText<api.CatchAnswer>
 export type Done = WithText<api.DoneAnswer>
-/** Why the work failed. A string is taken as the message. */
+/** Why it could not be done. A text is its message; an Error will do. */
 export type Failure = string | Replace<api.FailBody['error'], { data?: JsonObject | null }>
 export type Failed = WithText<api.FailAnswer>
 export type Declined = WithText<api.DeclineAnswer>
@@ -23,6 +23,11 @@ export type Cancelled = WithText<api.CancelAnswer>
 export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
+export type EventsPage = api.EventsAnswer
+/** What happened to a handoff. Clients must tolerate types that they don't know. */
+export type HandoffEvent = WithText<api.EventsAnswer['items'][number]>
+/** Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next. */
+export type EventsReset = WithText<{ type: 'reset', id?: never, data: Record<string, never> }>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>
 export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
 export type Approved = WithText<api.ApproveAnswer>

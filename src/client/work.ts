@@ -37,7 +37,16 @@ export async function work (client: Operations, inbox: string | undefined, handl
   if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency must be a whole number, 1 or more')
   const running = new Set<Handoff>()
   let wake = () => {}
-  let isOver = false
+  // Besides the signal, what onError throws ends it.
+  const over = new AbortController()
+  const end = () => over.abort(signal?.reason)
+  if (signal?.aborted === true) end()
+  signal?.addEventListener('abort', end)
+  let thrown: { error: unknown } | undefined
+  const crash = (error: unknown) => {
+    thrown ??= { error }
+    end()
+  }
   const oneEnds = () => new Promise<void>(resolve => { wake = resolve })
 
   async function serve (handoff: Handoff, asked: Moment): Promise<void> {
@@ -45,7 +54,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
     const lease = new Lease(client, handoff, asked)
     try {
       const outcome = await outcomeOf(handler, handoff, lease)
-      if (outcome !== undefined && !lease.isLost()) await report(client, handoff, outcome, lease, () => !isOver && signal?.aborted !== true)
+      if (outcome !== undefined && !lease.isLost()) await report(client, handoff, outcome, lease, () => !over.signal.aborted)
     } catch (error) {
       // The handler may have ended its handoff itself; then that end stands.
       const isEnded = isHandoffError(error) && error.code.startsWith('already_')
@@ -58,30 +67,32 @@ export async function work (client: Operations, inbox: string | undefined, handl
   }
 
   try {
-    while (signal?.aborted !== true) {
+    while (!over.signal.aborted) {
       if (running.size >= concurrency) {
         await oneEnds()
         continue
       }
       const asked = moment()
-      const items = await take(client, inbox, Math.min(mostAtOnce, concurrency - running.size), signal, onError)
-      for (const item of items) serve(item, asked)
-      // An empty answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
-      if (items.length === 0 && since(asked) < 1000) await pause(200 + Math.random() * 800, signal).catch(() => {})
+      const items = await take(client, inbox, Math.min(mostAtOnce, concurrency - running.size), over.signal, onError)
+      for (const item of items) serve(item, asked).catch(crash)
+      // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
+      if (items.length === 0 && since(asked) < 1000) await pause(200 + Math.random() * 800, over.signal).catch(() => {})
     }
   } finally {
-    isOver = true
+    end()
+    signal?.removeEventListener('abort', end)
     while (running.size > 0) await oneEnds()
   }
+  if (thrown !== undefined) throw thrown.error
 }
 
-/** Catches the next handoffs. If the signal ends the wait, it returns what had been caught by then, or nothing. */
-async function take (client: Operations, inbox: string | undefined, max: number, signal: AbortSignal | undefined, onError: (error: unknown) => void): Promise<Handoff[]> {
+/** What comes next; nothing when the signal ends it, unless something had been caught by then. */
+async function take (client: Operations, inbox: string | undefined, max: number, signal: AbortSignal, onError: (error: unknown) => void): Promise<Handoff[]> {
   const what = { inbox, max, idempotencyKey: crypto.randomUUID() }
   try {
     return await insist(() => client.catchNext({ ...what, wait: longestWait, signal }), { signal, onError })
   } catch (error) {
-    if (signal?.aborted !== true) throw error
+    if (!signal.aborted) throw error
   }
   // The request may have caught something before it was aborted. A request with the same key returns that, and catches nothing else.
   try {

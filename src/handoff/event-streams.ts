@@ -3,8 +3,9 @@ import type { Grant } from '../auth/grant.ts'
 import { Problem } from '../errors.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { Unavailable } from '../redis/lanes.ts'
-import { passes, readEvent } from './event-answer.ts'
+import { isBehind, passes, readEvent } from './event-answer.ts'
 import type { Event, EventFilter } from './event-answer.ts'
+import { fromOldest } from './events.ts'
 import type { EventService, Start } from './events.ts'
 import type { WaitOptions } from './waiter.ts'
 
@@ -19,12 +20,20 @@ const pageSize = 500
 /** How long a stream waits before it asks Redis again, when Redis is away, in milliseconds. */
 const retryPause = 1000
 
+const reset = 'event: reset\ndata: {}\n\n'
+
+/** Events behind a place, and the oldest that is kept. */
+interface Page { events: Event[], oldest: string | null }
+
+/** What a stream sends, and what is to be called when it is over. */
+export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
+
 /** Streams of server-sent events (the HTML standard, 9.2). A stream has a place in the feed and no queue: a slow client reads later. */
 export class EventStreams {
   readonly #service: EventService
   readonly #subscriptions: Subscriptions
   readonly #byKey = new Map<unknown, number>()
-  readonly #pages = new Map<string, Promise<Event[]>>()
+  readonly #pages = new Map<string, Promise<Page>>()
   readonly #open = new Set<() => void>()
   #draining = false
 
@@ -45,30 +54,33 @@ export class EventStreams {
   }
 
   /**
-   * The text of a stream.
+   * The text of a stream. Call `close` when it is over, also where nobody has begun to read the text.
    * @param key who may have ten at once
    * @throws {Problem} that key has as many
    */
-  open (tenant: string, key: unknown, filter: EventFilter, start: Start, { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>): AsyncGenerator<string> {
+  open (tenant: string, key: unknown, filter: EventFilter, start: Start, { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>): OpenStream {
     const open = this.#byKey.get(key) ?? 0
     if (open >= streamsPerKey) {
       throw new Problem('rate_limited', { detail: `This key has ${streamsPerKey} streams open at this replica; close one.`, headers: { 'retry-after': '2' } })
     }
+    const stream = new Sleeper()
+    const text = this.#stream(tenant, filter, start, stream, grant(), onGone)
     this.#byKey.set(key, open + 1)
-    const closed = () => {
+    this.#open.add(stream.wake)
+    const close = () => {
+      if (!this.#open.delete(stream.wake)) return
+      stream.stop()
       const left = this.#byKey.get(key)! - 1
       if (left > 0) this.#byKey.set(key, left)
       else this.#byKey.delete(key)
     }
-    return this.#stream(tenant, filter, start, grant(), onGone, closed)
+    return { text, close }
   }
 
-  async * #stream (tenant: string, filter: EventFilter, start: Start, grant: Grant, onGone: WaitOptions['onGone'], closed: () => void): AsyncGenerator<string> {
-    const stream = new Sleeper()
-    const leave = [closed, onGone(stream.stop), () => this.#open.delete(stream.wake)]
-    this.#open.add(stream.wake)
+  async * #stream (tenant: string, filter: EventFilter, start: Start, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']): AsyncGenerator<string> {
+    const leave = [onGone(stream.stop)]
     try {
-      yield `retry: ${reconnectAfter}\n\n${start.isReset ? 'event: reset\ndata: {}\n\n' : ''}`
+      yield `retry: ${reconnectAfter}\n\n${start.isReset ? reset : ''}`
       const changed = () => {
         // What is being read for others may have been read before this change.
         for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
@@ -82,42 +94,49 @@ export class EventStreams {
   }
 
   async * #frames (tenant: string, filter: EventFilter, after: string, stream: Sleeper, grant: Grant): AsyncGenerator<string> {
+    const { retention } = this.#service.feed
     const end = performance.now() + longestStream
     let told = performance.now()
+    // Until then nothing behind its place can have been removed: it was at the end of the feed, and what came since is kept for so long.
+    let whole = 0
     for (let from = after; !stream.isStopped && !this.#draining && performance.now() < end;) {
       stream.begin()
-      const events = await this.#read(tenant, from, grant)
-      if (events === 'refused' || stream.isStopped) return
+      const asked = performance.now()
+      const page = await this.#read(tenant, from, grant)
+      if (page === 'refused' || stream.isStopped) return
+      const { events, oldest } = page ?? { events: [], oldest: from }
+      const isMissing = from !== fromOldest && performance.now() >= whole && (oldest === null || isBehind(oldest, from))
+      if (page !== undefined) whole = events.length < pageSize ? asked + retention : 0
       from = events.at(-1)?.id ?? from
-      const frames = events.filter(event => passes(event, filter)).map(frameOf).join('')
-      if (frames !== '') yield frames
-      else if (performance.now() - told >= keepAlive) yield `: keep-alive\nid: ${from}\n\n`
-      else {
-        if (events.length < pageSize) await stream.sleep(told + keepAlive - performance.now())
-        continue
+      const frames = (isMissing ? reset : '') + events.filter(event => passes(event, filter)).map(frameOf).join('')
+      const silence = performance.now() - told
+      if (frames !== '' || silence >= keepAlive) {
+        yield frames || `: keep-alive\nid: ${from}\n\n`
+        told = performance.now()
+      } else if (page !== undefined && events.length < pageSize) {
+        await stream.sleep(Math.min(keepAlive - silence, retention / 2))
       }
-      told = performance.now()
     }
   }
 
-  /** The next events; none while Redis is away: a client that reads a 503 may not come back. */
-  async #read (tenant: string, from: string, grant: Grant): Promise<Event[] | 'refused'> {
+  /** The next events; undefined while Redis is away: a client that reads a 503 may not come back. */
+  async #read (tenant: string, from: string, grant: Grant): Promise<Page | undefined | 'refused'> {
     try {
       await grant.authorise()
       return await this.#page(tenant, from)
     } catch (error) {
       if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) return 'refused'
       await sleep(retryPause)
-      return []
+      return undefined
     }
   }
 
   /** All streams that are equally far share what is read. */
-  #page (tenant: string, from: string): Promise<Event[]> {
+  #page (tenant: string, from: string): Promise<Page> {
     const place = `${tenant} ${from}`
     const known = this.#pages.get(place)
     if (known !== undefined) return known
-    const page = this.#service.feed.read(tenant, from, pageSize).then(({ entries }) => entries.map(readEvent)).finally(() => {
+    const page = this.#service.feed.read(tenant, from, pageSize).then(({ entries, oldest }) => ({ events: entries.map(readEvent), oldest })).finally(() => {
       if (this.#pages.get(place) === page) this.#pages.delete(place)
     })
     this.#pages.set(place, page)

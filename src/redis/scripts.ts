@@ -61,11 +61,13 @@ export interface ScriptOptions {
   clock?: string
   /** Whether transitions append events (lua/lib/events.lua). Where they don't, they don't pay for it. */
   events?: boolean
+  /** Whether slots may move, so that keys of one partition may be at two nodes. */
+  cluster?: boolean
 }
 
 /** Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file. */
-export function loadScripts ({ clock = readLua('lib/clock.lua'), events = false }: ScriptOptions = {}): Scripts {
-  const shared = readLua('lib/late.lua') + clock + readLua('lib/record.lua')
+export function loadScripts ({ clock = readLua('lib/clock.lua'), events = false, cluster = true }: ScriptOptions = {}): Scripts {
+  const shared = `${readLua('lib/late.lua')}${clock}${readLua('lib/record.lua')}${events ? `local IN_CLUSTER = ${cluster}\n` : ''}`
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
 }
 
@@ -97,9 +99,9 @@ function loadScript (name: ScriptName, shared: string, events: boolean): Script 
   }
 }
 
-/** A script whose reply, where it appended events, is `{ 'told', events, reply }`. */
+/** A script whose reply, where it appended events, is `{ 'told', events, reply }`. Only the last return follows a write (test/lua/headers). */
 function telling (body: string): string {
-  return `local function transition()\n${body}\nend\nlocal reply = transition()\nif told[1] then return { 'told', told, reply } end\nreturn reply`
+  return body.replace(/return (\{[^\n]+\})\n$/, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n")
 }
 
 /** Removes whole-line comments, because the text is sent whenever a server has lost its scripts. */

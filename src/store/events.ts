@@ -23,13 +23,15 @@ export class Events {
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   readonly #retention: string
+  /** How long a feed keeps an event, in milliseconds. */
+  readonly retention: number
 
-  /** @param retention how long a feed keeps an event, in milliseconds */
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
+    this.retention = retention
     this.#retention = String(retention)
   }
 

@@ -84,7 +84,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
   const keyNames = new KeyNames(keyPrefix)
-  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0 })
+  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0, cluster: address.kind === 'cluster' })
   const areEventsOn = eventsRetention > 0
   const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, areEventsOn ? (tag, reply) => relay.take(tag, reply) : undefined)
   const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
+import { proxy } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { listen } from '../helpers/wire.ts'
@@ -74,6 +75,40 @@ t.test('inboxes and approvals', async t => {
   t.match(await run('bob', 'approve', other.handoff_id), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
 })
 
+t.test('an answer that is lost, after the service has acted, is asked for again, for every verb', async t => {
+  const { url, json: direct } = await start(t)
+  const asked = new Set<string>()
+  const { address, seen } = await proxy(t, url, ({ method, url, key, body }) => {
+    const identity = `${method} ${url} ${key} ${body}`
+    if (asked.has(identity)) return 'pass'
+    asked.add(identity)
+    return 'drop'
+  })
+  const json = async (who: keyof typeof secrets, ...args: string[]) => parsed<Record<string, any>>(await handoff([...args, '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets[who] } }))
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w', '--max-attempts', '3', '--retry-delay', '0s')
+  t.match(await json('alice', 'inbox', 'w'), { pending: 1 }, 'passed once')
+  t.strictSame((await json('bob', 'next', 'w', '--max', '2')).items.map((item: any) => item.handoff_id), [id])
+  t.match(await json('bob', 'heartbeat', id, '--percent', '5'), { status: 'caught' })
+  const { reissued_as: second } = await json('bob', 'fail', id, '--message', 'no')
+  t.match(await json('bob', 'catch', second, '--wait', '5s'), { handoff_id: second, attempt: 2 })
+  const { reissued_as: third } = await json('bob', 'decline', second, '--reason', 'no')
+  t.match(await json('bob', 'next', 'w', '--wait', '5s'), { items: [{ handoff_id: third, attempt: 3 }] })
+  t.match(await json('bob', 'done', third, '--output', '{"n": 1}'), { status: 'done' })
+  t.match(await json('alice', 'status', third, '--wait', '5s'), { status: 'done', result: { n: 1 } })
+
+  const { handoff_id: asking } = await json('alice', 'pass', '--task', 't', '--require-human')
+  t.strictSame((await json('approver', 'approvals')).items.map((item: any) => item.handoff_id), [asking])
+  t.match(await json('approver', 'approve', asking, '--note', 'yes'), { handoff_id: asking, status: 'pending', approval: { note: 'yes' } })
+  await json('bob', 'catch', asking)
+  const { handoff_id: again } = await json('alice', 'reissue', asking)
+  t.match(await direct('alice', 'status', asking), { reissued_as: again }, 'reissued once')
+  t.match(await json('alice', 'cancel', again, '--reason', 'late'), { handoff_id: again, status: 'cancelled' })
+  const { handoff_id: refused } = await json('alice', 'pass', '--task', 't', '--require-human')
+  t.match(await json('approver', 'reject', refused, '--note', 'no'), { handoff_id: refused, status: 'rejected' })
+  t.equal(asked.size, 18)
+  t.equal(seen.length, 2 * asked.size, 'each was asked twice, with the same key and the same bytes')
+})
+
 t.test('a key passes once', async t => {
   const { json, run } = await start(t)
   const args = ['pass', '--task', 't', '--idempotency-key', 'k'] as const
@@ -118,7 +153,9 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   const dir = await scratchDir(t)
   t.match(await handoff(['status', 'x'], { env: { HANDOFF_URL: url, DATA_DIR: dir } }), { code: 2, stderr: /HANDOFF_KEY/ })
   t.match(await handoff(['status', 'x', '--url', 'ftp://x'], { env: { HANDOFF_KEY: 'k' } }), { code: 2, stderr: /http/ })
-  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
+  const latin = join(dir, 'latin.json')
+  await writeFile(latin, Buffer.from('{"a":"\xe9"}', 'latin1'))
+  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', `@${latin}`], ['pass', '--task', 't', '--idempotency-key', 'a b'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
     ['pass', '--task', 't', '--priority', 'x'], ['done'], ['fail', 'x'], ['status', 'x', '--until', 'never'], ['heartbeat', 'x', '--percent', '101'], ['next', 'a', '--max', '1.5'],
     ['catch', 'x', '--no-such'], ['work', 'w'], ['work', 'w', '--concurrency', '0', '--', 'true'], ['work', 'w', '--', 'no-such-command']]) {
     const ended = await run('alice', ...args)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
@@ -8,6 +9,7 @@ import type { ClientOptions } from '../../src/client/settings.ts'
 import { secrets } from '../helpers/app.ts'
 import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
 import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
+import { until } from '../helpers/until.ts'
 
 /** An address where nobody listens. */
 async function nowhere (): Promise<string> {
@@ -53,7 +55,9 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
   const { handoff_id: other } = await alice.pass({ task: 'two', require_human: true })
   t.equal((await carol.approvals.list()).items.length, 1)
   await carol.approvals.get(other)
-  t.match(await carol.approvals.approve(other, { note: 'Go.' }), { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  const approved = await carol.approvals.approve(other, { note: 'Go.' })
+  t.match(approved, { handoff_id: other, status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  t.strictSame(JSON.parse(approved.text), approved, 'its text too, though it was told as a refusal')
   await bob.catch(other)
   const { handoff_id: again } = await alice.reissue(other)
   t.match(await client('alice').status(again), { attempt: 2 })
@@ -98,6 +102,12 @@ t.test('until retryFor is over', async t => {
   await t.rejects(later.through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 }, 'who is told to wait longer than it has gives up at once')
 })
 
+t.test('what it asks the service to wait is no time to ask for where nobody answers', async t => {
+  const { seen, through } = await behind(t, () => answering(503))
+  await t.rejects(through('alice', { retryFor: 300 }).status('x', { wait: 60 }), { code: 'connection_failed' })
+  t.ok(seen.length > 1)
+})
+
 t.test('never on another 4xx', async t => {
   for (const status of [400, 401, 403, 404, 409, 410, 413, 422, 500]) {
     const { seen, through } = await behind(t, () => answering(status, JSON.stringify({ code: 'some_code', detail: 'D.', reissued_as: 'n' })))
@@ -126,6 +136,40 @@ t.test('a service that hangs, and one that isn’t there', async t => {
   t.match(await through('alice', { attemptTimeout: 500 }).pass({ task: 'x' }), { status: 'pending' })
   t.equal(seen.length, 2)
   await t.rejects(new HandoffClient({ baseUrl: await nowhere(), key: 'k', retryFor: 200 }).status('x'), { code: 'connection_failed', retryable: true, detail: /ECONNREFUSED/ })
+})
+
+t.test('attempts that share a timeout end each for itself', async t => {
+  let hung = 0
+  let closed = 0
+  const answered = new Set<Socket>()
+  const address = await serve(t, (request, response) => {
+    if (request.url !== '/api/status/hangs') {
+      answered.add(request.socket)
+      return response.end('{}')
+    }
+    hung++
+    response.on('close', () => closed++)
+  })
+  const client = new HandoffClient({ baseUrl: address, key: 'k', attemptTimeout: 2000, retryFor: 0 })
+  const hangs = async () => {
+    const began = performance.now()
+    await t.rejects(client.status('hangs'), { code: 'timeout' })
+    t.ok(performance.now() - began >= 1995, 'it had its time')
+  }
+  // More than share one.
+  const late = Array.from({ length: 24 }, hangs)
+  await until(() => hung === 24)
+  await sleep(200)
+  late.push(hangs())
+  const own = new AbortController()
+  const aborted = t.rejects(client.status('hangs', { signal: own.signal }), { code: 'aborted' })
+  await until(() => hung === 26)
+  own.abort()
+  await aborted
+  for (let index = 0; index < 25; index++) await client.status('answers')
+  await Promise.all(late)
+  await until(() => closed === 26)
+  t.ok([...answered].every(({ destroyed }) => !destroyed), 'what had been answered has lost no connection')
 })
 
 t.test('an attempt may take as long as it asks the service to wait, and more', async t => {

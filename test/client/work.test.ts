@@ -1,48 +1,12 @@
 import t from 'tap'
-import type { Test } from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
-import type { Handler, Handoff, PassBody, Status, WorkOptions } from '../../src/client/index.ts'
+import type { Handoff } from '../../src/client/index.ts'
 import { secrets } from '../helpers/app.ts'
 import { answering, clientTest, proxy } from '../helpers/client.ts'
-import type { ClientTest, Fate, Seen } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
+import { aborted, paths, worker } from '../helpers/worker.ts'
 
-interface Worker extends ClientTest {
-  alice: HandoffClient
-  seen: Seen[]
-  pass (...bodies: Array<Partial<PassBody>>): Promise<string[]>
-  /** Bob works on the inbox `in`, through the proxy, until the test has ended. @returns what ends it before */
-  work (handler: Handler, options?: WorkOptions): { stop: () => Promise<void>, ended: Promise<void> }
-  ended (id: string): Promise<Status>
-}
-
-async function worker (t: Test, fate: (seen: Seen, index: number) => Fate = () => 'pass'): Promise<Worker> {
-  const service = await clientTest(t)
-  const alice = service.client('alice')
-  const { address, seen } = await proxy(t, service.address, fate)
-  return {
-    ...service,
-    alice,
-    seen,
-    pass: (...bodies) => Promise.all(bodies.map(async body => (await alice.pass({ task: 'x', to: 'in', ...body })).handoff_id)),
-    ended: id => alice.waitFor(id, 'done', { timeout: 20_000 }),
-    work (handler, options) {
-      const own = new AbortController()
-      const ended = new HandoffClient({ baseUrl: address, key: secrets.bob }).work('in', handler, { signal: own.signal, ...options })
-      const stop = async () => {
-        own.abort()
-        await ended
-      }
-      ended.catch(() => {})
-      t.teardown(() => own.abort())
-      return { stop, ended }
-    },
-  }
-}
-
-const paths = (seen: Seen[], what: string) => seen.filter(({ url }) => url.startsWith(`/api/${what}`))
 const forever = () => new Promise<void>(() => {})
-const aborted = (signal: AbortSignal) => new Promise<unknown>(resolve => signal.addEventListener('abort', () => resolve(signal.reason)))
 
 t.test('what the handler returns is the output, and no more are caught than it works on', async t => {
   const { alice, pass, work, ended, seen } = await worker(t)
@@ -272,6 +236,22 @@ t.test('it goes on through what may pass, and loses no answer', async t => {
   for (const id of ids) t.match(await ended(id), { status: 'done' })
   t.strictSame(begun.sort(), ['one', 'two'])
   await stop()
+})
+
+t.test('never before Retry-After, however short its calls are', async t => {
+  const times: number[] = []
+  const { client, address } = await clientTest(t)
+  const { address: limiting } = await proxy(t, address, ({ url }) => {
+    if (!url.startsWith('/api/catch') || times.push(performance.now()) > 1) return 'pass'
+    return answering(429, '{"code":"rate_limited"}', { 'retry-after': '2' })
+  })
+  const { handoff_id: id } = await client('alice').pass({ task: 'x', to: 'in', work_within: 60 })
+  const own = new AbortController()
+  const working = new HandoffClient({ baseUrl: limiting, key: secrets.bob, retryFor: 0 }).work('in', () => {}, { signal: own.signal })
+  t.match(await client('alice').waitFor(id, 'done'), { status: 'done' })
+  own.abort()
+  await working
+  t.ok(times[1]! - times[0]! >= 2000, `${times}`)
 })
 
 t.test('a wrong key ends it, after what it has is finished', async t => {

@@ -50,6 +50,25 @@ for (const [name, { skip, start }] of Object.entries(balancers)) {
     t.equal(asked.length, 1)
   })
 
+  t.test(`${name}: a replica hears that its client has gone`, { skip }, async t => {
+    const { at, asked } = await three(t, () => {})
+    const url = await start(t, at)
+    const own = new AbortController()
+    const waiting = t.rejects(fetch(`${url}/api/catch?wait=50`, { method: 'POST', signal: own.signal }))
+    await until(() => asked.length === 1)
+    const gone = new Promise(resolve => asked[0]!.socket.on('close', resolve))
+    own.abort()
+    await waiting
+    await gone
+  })
+
+  t.test(`${name}: a batch passes`, { skip }, async t => {
+    const { at, asked } = await three(t, (request, response) => request.resume().on('end', () => response.end('{}')))
+    const url = await start(t, at)
+    t.equal((await fetch(`${url}/api/batch`, { method: 'POST', body: 'x'.repeat(8 * 1024 * 1024) })).status, 200)
+    t.equal(asked[0]!.headers['content-length'], String(8 * 1024 * 1024))
+  })
+
   t.test(`${name}: without a replica it answers as the service does`, { skip }, async t => {
     const { at, stop } = await three(t, (request, response) => response.end('{}'))
     const url = await start(t, at)

@@ -7,6 +7,7 @@ import { HandoffClient } from '../../src/client/index.ts'
 import type { ClientOptions } from '../../src/client/settings.ts'
 import { secrets, testApp } from './app.ts'
 import type { TestApp, Who } from './app.ts'
+import type { TestStoreOptions } from './redis.ts'
 import { listen } from './wire.ts'
 
 export interface ClientTest extends TestApp {
@@ -16,8 +17,8 @@ export interface ClientTest extends TestApp {
 }
 
 /** The real service, and clients of it. */
-export async function clientTest (t: Test, env: Record<string, string> = {}): Promise<ClientTest> {
-  const app = await testApp(t, env)
+export async function clientTest (t: Test, env: Record<string, string> = {}, storeOptions: TestStoreOptions = {}): Promise<ClientTest> {
+  const app = await testApp(t, env, storeOptions)
   const address = `http://127.0.0.1:${await listen(app.app)}`
   return { ...app, address, client: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }) }
 }

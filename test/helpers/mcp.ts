@@ -24,8 +24,13 @@ export interface Agent {
 
 /** A real client, connected over a real port. @param who whose key, or a key */
 export async function agentOf (t: Test, service: Pick<TestApp, 'app'>, who: Who | { key: string }, era: Era): Promise<Agent> {
-  const url = new URL(`http://127.0.0.1:${await listen(service.app)}/mcp`)
-  const requestInit = { headers: { authorization: `Bearer ${typeof who === 'string' ? secrets[who] : who.key}` } }
+  return await agentAt(t, `http://127.0.0.1:${await listen(service.app)}`, typeof who === 'string' ? secrets[who] : who.key, era)
+}
+
+/** @param address the service's, or its balancer's */
+export async function agentAt (t: Test, address: string, key: string, era: Era): Promise<Agent> {
+  const url = new URL(`${address}/mcp`)
+  const requestInit = { headers: { authorization: `Bearer ${key}` } }
   const identity = { name: 'test', version: '1' }
   if (era === '2026-07-28') {
     const client = new Client(identity, { versionNegotiation: { mode: { pin: era } } })

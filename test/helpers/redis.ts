@@ -133,7 +133,7 @@ async function dump (redis: Redis, prefix: string): Promise<Record<string, unkno
     const type = await redis.type(key)
     const content = type === 'hash'
       ? await redis.hgetall(key)
-      : type === 'zset' ? await redis.zrange(key, '0', '-1', 'WITHSCORES') : type === 'stream' ? await redis.xrange(key, '-', '+') : type === 'list' ? await redis.lrange(key, 0, -1) : await redis.get(key)
+      : type === 'list' ? await redis.lrange(key, 0, -1) : type === 'zset' ? await redis.zrange(key, '0', '-1', 'WITHSCORES') : type === 'stream' ? await redis.xrange(key, '-', '+') : await redis.get(key)
     all[key.slice(prefix.length + 1)] = { type, content, expires: Number(await redis.pexpiretime(key)) }
   }
   return all

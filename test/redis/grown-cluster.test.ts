@@ -20,13 +20,15 @@ const [firstTag, ...used] = moving as [string, ...string[]]
 const lastTag = used.pop()!
 const slots = Array.from({ length: slotOf(lastTag) - slotOf(firstTag) + 1 }, (_, n) => slotOf(firstTag) + n)
 
+/** Milliseconds. */
+const retention = 1000
 const stores = [{ replicas: 0, prefix: 'plain' }, { replicas: 1, prefix: 'durable' }]
 
 t.test('a new master takes over slots, and a leaving one gives all of its own away', async t => {
   const cluster = await startCluster(t, { masters: 1, empty: 2, nodeTimeoutMs: 5000 })
   const [first] = cluster.servers as [RedisServer]
   const [leaving, empty] = cluster.empty as [RedisServer, RedisServer]
-  const services = stores.map(({ replicas, prefix }) => ({ prefix, ...fleetStore(t, cluster.url, { replicas, prefix, retention: 1000 }) }))
+  const services = stores.map(({ replicas, prefix }) => ({ prefix, ...fleetStore(t, cluster.url, { replicas, prefix, retention }) }))
   const kept = Array.from({ length: 30 }, (_, n) => placeIn(used[n % used.length]!))
   for (const { handoffs } of services) {
     await untilServing(handoffs)
@@ -153,8 +155,11 @@ function startLoad (t: Test, { handoffs }: Store) {
       await asked(() => pass(handoffs, place))
       const caught = await asked(() => handoffs.catch(place, caughtBy, 'bob'))
       if (!('payload' in caught)) t.fail(`the only catch was told ${caught.outcome}`)
+      const asking = performance.now()
       const { outcome } = await asked(() => done(handoffs, place, doneBy))
-      if (outcome !== 'done' && outcome !== 'replayed') t.fail(`the only done was told ${outcome}`)
+      // Its first answer may be lost, and on a busy machine the handoff be forgotten before it is asked for again.
+      const isForgotten = outcome === 'not_found' && performance.now() - asking > retention
+      if (outcome !== 'done' && outcome !== 'replayed' && !isForgotten) t.fail(`the only done was told ${outcome}`)
       load.rounds++
       // Few enough that a slot moves within a call's budget: while it is half moved nothing can be passed.
       await sleep(40)

@@ -1,5 +1,5 @@
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
-import type { ClientOptions } from '../../client/index.ts'
+import type { ClientOptions, HandoffError } from '../../client/index.ts'
 import { Failure, UsageError } from '../failure.ts'
 import { print } from '../output.ts'
 import { agentKey } from './environment.ts'
@@ -30,8 +30,7 @@ export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions)
 }
 
 /**
- * Calls the service and prints the answer, for people or with `json` literally. A refusal is one line on stderr, or with `json` the problem
- * document on stdout.
+ * Calls the service and prints the answer: for people, or with `json` literally.
  * @param told the answer for people
  * @returns the exit status
  */
@@ -42,9 +41,19 @@ export async function ask<T extends Answer> (options: AskOptions, call: (client:
     print(options.json ? answer.text : told(answer))
     return 0
   } catch (error) {
-    if (!isHandoffError(error)) throw error
-    if (!options.json) throw new Failure(error.code === 'connection_failed' && error.status === undefined ? `${error.message}: is the service running, and is HANDOFF_URL or --url its address?` : error.message)
-    print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
-    return 1
+    return refused(options, error)
   }
+}
+
+/** A refusal: one line on stderr, or with `json` the problem on stdout. @returns the exit status */
+export function refused (options: AskOptions, error: unknown): number {
+  if (!isHandoffError(error)) throw error
+  if (!options.json) throw new Failure(lineOf(error))
+  print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
+  return 1
+}
+
+/** What went wrong, with the way out. */
+export function lineOf ({ message, code, status }: HandoffError): string {
+  return code === 'connection_failed' && status === undefined ? `${message}: is the service running, and is HANDOFF_URL or --url its address?` : message
 }

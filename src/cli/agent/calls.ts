@@ -22,6 +22,7 @@ export const calls = {
   cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
   reissue: (options, id) => ask(options, client => client.reissue(id), plain),
   status: (options, id) => ask(options, client => client.status(id, given(options, 'wait', 'until')), plain),
+  events: async options => (await import('./events.ts')).events(options),
   inbox: (options, name) => ask(options, client => client.inbox(name), plain),
   approvals: options => ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),

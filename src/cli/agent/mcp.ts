@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import { reasonOf } from '../../client/attempt.ts'
 import { settingsOf } from '../../client/settings.ts'
 import { madeFor } from './ask.ts'
@@ -9,7 +8,11 @@ import type { AskOptions } from './ask.ts'
  * payloads stay literal. Each message that comes back is one line on standard output.
  */
 
-interface Message { id?: string | number, method?: string, params?: { name?: string, requestId?: string | number, protocolVersion?: string, _meta?: Record<string, unknown> } }
+interface Message {
+  id?: string | number
+  method?: string
+  params?: { name?: string, requestId?: string | number, protocolVersion?: string, _meta?: Record<string, unknown>, arguments?: { wait?: number } }
+}
 
 /** From 2026-07-28 on, each message has its protocol version here. */
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
@@ -19,13 +22,33 @@ export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization } = madeFor(options, settingsOf)
   const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
   const underWay = new Set<Promise<void>>()
-  for await (const line of createInterface({ input: process.stdin })) {
-    if (line.trim() === '') continue
+  for await (const line of linesOf(process.stdin)) {
     const sent = bridge.send(line).finally(() => underWay.delete(sent))
     underWay.add(sent)
   }
+  bridge.close()
   await Promise.all(underWay)
   return 0
+}
+
+/** Lines as they came, apart from empty ones. Only a line feed ends one: JSON's strings may have other line separators. */
+async function * linesOf (input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest: Buffer[] = []
+  for await (const chunk of input) {
+    let start = 0
+    for (let end; (end = chunk.indexOf('\n', start)) !== -1; start = end + 1) {
+      const line = Buffer.concat([...rest, chunk.subarray(start, end)])
+      rest = []
+      if (!isBlank(line)) yield line
+    }
+    rest.push(chunk.subarray(start))
+  }
+  const last = Buffer.concat(rest)
+  if (!isBlank(last)) yield last
+}
+
+function isBlank (line: Buffer): boolean {
+  return line.toString().trim() === ''
 }
 
 class Bridge {
@@ -33,63 +56,75 @@ class Bridge {
   readonly #authorization: string
   /** The protocol version that an older client's handshake settled on. */
   #version: string | undefined
-  readonly #waiting = new Map<string | number, AbortController>()
+  readonly #waiting = new Map<string | number, { ending: AbortController, message: Message }>()
 
   constructor (address: string, authorization: string) {
     this.#address = address
     this.#authorization = authorization
   }
 
-  /** Never rejects: an error becomes a JSON-RPC error, if the client waits for an answer. */
-  async send (line: string): Promise<void> {
-    const message = read(line)
+  /** Its client has gone, or goes: nothing is to be caught for it any more. What doesn't catch is answered. */
+  close (): void {
+    for (const { ending, message } of this.#waiting.values()) {
+      if (!waitsToCatch(message)) continue
+      ending.abort()
+      refuse(message, 'Standard input ended while this call waited.')
+    }
+  }
+
+  /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
+  async send (line: Buffer): Promise<void> {
+    const message = read(line.toString())
     if (message === null) return write({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'That is not valid JSON.' } })
     const { id, method, params } = message
-    // The client has stopped waiting, so nothing may be caught for it any more. Aborting closes the connection, and that tells the service.
-    if (method === 'notifications/cancelled' && params?.requestId !== undefined) this.#waiting.get(params.requestId)?.abort()
+    // Its client waits no more: nothing is to be caught for it. The service hears of it by the end of the connection.
+    if (method === 'notifications/cancelled' && params?.requestId !== undefined) this.#waiting.get(params.requestId)?.ending.abort()
     const ending = new AbortController()
-    if (id !== undefined) this.#waiting.set(id, ending)
+    if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
-      const response = await fetch(this.#address, { method: 'POST', headers: this.#headersOf(message), body: line, signal: ending.signal })
+      // A redirect isn't followed: the payload would go to an address that nobody has named.
+      const response = await fetch(this.#address, { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal })
       await this.#pass(response, message)
     } catch (error) {
-      if (id !== undefined && !ending.signal.aborted) write({ jsonrpc: '2.0', id, error: { code: -32000, message: `The service at ${this.#address} can't be reached: ${reasonOf(error)}` } })
+      if (!ending.signal.aborted) refuse(message, `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
     } finally {
       if (id !== undefined) this.#waiting.delete(id)
     }
   }
 
-  async #pass (response: Response, { id, method }: Message): Promise<void> {
+  async #pass (response: Response, message: Message): Promise<void> {
     const type = response.headers.get('content-type') ?? ''
-    if (type.startsWith('text/event-stream')) {
-      for await (const data of eventsOf(response)) process.stdout.write(`${data}\n`)
-      return
-    }
+    if (type.startsWith('text/event-stream')) return await passEvents(response, message)
     const text = await response.text()
-    if (text === '') return
-    const answer = read(text) as { error?: object, result?: { protocolVersion?: string }, detail?: string, code?: string } | null
-    const isMessage = answer !== null && 'jsonrpc' in answer
-    if (isMessage) {
-      if (method === 'initialize') this.#version = answer.result?.protocolVersion
-      process.stdout.write(`${text.replace(/[\r\n]+/g, ' ')}\n`)
-    } else if (id !== undefined) {
-      // A problem document of the service, or a gateway's page.
-      write({ jsonrpc: '2.0', id, error: { code: -32000, message: answer?.detail ?? `The service answered ${response.status}.`, ...answer?.code !== undefined && { data: answer } } })
+    const answer = read(text) as { error?: object, result?: { protocolVersion?: string }, id?: unknown, detail?: string, code?: string } | null
+    if (answer === null || !('jsonrpc' in answer)) {
+      // A problem of the service's, or a gateway's page; what has no id is answered with nothing.
+      return refuse(message, answer?.detail ?? `The service answered ${response.status}.`, answer?.code === undefined ? undefined : answer)
     }
+    if (message.method === 'initialize') this.#version = answer.result?.protocolVersion
+    // What can't be read as a message is refused without its id; here it is known, and its client waits for that.
+    if (answer.id === null && answer.error !== undefined && message.id !== undefined) return write({ ...answer, id: message.id })
+    process.stdout.write(`${text.replace(/[\r\n]+/g, ' ')}\n`)
   }
 
   #headersOf ({ method, params }: Message): Record<string, string> {
     const own = params?._meta?.[versionMember]
     const version = typeof own === 'string' ? own : this.#version
+    const isNewer = typeof own === 'string'
     return {
       authorization: this.#authorization,
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...version !== undefined && method !== 'initialize' && { 'mcp-protocol-version': version },
-      ...typeof own === 'string' && method !== undefined && { 'mcp-method': method },
-      ...typeof own === 'string' && params?.name !== undefined && { 'mcp-name': params.name },
+      ...isVisible(version) && method !== 'initialize' && { 'mcp-protocol-version': version },
+      ...isNewer && isVisible(method) && { 'mcp-method': method },
+      ...isNewer && isVisible(params?.name) && { 'mcp-name': params.name },
     }
   }
+}
+
+/** Can it stand in a header field? The service says what is wrong with what can't. */
+function isVisible (text: unknown): text is string {
+  return typeof text === 'string' && /^[!-~]+$/.test(text)
 }
 
 function read (line: string): Message | null {
@@ -99,6 +134,27 @@ function read (line: string): Message | null {
   } catch {
     return null
   }
+}
+
+/** Would it catch something after a while? */
+function waitsToCatch ({ method, params }: Message): boolean {
+  return method === 'tools/call' && /^handoff_catch/.test(params?.name ?? '') && (params?.arguments?.wait ?? 0) > 0
+}
+
+/** Passes on what a stream says, which ends with the answer. */
+async function passEvents (response: Response, message: Message): Promise<void> {
+  let isAnswered = false
+  for await (const data of eventsOf(response)) {
+    const said = read(data)
+    if (said !== null && 'id' in said && !('method' in said)) isAnswered = true
+    process.stdout.write(`${data}\n`)
+  }
+  if (!isAnswered) refuse(message, 'The service’s answer broke off.')
+}
+
+/** Answers with an error, where somebody waits for an answer. */
+function refuse ({ id, method }: Message, message: string, data?: object): void {
+  if (id !== undefined && method !== undefined) write({ jsonrpc: '2.0', id, error: { code: -32000, message, ...data !== undefined && { data } } })
 }
 
 function write (message: object): void {

@@ -42,9 +42,16 @@ export function parseObject (option: string, text: string): RawJson {
   return rawJson(json)
 }
 
+/** An Idempotency-Key. */
+export function parseKey (option: string, text: string): string {
+  if (!/^[!-~]{1,128}$/.test(text)) throw wrong(option, text, 'takes 1 to 128 visible ASCII characters')
+  return text
+}
+
 function read (option: string, file: string | number): string {
   try {
-    return readFileSync(file, 'utf8')
+    // Other bytes than UTF-8's would be replaced, and nobody would see it.
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (error) {
     throw new UsageError(`${option}: ${oneLine((error as Error).message)}`)
   }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { UsageError } from '../failure.ts'
 import type { Options, Verb } from './calls.ts'
-import { parseCount, parseObject, parsePercent, parseSeconds } from './values.ts'
+import { parseCount, parseKey, parseObject, parsePercent, parseSeconds } from './values.ts'
 
 /** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
@@ -39,7 +39,7 @@ const definitions: Record<Verb, Definition> = {
       ['--delay <duration>', 'how long until it can be caught', parseSeconds],
       ['--result-schema <json>', `the JSON Schema of the result: ${object}`, parseObject],
       ['--parent <id>', 'the handoff that this one is a part of'],
-      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff'],
+      ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
   catch: { description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]] },
@@ -63,6 +63,16 @@ const definitions: Record<Verb, Definition> = {
     description: 'show what became of a handoff',
     argument: id,
     options: [['--wait <duration>', wait, parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
+  },
+  events: {
+    description: 'show what happened to your tenant’s handoffs, one event a line',
+    options: [
+      ['--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'],
+      ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
+      ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
+      ['--handoff-id <id>', 'only those of this handoff'],
+      ['--inbox <inbox>', 'only those of handoffs for this inbox'],
+    ],
   },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
   approvals: { description: 'list the handoffs that wait for a person (with an approver’s key)' },

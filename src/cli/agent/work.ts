@@ -1,27 +1,18 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { isHandoffError, rawJson } from '../../client/index.ts'
 import type { Handoff, HandoffClient } from '../../client/index.ts'
-import { Failure, UsageError } from '../failure.ts'
-import { clientFor } from './ask.ts'
+import { insist, reportedFor } from '../../client/report.ts'
+import { Failure, UsageError, oneLine } from '../failure.ts'
+import { clientFor, lineOf } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { environmentWith, programFolders } from './environment.ts'
+import { isThere, run } from './run.ts'
+import type { Ended } from './run.ts'
 
 /** `handoff work`: serves an inbox by running a command for each handoff. */
 
 export interface WorkOptions extends AskOptions { concurrency?: number, once?: boolean }
 
-/** The exit status that means "declined": EX_TEMPFAIL of sysexits.h. */
-const declineStatus = 75
-/** How long a command may go on after SIGTERM, in milliseconds. */
-const killDelay = 5000
-/** How much is kept of a command's standard output, in bytes, and of its standard error, in characters. */
-const longestOutput = 8 * 1024 * 1024
-const longestMessage = 2000
-/** The longest task in the environment, in bytes. Linux limits a string there to 128 KiB, and a NUL ends it. */
-const longestTask = 100_000
+/** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
+const declines = 75
 
 /** @returns the exit status */
 export async function work (inbox: string, [command, ...args]: string[], options: WorkOptions): Promise<number> {
@@ -30,82 +21,92 @@ export async function work (inbox: string, [command, ...args]: string[], options
   // Checked before anything is caught: otherwise every waiting handoff would fail.
   if (command === undefined || !isThere(command)) throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
   const client = clientFor(options)
-  const stopping = new AbortController()
-  const end = () => stopping.abort()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end)
+  const worker = new Worker(client, command, args)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, worker.stop)
   try {
     await client.work(inbox, async (handoff, { signal }) => {
-      if (once) end()
-      return await carryOut(client, handoff, command, args, signal)
-    }, { concurrency: once ? 1 : concurrency, signal: stopping.signal })
-    return 0
+      if (once) worker.stop()
+      return await worker.carryOut(handoff, signal)
+    }, { concurrency: once ? 1 : concurrency, signal: worker.over, onError: complaints() })
   } catch (error) {
     if (!isHandoffError(error)) throw error
     throw new Failure(error.message)
   } finally {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, end)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, worker.stop)
+    await worker.untilEnded()
   }
+  if (worker.broken !== undefined) throw new Failure(`the command can't be started: ${worker.broken.message}`)
+  return 0
 }
 
-/** @returns the result @throws the error that the handoff fails with */
-async function carryOut (client: HandoffClient, handoff: Handoff, command: string, args: readonly string[], signal: AbortSignal): Promise<object | undefined> {
-  const { status, output, message } = await run(handoff, command, args, signal)
-  if (status === 0) return resultOf(output)
-  if (status === declineStatus) {
-    await client.decline(handoff.handoff_id, message || `the command ended with ${declineStatus}`)
+class Worker {
+  readonly #client: HandoffClient
+  readonly #command: string
+  readonly #args: readonly string[]
+  readonly #over = new AbortController()
+  readonly #ending = new Set<Promise<void>>()
+  /** Why the command can't be started any more. */
+  broken: Error | undefined
+
+  constructor (client: HandoffClient, command: string, args: readonly string[]) {
+    this.#client = client
+    this.#command = command
+    this.#args = args
+  }
+
+  get over (): AbortSignal {
+    return this.#over.signal
+  }
+
+  readonly stop = () => { this.#over.abort() }
+
+  /** Commands whose handoff was lost may outlive the work on it. Resolves when none is left. */
+  async untilEnded (): Promise<void> {
+    await Promise.all(this.#ending)
+  }
+
+  /** @returns the result @throws what it fails with */
+  async carryOut (handoff: Handoff, signal: AbortSignal): Promise<object | undefined> {
+    const { status, output, message } = await this.#run(handoff, signal)
+    if (status === 0) return resultOf(output)
+    if (status !== declines) throw new Error(message || `the command ended with ${status}`)
+    const once = { idempotencyKey: crypto.randomUUID(), signal, retryFor: reportedFor }
+    const reason = message || `the command ended with ${declines}`
+    await insist(() => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted })
     return undefined
   }
-  throw new Error(message || `the command ended with ${status}`)
-}
 
-interface Ended { status: number | string, output: Buffer, message: string }
-
-/**
- * Runs the command in a process group of its own. So a signal for this process doesn't reach it, and a signal for it reaches all processes that it
- * started.
- */
-function run (handoff: Handoff, command: string, args: readonly string[], signal: AbortSignal): Promise<Ended> {
-  const task = handoff.task.replaceAll('\0', '').slice(0, longestTask)
-  const env = environmentWith({ HANDOFF_ID: handoff.handoff_id, HANDOFF_TASK: Buffer.from(task).subarray(0, longestTask).toString().replace(/\ufffd+$/, '') })
-  const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
-  const chunks: Buffer[] = []
-  let size = 0
-  let errorText = ''
-  child.stdout.on('data', (chunk: Buffer) => {
-    size += chunk.length
-    if (size <= longestOutput) chunks.push(chunk)
-    else killGroup(child, 'SIGKILL')
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    process.stderr.write(chunk)
-    errorText = (errorText + chunk.toString()).slice(-longestMessage)
-  })
-  // The command needn't read its input.
-  child.stdin.on('error', () => {}).end(handoff.text)
-  let timer: NodeJS.Timeout | undefined
-  const stop = () => {
-    killGroup(child, 'SIGTERM')
-    timer = setTimeout(() => killGroup(child, 'SIGKILL'), killDelay)
+  async #run (handoff: Handoff, signal: AbortSignal): Promise<Ended> {
+    let end = () => {}
+    try {
+      const running = run(handoff, this.#command, this.#args)
+      end = () => {
+        const ending = running.end().finally(() => this.#ending.delete(ending))
+        this.#ending.add(ending)
+      }
+      signal.addEventListener('abort', end)
+      return await running.ended
+    } catch (error) {
+      // The next one would fare no better, unless this one's task is what is too long.
+      if ((error as NodeJS.ErrnoException).code !== 'E2BIG') {
+        this.broken = error as Error
+        this.stop()
+      }
+      throw error
+    } finally {
+      signal.removeEventListener('abort', end)
+    }
   }
-  if (signal.aborted) stop()
-  signal.addEventListener('abort', stop)
-  return new Promise<Ended>((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code, by) => {
-      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : errorText.trim()
-      resolve({ status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message })
-    })
-  }).finally(() => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', stop)
-  })
 }
 
-function killGroup ({ pid }: ChildProcess, signal: NodeJS.Signals): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, signal)
-  } catch {} // the group has already ended
+/** One line for what goes wrong while it works; one that was said just before isn't said again. */
+function complaints (): (error: unknown) => void {
+  let last = ''
+  return error => {
+    const line = oneLine(isHandoffError(error) ? lineOf(error) : String(error))
+    if (line !== last) process.stderr.write(`${line}\n`)
+    last = line
+  }
 }
 
 /** A JSON object is the result as it is; any other text becomes its member `text`. */
@@ -116,16 +117,4 @@ function resultOf (output: Buffer): object {
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return rawJson(text.trim())
   } catch {}
   return { text }
-}
-
-function isThere (command: string): boolean {
-  const places = command.includes('/') ? [command] : programFolders().split(delimiter).map(folder => join(folder, command))
-  return places.some(place => {
-    try {
-      accessSync(place, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
 }

@@ -29,7 +29,7 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
       response: { 200: eventsAnswer, ...problems({ body: false }, 'events_off') },
     },
   }, async (request, reply) => {
-    const { accept = '' } = request.headers
+    const accept = request.headers.accept?.toLowerCase() ?? ''
     // Which of the two comes depends on it, so a cache must know that.
     reply.header('vary', 'accept')
     const isStream = accept.includes(streamType) && !accept.includes('application/json')
@@ -48,10 +48,11 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const { caller } = request
     const { after } = request.query as EventsQuery
     const start = await service.start(caller.tenant, lastEventId(request) ?? after)
-    const text = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
+    const { text, close } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
     // Some proxies collect an answer before they pass it on, unless they are told not to.
     reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
-    return Readable.from(text, { objectMode: false, highWaterMark: 1 })
+    // 'close' comes whatever ends it, also where its client has gone before anything was read.
+    return Readable.from(text, { objectMode: false, highWaterMark: 1 }).once('close', close)
   }
 }
 

@@ -1,0 +1,46 @@
+import type { HandoffEvent } from '../../client/index.ts'
+import { oneLine } from '../failure.ts'
+import { harmless, print } from '../output.ts'
+import { clientFor, refused } from './ask.ts'
+import type { AskOptions } from './ask.ts'
+
+/** `handoff events`: what happened to handoffs, one line an event. */
+
+export interface EventsOptions extends AskOptions { after?: string, types?: string, handoffId?: string, inbox?: string, follow?: boolean }
+
+/** @returns the exit status: a signal is how it is ended with --follow, so 0 then */
+export async function events (options: EventsOptions): Promise<number> {
+  const { after, types, handoffId, inbox, follow = false, json = false } = options
+  const client = clientFor(options)
+  const over = new AbortController()
+  const end = () => over.abort()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end)
+  // Nobody reads any more: `handoff events --follow | head -1`.
+  process.stdout.once('error', end)
+  try {
+    for await (const event of client.events({ after, types: types?.split(','), handoffId, inbox, follow, signal: over.signal, onError })) {
+      if (json) print(event.text)
+      else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')
+      else print(lineOf(event))
+    }
+    return 0
+  } catch (error) {
+    return refused(options, error)
+  } finally {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, end)
+    process.stdout.off('error', end)
+  }
+}
+
+function onError (error: unknown): void {
+  say(`${(error as Error).message}; trying again`)
+}
+
+function say (line: string): void {
+  process.stderr.write(`${oneLine(line)}\n`)
+}
+
+function lineOf ({ id, type, time, data }: HandoffEvent): string {
+  const members = Object.entries(data).map(([name, value]) => `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
+  return harmless([time, id, type, ...members].join('  '))
+}

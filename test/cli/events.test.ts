@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import t from 'tap'
+import type { Test } from 'tap'
+import { freePort } from '../faults/fleet/ports.ts'
+import { loopback } from '../faults/fleet/process.ts'
+import { startServiceReplica } from '../faults/fleet/service.ts'
+import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { projectRoot } from '../helpers/service.ts'
+import { until } from '../helpers/until.ts'
+import { listen } from '../helpers/wire.ts'
+
+/** `handoff events`: one line an event. */
+
+const on = { EVENTS_RETENTION: '60' }
+
+async function start (t: Test, settings: Record<string, string> = on) {
+  const service = await testApp(t, settings)
+  const env = { HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.alice }
+  const pass = async (body: object = {}) => (await service.call('alice', 'POST', '/api/pass', { task: 't', ...body })).json().handoff_id as string
+  const kept = (count: number) => until(async () => (await service.call('alice', 'GET', '/api/events?after=0-0')).json().items.length >= count)
+  const events = (...args: string[]) => handoff(['events', ...args], { env })
+  return { ...service, env, pass, kept, events }
+}
+
+/** The built command with --follow. */
+function follow (t: Test, env: Record<string, string>, ...args: string[]): { child: ChildProcess, lines: string[], ended: Promise<unknown[]> } {
+  const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['events', '--follow', ...args], { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines: string[] = []
+  createInterface(child.stdout).on('line', line => lines.push(line))
+  return { child, lines, ended: once(child, 'exit') }
+}
+
+t.test('what is kept: a line an event, for people and for programs', async t => {
+  const { call, pass, kept, events, env } = await start(t)
+  const ids = [await pass({ to: 'box' }), await pass()]
+  await call('bob', 'GET', `/api/catch/${ids[0]}`)
+  await kept(3)
+  const { code, stdout, stderr } = await events('--json')
+  t.strictSame([code, stderr], [0, ''])
+  const all = stdout.trimEnd().split('\n').map(line => JSON.parse(line))
+  t.strictSame(all.map(({ type, data }) => [type, data.handoff_id]), [['handoff.passed', ids[0]], ['handoff.passed', ids[1]], ['handoff.caught', ids[0]]])
+  const { items } = (await call('alice', 'GET', '/api/events?after=0-0')).json()
+  t.strictSame(all, items, 'as the service has them')
+  t.match((await events()).stdout, new RegExp(`^${all[0].time}  ${all[0].id}  handoff.passed  handoff_id=${ids[0]}  status=pending  to=box  passed_by=alice\n`))
+  t.equal((await events()).stdout.split('\n').length, 4)
+  const only = async (...args: string[]) => parsed<any>(await events('--json', ...args)).id
+  t.equal(await only('--after', all[1].id), all[2].id)
+  t.equal(await only('--handoff-id', ids[1]!), all[1].id)
+  t.equal(await only('--types', 'handoff.caught,handoff.done'), all[2].id)
+  t.equal(await only('--inbox', 'box', '--after', all[0].id), all[2].id)
+  t.match(await events('--types', 'handoff.done'), { code: 0, stdout: '', stderr: '' })
+  t.match(await builtHandoff(['events', '--types', 'handoff.caught'], { env }), { code: 0, stdout: /^[^\n]+handoff\.caught[^\n]+\n$/, stderr: '' }, 'the built one')
+})
+
+t.test('what isn’t kept any more', async t => {
+  const { pass, kept, events } = await start(t)
+  await pass()
+  await kept(1)
+  t.match(await events('--after', '1-0'), { code: 0, stdout: /^[^\n]+handoff\.passed[^\n]+\n$/, stderr: /^events are missing[^\n]+\n$/ })
+  t.match(await events('--after', '1-0', '--json'), { code: 0, stdout: /^\{"type":"reset","data":\{\}\}\n\{"id":[^\n]+\n$/, stderr: '' })
+})
+
+t.test('refusals and wrong usage', async t => {
+  const { events, env } = await start(t)
+  t.match(await events('--types', 'done'), { code: 1, stdout: '', stderr: /^[^\n]*\/types[^\n]*\n$/ })
+  const problem = await events('--after', 'x', '--json', '--follow')
+  t.match(problem, { code: 1, stderr: '' })
+  t.match(JSON.parse(problem.stdout), { code: 'invalid_request', status: 400 })
+  t.match(await events('--fellow'), { code: 2 })
+  t.match(await handoff(['events'], { env: { ...env, HANDOFF_URL: 'http://127.0.0.1:1' } }), { code: 1, stderr: /\(connection_failed\): is the service running/ })
+  t.match((await handoff(['events', '--help'])).stdout, /--after <id>[^]*--follow[^]*--types[^]*--handoff-id[^]*--inbox[^]*--json/)
+  if (process.env.TEST_EVENTS !== 'on') t.match(await (await start(t, {})).events(), { code: 1, stderr: /\(events_off\)\n$/ })
+})
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  t.test(`--follow goes on until ${signal}, which is how it ends: status 0`, async t => {
+    const { pass, env } = await start(t)
+    const { child, lines, ended } = follow(t, env, '--json')
+    const ids = new Set<string>()
+    // Until the command has its place in the feed, it tells nothing.
+    await until(async () => ids.add(await pass()) && lines.length > 0)
+    const last = await pass()
+    await until(() => lines.some(line => line.includes(last)))
+    child.kill(signal)
+    t.strictSame(await ended, [0, null])
+    const told = lines.map(line => JSON.parse(line).data.handoff_id)
+    t.strictSame(told, [...ids, last].slice(-told.length), 'each once, in order')
+  })
+}
+
+t.test('--follow goes on after the service was killed', { timeout: 120_000 }, async t => {
+  const redisPort = await freePort(loopback)
+  await ownRedis(t, ['--port', String(redisPort)])
+  const env = { ...testKeys, ...on, REDIS_URL: `redis://127.0.0.1:${redisPort}`, PORT: String(await freePort(loopback)) }
+  const first = await startServiceReplica(t, { env })
+  const pass = async () => {
+    const headers = { authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json' }
+    return (await (await fetch(`${first.url}/api/pass`, { method: 'POST', headers, body: '{"task":"t"}' })).json() as { handoff_id: string }).handoff_id
+  }
+  const { child, lines, ended } = follow(t, { HANDOFF_URL: first.url, HANDOFF_KEY: secrets.alice }, '--json', '--after', '0-0')
+  const ids = [await pass(), await pass()]
+  await until(() => lines.length === 2)
+  await first.kill()
+  await startServiceReplica(t, { env })
+  ids.push(await pass())
+  await until(() => lines.length === 3)
+  child.kill('SIGTERM')
+  t.strictSame(await ended, [0, null])
+  t.strictSame(lines.map(line => JSON.parse(line).data.handoff_id), ids)
+})
+
+t.test('a reader that closes ends it quietly', async t => {
+  const { pass, kept, env } = await start(t)
+  for (let count = 0; count < 3; count++) await pass()
+  await kept(3)
+  const shell = spawn('bash', ['-c', 'set -o pipefail; "$0" events --follow --after 0-0 | head -1', join(projectRoot, 'dist/cli/main.js')],
+    { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => shell.kill('SIGKILL'))
+  const said = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) shell[name].on('data', some => { said[name] += some })
+  const closed = once(shell, 'close')
+  let over = false
+  closed.then(() => { over = true })
+  // A closed pipe shows at the next line.
+  await until(async () => await pass() && over)
+  t.strictSame(await closed, [0, null])
+  t.match(said, { stdout: /^[^\n]+handoff\.passed[^\n]+\n$/, stderr: '' })
+})

@@ -1,0 +1,80 @@
+import t from 'tap'
+import { isHandoffError } from '../../src/client/index.ts'
+import { answering } from '../helpers/client.ts'
+import { until } from '../helpers/until.ts'
+import { aborted, paths, worker } from '../helpers/worker.ts'
+
+/** How a worker knows whether its handoff is still its own. */
+
+t.test('what a gateway says in the service’s place ends nothing, and loses no answer', async t => {
+  const odd = new Map([['heartbeat', 0], ['done', 0]])
+  const { pass, work, ended, seen } = await worker(t, ({ url }) => {
+    const what = url.split('/')[2]!
+    const count = odd.get(what)
+    if (count === undefined || count === 2) return 'pass'
+    odd.set(what, count + 1)
+    return answering(404, '404 page not found\n', { 'content-type': 'text/plain' })
+  })
+  const [id] = await pass({ heartbeat_within: 5 })
+  const { stop } = work(async (_, { signal }) => {
+    await until(() => signal.aborted || paths(seen, 'heartbeat').length === 3)
+    return { isLost: signal.aborted }
+  }, { onError: error => t.fail(String(error)) })
+  t.match(await ended(id!), { status: 'done', result: { isLost: false } })
+  t.equal(new Set(paths(seen, 'done').map(({ key }) => key)).size, 1)
+  await stop()
+})
+
+t.test('an answer that a gateway never lets through is a failure', async t => {
+  const { pass, work, ended } = await worker(t, ({ url }) => url.startsWith('/api/done') ? answering(403, '<html>Blocked') : 'pass')
+  const [id] = await pass({})
+  const errors: unknown[] = []
+  const { stop } = work(() => ({ n: 1 }), { onError: error => errors.push(error) })
+  t.match(await ended(id!), { status: 'failed', error: { message: /status 403/, code: 'connection_failed' } })
+  await until(() => errors.length === 1)
+  await stop()
+})
+
+t.test('without heartbeats too a handoff that was taken away ends its handler', async t => {
+  const { alice, pass, work, seen } = await worker(t)
+  const [id] = await pass({})
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  let reason: unknown
+  const { stop } = work(async ({ handoff_id: id }, { signal }) => {
+    const ending = aborted(signal)
+    await alice.cancel(id, { force: true })
+    // It is asked after every ten seconds.
+    Date.now = () => now() + 10_000
+    reason = await ending
+  }, { onError: error => t.fail(String(error)) })
+  await until(() => reason)
+  t.ok(isHandoffError(reason, 'cancelled'))
+  t.match(await alice.status(id!), { status: 'cancelled' })
+  t.equal(paths(seen, 'heartbeat').length, 1)
+  await stop()
+})
+
+t.test('but not at once, however long it was waited for', async t => {
+  const { pass, work, ended, seen } = await worker(t)
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  const { stop } = work(() => ({}))
+  await until(() => paths(seen, 'catch').length === 1)
+  Date.now = () => now() + 20_000
+  const [id] = await pass({})
+  t.match(await ended(id!), { status: 'done' })
+  t.equal(paths(seen, 'heartbeat').length, 0)
+  await stop()
+})
+
+t.test('a heartbeat that is refused is tried again soon, but not before Retry-After', async t => {
+  const times: number[] = []
+  const { pass, work, ended } = await worker(t, ({ url }) =>
+    url.startsWith('/api/heartbeat') && times.push(performance.now()) === 1 ? answering(429, '{"code":"rate_limited"}', { 'retry-after': '1' }) : 'pass')
+  const [id] = await pass({ heartbeat_within: 5 })
+  const { stop } = work(async () => { await until(() => times.length === 2) })
+  t.match(await ended(id!), { status: 'done' })
+  t.ok(times[1]! - times[0]! >= 1000, `${times}`)
+  await stop()
+})
