@@ -92,7 +92,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, store, keys: keys.counts, refused, isDraining, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, isDraining, version })
   app.addHook('onClose', async () => close())
   // Whoever draws a connection to an operator's port out isn't waited for: its service has ended by then.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)

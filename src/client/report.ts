@@ -1,5 +1,5 @@
-import { backoff, pause } from './clock.ts'
 import { isHandoffError } from './errors.ts'
+import { insist } from './insist.ts'
 import type { Lease } from './lease.ts'
 import type { Operations } from './operations.ts'
 import type { Failure, Handoff } from './types.ts'
@@ -13,25 +13,6 @@ const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
 
 /** Refusals of an output, rather than of being done. */
 const refusedOutput = new Set([400, 413, 422])
-
-interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
-
-/**
- * Asks for as long as only the connection, the service or what is in front of it is in the way: each call asks again for `retryFor` by itself.
- * @param insistence.goesOn asked before each further call
- */
-export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
-  for (let round = 0; ; round++) {
-    try {
-      return await ask()
-    } catch (error) {
-      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500)
-      if (!mayPass || !goesOn()) throw error
-      onError(error)
-    }
-    await pause(backoff(round), signal)
-  }
-}
 
 /** Tells the service, with one key however often it must be asked. An output that it doesn't take is a failure. */
 export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
