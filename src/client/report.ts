@@ -1,4 +1,3 @@
-import { backoff, pause } from './clock.ts'
 import { isHandoffError } from './errors.ts'
 import type { HandoffError } from './errors.ts'
 import { failureOf } from './failure.ts'
