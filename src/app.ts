@@ -108,7 +108,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, store, keys: keys.counts, refused, deliverer, isDraining, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, version })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)

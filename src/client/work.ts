@@ -1,10 +1,11 @@
 import { longestWait, moment, pause, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { isHandoffError } from './errors.ts'
+import { insist } from './insist.ts'
 import { Lease } from './lease.ts'
 import type { HeartbeatOptions } from './lease.ts'
 import type { Operations } from './operations.ts'
-import { insist, report } from './report.ts'
+import { report } from './report.ts'
 import type { Outcome } from './report.ts'
 import type { Handoff, Heartbeat } from './types.ts'
 

@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client'
+import type { EventStreams } from '../handoff/event-streams.ts'
 import type { InboxService } from '../handoff/inboxes.ts'
 import type { Waiter } from '../handoff/waiter.ts'
 import type { Requests } from '../http/requests.ts'
@@ -14,7 +15,8 @@ export interface Sources {
   requests: Requests
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes'>
+  streams: Pick<EventStreams, 'count'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes' | 'events' | 'relay' | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -30,6 +32,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   const families = new Families(registry)
   requestFamilies(families, sources)
   inboxFamilies(families, sources)
+  eventFamilies(families, sources)
   refusalFamilies(families, sources)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
@@ -75,6 +78,16 @@ function inboxFamilies (families: Families, { inboxes }: Sources): void {
   families.counter({ name: 'handoff_inbox_taken_total', help: 'Handoffs caught from inboxes. Replayed answers are not counted.' }, () => [[{}, inboxes.counts.taken]])
   families.counter({ name: 'handoff_inbox_empty_total', help: 'Catches from an inbox that were answered without a handoff.' }, () => [[{}, inboxes.counts.empty]])
   families.gauge({ name: 'handoff_inbox_waiters', help: 'Requests waiting for an inbox.' }, () => [[{}, inboxes.waiting]])
+}
+
+/** Where events are off, there is nothing to count. */
+function eventFamilies (families: Families, { streams, store }: Sources): void {
+  const { events, relay, relayRound } = store
+  families.counter({ name: 'handoff_events_total', help: 'Events of transitions that this replica made; the sweeping replica also counts expiries.' },
+    () => [[{}, relay.told]])
+  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. Only from the replica that moves what others did not.' },
+    () => events === null || relayRound.lag === undefined ? [] : [[{}, relayRound.lag / 1000]])
+  families.gauge({ name: 'handoff_event_streams', help: 'Open streams of events.' }, () => events === null ? [] : [[{}, streams.count]])
 }
 
 /** Requests' transitions plus the sweep's: it expires handoffs and makes successors, which are pending. */

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { randomId } from '../../src/handoff/id.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { openStream } from '../helpers/event-stream.ts'
 import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { pass } from '../helpers/handoffs.ts'
 import { grown, readMetrics, scrape, sum } from '../helpers/metrics.ts'
@@ -23,6 +24,9 @@ const families: Record<string, string> = {
   handoff_inbox_taken_total: 'counter',
   handoff_inbox_empty_total: 'counter',
   handoff_inbox_waiters: 'gauge',
+  handoff_events_total: 'counter',
+  handoff_relay_lag_seconds: 'gauge',
+  handoff_event_streams: 'gauge',
   handoff_key_lookups_total: 'counter',
   handoff_keys_refused_total: 'counter',
   handoff_requests_refused_total: 'counter',
@@ -49,6 +53,24 @@ t.test('every family has a help text and a type, and needs no key', async t => {
   t.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
   t.strictSame(Object.fromEntries([...body.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type])), families)
   for (const name of Object.keys(families)) t.match(body, new RegExp(`^# HELP ${name} \\S.+\\.$`, 'm'), `${name}: help`)
+})
+
+t.test('events are counted where they are on', async t => {
+  const off = await testApp(t)
+  if (process.env.TEST_EVENTS !== 'on') t.notMatch((await off.app.inject('/metrics')).body, /^handoff_(relay|event_streams)/m)
+  const { app, call, store } = await testApp(t, { EVENTS_RETENTION: '60' })
+  const read = async () => (await app.inject('/metrics')).body
+  t.notMatch(await read(), /^handoff_relay_lag_seconds /m, 'not from a replica that moves nothing for others')
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  t.match(await read(), /^handoff_events_total 2$/m)
+  const stream = await openStream(t, await listen(app), secrets.alice)
+  t.match(await read(), /^handoff_event_streams 1$/m)
+  stream.close()
+  await until(async () => /^handoff_event_streams 0$/m.test(await read()))
+  store.relayRound.start()
+  t.teardown(() => store.relayRound.stop())
+  await until(async () => /^handoff_relay_lag_seconds 0$/m.test(await read()))
 })
 
 t.test('each operation is counted once, under its route, status and transition', async t => {
