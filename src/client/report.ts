@@ -1,6 +1,6 @@
 import { isHandoffError } from './errors.ts'
-import type { HandoffError } from './errors.ts'
 import { failureOf } from './failure.ts'
+import { insist, isForeign, refusedOutput } from './insist.ts'
 import type { Lease } from './lease.ts'
 import type { Operations } from './operations.ts'
 import { RawJson, encode } from './raw-json.ts'
@@ -9,35 +9,8 @@ import type { Failure, Handoff, JsonObject } from './types.ts'
 /** A handler's result. */
 export type Outcome = { output: unknown } | { error: unknown }
 
-/** Refusals of an output, rather than of being done. */
-const refusedOutput = new Set([400, 413, 422])
 /** For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more than its haste. */
 export const reportedFor = 30_000
-/** How often something else may answer in the service's place, with a page that says nothing of its coming back: for about ten seconds. */
-const mostForeign = 7
-
-interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
-
-/**
- * Repeats a call as long as only the connection, a gateway or the service's state is in the way. Each call already retries for `retryFor` by
- * itself.
- * @param insistence.goesOn asked before each further call
- */
-export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
-  let foreign = 0
-  for (let round = 0; ; round++) {
-    let told = 0
-    try {
-      return await ask()
-    } catch (error) {
-      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
-      if (!mayPass || !goesOn()) throw error
-      onError(error)
-      told = (error.retryAfter ?? 0) * 1000
-    }
-    await pause(told + backoff(round), signal)
-  }
-}
 
 /** Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff fails. */
 export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
@@ -59,11 +32,6 @@ export async function report (client: Operations, { handoff_id: id }: Handoff, o
     await fail(failureOf(error))
     throw error
   }
-}
-
-/** Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this never through. */
-function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
-  return code === 'connection_failed' && !retryable && !refusedOutput.has(status)
 }
 
 /** @throws {TypeError} JSON has no word for it: it would be left out, or be null, and done would say nothing of it */
