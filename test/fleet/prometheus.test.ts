@@ -81,7 +81,7 @@ t.test('the dashboard is valid', async t => {
 t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_000 }, async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
-  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port) } })
+  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port), EVENTS_RETENTION: '60' } })
   // The real files, with the replica's address replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })

@@ -1,6 +1,7 @@
 import { isHandoffError, rawJson } from '../../client/index.ts'
 import type { Handoff, HandoffClient } from '../../client/index.ts'
-import { insist, reportedFor } from '../../client/report.ts'
+import { insist } from '../../client/insist.ts'
+import { reportedFor } from '../../client/report.ts'
 import { Failure, UsageError, oneLine } from '../failure.ts'
 import { clientFor, lineOf } from './ask.ts'
 import type { AskOptions } from './ask.ts'
