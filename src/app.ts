@@ -42,6 +42,7 @@ import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
 import { passRoute } from './http/routes/pass.ts'
 import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
+import { webhookRoutes } from './http/routes/webhooks.ts'
 import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
@@ -56,22 +57,33 @@ import type { Store } from './store/store.ts'
 import { version } from './version.ts'
 import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
+import { Deliverer } from './webhooks/deliverer.ts'
+import { WebhookSecrets } from './webhooks/secrets.ts'
+import { WebhookService } from './webhooks/service.ts'
+import { Targets } from './webhooks/targets.ts'
+import type { Resolve } from './webhooks/targets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** The instance for operators and probes, if it has a port of its own (METRICS_PORT). It isn't listening yet, and closes after the service. */
     operations: FastifyInstance | undefined
+    /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
+    deliverer: Deliverer | null
   }
 }
 
 export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
-  log: Log
+  log: Log & { warn (details: object, message: string): void }
+  /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
+  webhookSecret?: string | undefined
+  /** Tests resolve names otherwise, and wait less. */
+  webhooks?: { resolve?: Resolve, attemptTimeout?: number }
 }
 
 /** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
-export async function buildApp (config: Config, { store, keys, log }: AppDependencies): Promise<FastifyInstance> {
+export async function buildApp (config: Config, { store, keys, log, ...more }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath)
@@ -83,6 +95,10 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   app.addHook('onClose', async () => inboxes.close())
   const events = new EventService(store.events, waiter)
   const streams = new EventStreams(events, store.subscriptions)
+  const parts = webhookParts(config, store, more)
+  const deliverer = parts === null ? null : new Deliverer({ ...parts, store, log, attemptTimeout: more.webhooks?.attemptTimeout })
+  app.decorate('deliverer', deliverer)
+  app.addHook('onClose', async () => deliverer?.stop())
   useDraining(app, () => {
     waiter.drain()
     streams.drain()
@@ -92,7 +108,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, isDraining, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, version })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
@@ -135,6 +151,7 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     passerRoutes(api, asked, basePath)
     statusRoute(api, asked.status, basePath)
     eventsRoute(api, events, streams)
+    webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
     const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => onFault(error, requestId))
     const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
@@ -159,6 +176,12 @@ export async function buildApp (config: Config, { store, keys, log }: AppDepende
     { approvals, keys, credentials, guessesOf, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
+}
+
+/** @returns null where webhooks are off */
+function webhookParts ({ webhookAllow }: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, webhooks: more }: Pick<AppDependencies, 'webhookSecret' | 'webhooks'>) {
+  if (events === null || webhooks === null || webhookSecret === undefined) return null
+  return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(webhookAllow, more?.resolve) }
 }
 
 /** BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has removed it. */

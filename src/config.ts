@@ -45,6 +45,12 @@ const environment = Type.Object({
   HOP_LIMIT: Type.Integer({ minimum: 1, maximum: 1000, default: 25, description: 'how often work may be passed on below its first handoff: 1 to 1000' }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
   EVENTS_RETENTION: seconds(0, 'how long events are kept', 0),
+  WEBHOOK_SECRET: Type.Optional(Type.String({
+    pattern: '^[!-~]{16,}$', description: 'what the secrets of webhooks are derived from, the same for all replicas: at least 16 visible ASCII characters'
+  })),
+  WEBHOOK_ALLOW: Type.String({
+    default: '', description: 'where webhooks may go besides https to public addresses: addresses and networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
+  }),
   BATCH_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 8388608, description: 'the largest body of a batch: bytes, 1024 to 268435456' }),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
   DURABILITY: Type.String({
@@ -80,6 +86,8 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const trustedProxies = listed(given.TRUSTED_PROXIES)
   if (!trustedProxies.every(isNetwork)) throw wrong('TRUSTED_PROXIES')
+  const webhookAllow = listed(given.WEBHOOK_ALLOW)
+  if (!webhookAllow.every(isNetwork)) throw wrong('WEBHOOK_ALLOW')
   const mcpOrigins = listed(given.MCP_ORIGINS)
   if (!mcpOrigins.every(isOrigin)) throw wrong('MCP_ORIGINS')
   if (given.METRICS_PORT === given.PORT && given.PORT !== 0) throw wrong('METRICS_PORT')
@@ -106,6 +114,9 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     retention: given.RETENTION * 1000,
     /** 0: events are off. */
     eventsRetention: given.EVENTS_RETENTION * 1000,
+    /** Undefined: webhooks are off. */
+    webhookSecret: given.WEBHOOK_SECRET,
+    webhookAllow,
     bodyLimit: given.BODY_LIMIT,
     batchLimit: given.BATCH_LIMIT,
     /** How many replicas must have a write before it is acknowledged. */

@@ -48,7 +48,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
     onExpired: expiryLog(log),
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log))
-  const app = await buildApp(config, { store, keys, log })
+  const app = await buildApp(config, { store, keys, log, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret })
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
@@ -71,6 +71,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
   if (store.events !== null) store.relayRound.start()
+  app.deliverer?.start()
   // So that the log has the reason even if nobody asks /readyz.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')

@@ -120,8 +120,10 @@ export interface ApiKey { caller: Caller, secret: string }
 export const happenings = ['passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired', 'reissued'] as const
 /** The types of the events in a feed. */
 export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
+/** Those that webhooks deliver. */
+export const webhookTypes: readonly string[] = happenings.map(name => `handoff.${name}`)
 
-export const scopes = ['pass', 'catch', 'status', 'approve'] as const
+export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks'] as const
 export type Scope = typeof scopes[number]
 
 /** A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch, by Redis's clock. */

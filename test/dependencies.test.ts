@@ -9,8 +9,8 @@ import type { Test } from 'tap'
 import { scratchDir } from './helpers/processes.ts'
 import { projectRoot } from './helpers/service.ts'
 
-/** Licences that require only attribution. */
-const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'])
+/** Licences that require attribution at most. */
+const permissive = new Set(['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'Unlicense'])
 
 interface Locked { version: string, license?: string, integrity?: string, resolved?: string, dev?: boolean, link?: boolean }
 

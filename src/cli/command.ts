@@ -4,6 +4,7 @@ import { version } from '../version.ts'
 import { addVerbs } from './agent/verbs.ts'
 import { UsageError, oneLine } from './failure.ts'
 import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
+import { addWebhookVerbs } from './webhook-verbs.ts'
 
 /** `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded only when it runs. */
 
@@ -71,6 +72,8 @@ function commands (exitWith: (status: number) => void): Command {
     .argument('<id>', 'as create and list show it')
     .option('--json', json)
     .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
+
+  addWebhookVerbs(program)
 
   program.command('inspect')
     .description('show a handoff as Redis stores it: who has it, until when, where it is stored, and its size')

@@ -17,8 +17,8 @@ const silent = { info () {}, warn () {}, error () {} }
 export async function withStore<T> (config: Config, replicas: number, use: (store: Store, url: string) => Promise<T>): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
   const url = config.redisUrl ?? embedded!.socket
-  const { keyPrefix, workTtl, retention } = config
-  const store = openStore({ url, keyPrefix, tags, workTtl, retention, replicas, log: silent })
+  const { keyPrefix, workTtl, retention, eventsRetention } = config
+  const store = openStore({ url, keyPrefix, tags, workTtl, retention, eventsRetention, replicas, log: silent })
   try {
     return await use(store, url)
   } catch (error) {

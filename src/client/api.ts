@@ -402,6 +402,146 @@ export interface components {
             /** True where after is older than what is kept, or newer than the newest event: then events may be missing, and the items are the oldest that are kept. */
             reset?: boolean;
         };
+        CreateWebhookBody: {
+            /** Where events are sent: an https URL of a public address, without user and fragment. */
+            url: string;
+            /** The types of the events that are sent; all of handoffs by default. */
+            types?: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** Only events of handoffs for this inbox. */
+            inbox?: string | null;
+        };
+        /** Created. */
+        CreateWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+            /** What its messages are signed with. Shown only now. */
+            secret: string;
+        };
+        /** The tenant’s webhooks. */
+        ListWebhooksAnswer: {
+            /** The oldest first. */
+            items: {
+                /** The webhook’s id. */
+                id: string;
+                url: string;
+                /** null: all of handoffs. */
+                types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+                /** null: any, and none. */
+                inbox: string | null;
+                enabled: boolean;
+                /**
+                 * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+                 */
+                disabled_because?: "gone" | "failing";
+                /** When it was created. */
+                created_at: string;
+            }[];
+        };
+        /** The webhook. */
+        GetWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+        };
+        DeleteWebhookAnswer: null;
+        RotateWebhookBody: {
+            /** How long the old secret signs as well, in seconds. */
+            grace?: number | null;
+        };
+        /** It has a new secret. */
+        RotateWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+            /** What its messages are signed with. Shown only now. */
+            secret: string;
+            /** Until then the old secret signs as well. */
+            old_secret_until: string;
+        };
+        /** The webhook. */
+        EnableWebhookAnswer: {
+            /** The webhook’s id. */
+            id: string;
+            url: string;
+            /** null: all of handoffs. */
+            types: ("handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued")[] | null;
+            /** null: any, and none. */
+            inbox: string | null;
+            enabled: boolean;
+            /**
+             * Only where it is disabled. gone: it answered 410. failing: no attempt succeeded for 72 hours.
+             */
+            disabled_because?: "gone" | "failing";
+            /** When it was created. */
+            created_at: string;
+        };
+        /** It will be sent. */
+        TestWebhookAnswer: {
+            /** The delivery’s id. */
+            id: string;
+        };
+        /** Deliveries of this webhook. */
+        ListDeliveriesAnswer: {
+            /** The newest first, 100 at most. */
+            items: {
+                /** The event’s id, which is webhook-id in its header. */
+                id: string;
+                type: string;
+                status: "pending" | "delivered" | "failed";
+                attempts: number;
+                /** The HTTP status of the last answer; null where there was none. */
+                last_status: number | null;
+                /** Why there was no answer. */
+                last_error: string | null;
+                /** When the last attempt ended. */
+                last_at: string | null;
+                /** When the next attempt is due, at the latest; only of pending ones. */
+                next_at: string | null;
+            }[];
+        };
+        ReplayWebhookBody: {
+            /** From where on, that one included: an event’s id, or a time. */
+            since: string;
+        };
+        /** They will be sent. */
+        ReplayWebhookAnswer: {
+            /** How many events will be sent again. */
+            replayed: number;
+        };
         BatchBody: {
             /** They run side by side, in no order. */
             operations: {
@@ -585,6 +725,18 @@ export type ReissueBody = components['schemas']['ReissueBody'];
 export type ReissueAnswer = components['schemas']['ReissueAnswer'];
 export type StatusAnswer = components['schemas']['StatusAnswer'];
 export type EventsAnswer = components['schemas']['EventsAnswer'];
+export type CreateWebhookBody = components['schemas']['CreateWebhookBody'];
+export type CreateWebhookAnswer = components['schemas']['CreateWebhookAnswer'];
+export type ListWebhooksAnswer = components['schemas']['ListWebhooksAnswer'];
+export type GetWebhookAnswer = components['schemas']['GetWebhookAnswer'];
+export type DeleteWebhookAnswer = components['schemas']['DeleteWebhookAnswer'];
+export type RotateWebhookBody = components['schemas']['RotateWebhookBody'];
+export type RotateWebhookAnswer = components['schemas']['RotateWebhookAnswer'];
+export type EnableWebhookAnswer = components['schemas']['EnableWebhookAnswer'];
+export type TestWebhookAnswer = components['schemas']['TestWebhookAnswer'];
+export type ListDeliveriesAnswer = components['schemas']['ListDeliveriesAnswer'];
+export type ReplayWebhookBody = components['schemas']['ReplayWebhookBody'];
+export type ReplayWebhookAnswer = components['schemas']['ReplayWebhookAnswer'];
 export type BatchBody = components['schemas']['BatchBody'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ListApprovalsAnswer = components['schemas']['ListApprovalsAnswer'];

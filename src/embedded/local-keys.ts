@@ -25,6 +25,14 @@ export async function localKeys (dataDir: string, newKey: () => string): Promise
   }
 }
 
+/** What this machine's webhook secrets are derived from, in a file like those of its keys. @param newKey makes one */
+export async function localWebhookSecret (dataDir: string, newKey: () => string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 })
+  const file = join(dataDir, 'webhook.secret')
+  await makeUnlessThere(file, newKey)
+  return readKey(file)
+}
+
 /**
  * Written under another name first, then linked: the file appears complete or not at all, and of two simultaneous starts one makes the
  * key (a link never replaces a file) and the other reads it.

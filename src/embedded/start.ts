@@ -1,5 +1,5 @@
 import { findRedisServer, defaultCacheDir } from './binary.ts'
-import { localKeys } from './local-keys.ts'
+import { localKeys, localWebhookSecret } from './local-keys.ts'
 import type { LocalKeys } from './local-keys.ts'
 import { startRedis } from './server.ts'
 
@@ -8,6 +8,8 @@ export interface Embedded {
   socket: string
   /** The keys of this machine, if none are configured. */
   keys: LocalKeys | undefined
+  /** What the secrets of webhooks are derived from, if events are on and nothing else is configured. */
+  webhookSecret: string | undefined
   stop (): Promise<void>
 }
 
@@ -19,10 +21,11 @@ interface EmbeddedLog {
 
 /** Starts the embedded Redis and, if no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
 export async function startEmbedded (
-  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[] }, log: EmbeddedLog, newKey: () => string
+  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[], eventsRetention: number, webhookSecret: string | undefined }, log: EmbeddedLog, newKey: () => string
 ): Promise<Embedded> {
   const binary = await findRedisServer({ serverBin: config.redisServerBin, cacheDir: defaultCacheDir, log: line => log.info(line) })
   const redis = await startRedis({ binary, dataDir: config.dataDir, log })
   const keys = config.apiKeys.length === 0 ? await localKeys(config.dataDir, newKey) : undefined
-  return { socket: redis.socket, keys, stop: redis.stop }
+  const webhookSecret = config.webhookSecret === undefined && config.eventsRetention > 0 ? await localWebhookSecret(config.dataDir, newKey) : undefined
+  return { socket: redis.socket, keys, webhookSecret, stop: redis.stop }
 }

@@ -14,16 +14,23 @@ export interface Event { id: string, type: string, handoffId: string | null, inb
 
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: Entry): Event {
-  const words = text.split(' ')
-  const isOfWebhook = words[0]!.startsWith('webhook.')
-  const type = isOfWebhook ? words[0]! : `handoff.${words[0]}`
-  const data = isOfWebhook ? { webhook_id: words[1], reason: words.slice(2).join(' ') } : handoffData(words)
+  const { type, data } = toldIn(text)
   return {
     id,
     type,
-    handoffId: isOfWebhook ? null : words[2]!,
+    handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
     inbox: (data as { to?: string }).to ?? null,
     text: JSON.stringify({ id, type, time: iso(Number(id.slice(0, id.indexOf('-')))), data }),
+  }
+}
+
+/** What an event tells, read off its text: its type, and its data. */
+export function toldIn (text: string): { type: string, data: object } {
+  const words = text.split(' ')
+  const isOfWebhook = words[0]!.startsWith('webhook.')
+  return {
+    type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
+    data: isOfWebhook ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined } : handoffData(words),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Waiter } from '../handoff/waiter.ts'
 import type { Requests } from '../http/requests.ts'
 import type { SweepCounts } from '../store/sweep-statistics.ts'
 import type { Store } from '../store/store.ts'
+import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families } from './families.ts'
 import type { Timed } from './families.ts'
 import { processFamilies } from './process.ts'
@@ -16,6 +17,8 @@ export interface Sources {
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
   store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes' | 'events' | 'relay' | 'relayRound'>
+  /** Null where webhooks are off. */
+  deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where nobody counts them. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
@@ -33,6 +36,7 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   refusalFamilies(families, sources)
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
+  webhookFamilies(families, sources)
   families.gauge({ name: 'handoff_build_info', help: 'Always 1; the labels are the versions of the service and of Node.', labels: ['version', 'node'] },
     () => [[{ version: sources.version, node: process.version }, 1]])
   return { registry, close: processFamilies(families) }
@@ -140,4 +144,18 @@ function sweepFamilies (families: Families, { sweeper }: Pick<Store, 'sweeper'>)
     where(({ whole }) => whole?.live))
   families.gauge({ name: 'handoff_oldest_due_age_seconds', help: 'Age of the earliest passed deadline that is not swept yet, in seconds, 0 if there is none; normally up to 2.5. Only from the sweeping replica.' },
     where(({ whole }) => seconds(whole?.oldestDueAge)))
+}
+
+/** Only the delivering replica counts. */
+function webhookFamilies (families: Families, { deliverer }: Sources): void {
+  families.counter({
+    name: 'handoff_webhook_attempts_total',
+    help: 'Attempts to deliver to webhooks, by result: delivered, again (it failed and is tried again), or failed for good. Only from the delivering replica.',
+    labels: ['result'],
+  }, () => Object.entries(deliverer?.counts ?? {}).map(([result, count]) => [{ result }, count]))
+  families.counter({
+    name: 'handoff_webhooks_disabled_total',
+    help: 'Webhooks disabled, by reason: gone (the receiver answered 410) or failing (no success for 72 hours). Only from the delivering replica.',
+    labels: ['reason'],
+  }, () => Object.entries(deliverer?.disabled ?? {}).map(([reason, count]) => [{ reason }, count]))
 }

@@ -6,7 +6,9 @@ import { Histogram } from '../histogram.ts'
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
-  'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed', 'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
+  'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed',
+  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
+  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 
 /** Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay for them. */

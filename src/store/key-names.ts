@@ -75,6 +75,35 @@ export class KeyNames {
     return `${this.partition(tag)}relay`
   }
 
+  /** The tenants that have webhooks here. */
+  webhookTenants (tag: string): string {
+    return `${this.partition(tag)}hooks`
+  }
+
+  /** A tenant's webhooks by when they were made. */
+  webhooks (tag: string, tenant: string): string {
+    return `${this.webhookTenants(tag)}:${tenant}`
+  }
+
+  webhook (tag: string, tenant: string, id: string): string {
+    return `${this.partition(tag)}hook:${tenant}:${id}`
+  }
+
+  /** A webhook's deliveries by when each is tried next. */
+  webhookDue (tag: string, tenant: string, id: string): string {
+    return `${this.webhook(tag, tenant, id)}:due`
+  }
+
+  /** A webhook's deliveries: what is to be delivered, and the newest that were or could not be. */
+  deliveries (tag: string, tenant: string, id: string, status: 'pending' | 'delivered' | 'failed'): string {
+    return `${this.webhook(tag, tenant, id)}:${status}`
+  }
+
+  /** Who delivers to webhooks. */
+  deliverer (tag: string): string {
+    return `${this.partition(tag)}deliverer`
+  }
+
   /** A person's session, by its secret's digest. */
   session (tag: string, digest: string): string {
     return `${this.partition(tag)}s:${digest}`

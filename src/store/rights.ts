@@ -14,7 +14,8 @@ const ofDurability = ['WAIT'] as const
 const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate', 'key-revoke'])
 
 /** These run only where events are on. */
-const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed'])
+const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim',
+  'webhook-tried', 'webhook-deliveries'])
 
 /** The part of the configuration that needs rights of its own. */
 export interface Setup { cluster: boolean, replicas: number, events: boolean }

@@ -25,6 +25,7 @@ import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { lookAtRedis, told } from './readiness.ts'
 import { Rights } from './rights.ts'
+import { Webhooks } from './webhooks.ts'
 
 export interface StoreOptions extends Lifetimes {
   /** In the form of REDIS_URL (redis-url.ts), or the path of a unix socket. */
@@ -55,6 +56,12 @@ export interface Store {
   rates: Rates
   /** Null where events are off. */
   events: Events | null
+  /** Null where events are off. */
+  webhooks: Webhooks | null
+  /** Says which replica delivers to webhooks. @returns whether it is this one */
+  takeDelivering (duration: number): Promise<boolean>
+  /** The partitions whose master is reached. */
+  reachedTags (): string[]
   /** Moves events to their feeds. */
   relay: Relay
   /** Moves those that their own replica did not. The caller's to start, where events are on. */
@@ -115,6 +122,9 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
     events: areEventsOn ? events : null,
+    webhooks: areEventsOn ? new Webhooks(lanes, scripts, keyNames, { tags, retention: eventsRetention, connectionTo: tag => masters.of(tag)?.calls }) : null,
+    takeDelivering: duration => leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
+    reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     relay,
     relayRound: round,
     sweeper,

@@ -38,7 +38,7 @@ export interface TestApp extends TestStore {
   app: FastifyInstance
   keys: ApiKeys
   /** Sends a request with someone's key. A body that is neither string nor Buffer is sent as JSON. */
-  call (who: Who | null, method: 'GET' | 'POST', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
+  call (who: Who | null, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
 }
 
 /**
@@ -69,12 +69,12 @@ async function replica (
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, ...storeOptions })
   const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.subscriptions, store.log))
-  const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log })
+  const app = await buildApp(config, { store: store.store, keys, log: log ?? store.log, webhookSecret: config.webhookSecret, ...storeOptions.webhooks && { webhooks: storeOptions.webhooks } })
   t.teardown(() => app.close())
   return { ...store, app, keys }
 }
 
-function requestOf (who: Who | null, method: 'GET' | 'POST', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {
+function requestOf (who: Who | null, method: 'GET' | 'POST' | 'DELETE', url: string, body: unknown, headers: Record<string, string> = {}): InjectOptions {
   const authorization = who === null ? {} : { authorization: `Bearer ${secrets[who]}` }
   if (body === undefined) return { method, url, headers: { ...authorization, ...headers } }
   const payload = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)

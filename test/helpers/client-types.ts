@@ -21,7 +21,9 @@ export async function clientTypes (document: Json): Promise<string> {
   return `// Made from /openapi.json: CLIENT_TYPES=write npm test -- test/client/types.test.ts makes it anew.\n${withoutNoise(astToString(made))}`
 }
 
+/** An answer without a body is null. */
 function schemaOf ({ content }: Json): Json {
+  if (content === undefined) return { type: 'null' }
   return plain(content['application/json'].schema)
 }
 

@@ -23,6 +23,8 @@ const keyShapes = new Set([
   shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.ready('tag', 'replica'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
+  shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),
+  ...(['pending', 'delivered', 'failed'] as const).map(status => shapes.deliveries('tag', 'tenant', 'id', status)),
 ])
 
 /** How a script breaks the rules: a sentence for each breach. @param library the part of lua/lib/ that not all scripts have */

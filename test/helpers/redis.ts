@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import type { AppDependencies } from '../../src/app.ts'
 import { tags } from '../../src/handoff/id.ts'
 import { expiryLog } from '../../src/http/logs.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
@@ -41,6 +42,8 @@ export interface TestStoreOptions {
   limitedUrl?: string
   replicas?: number
   log?: StoreOptions['log']
+  /** How webhooks are delivered where that differs from production. */
+  webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
   scripts?: StoreOptions['scripts']
 }

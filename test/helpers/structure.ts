@@ -4,7 +4,7 @@ import type { Source } from './sources.ts'
  * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
  * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
-const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
@@ -30,7 +30,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.lines > 250 && path !== generated) faults.push(`${path} has ${source.lines} lines: 250 at the most`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
-    if (['redis', 'store', 'auth', 'result-schema', 'handoff'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    if (['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
@@ -47,7 +47,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoff', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }

@@ -4,10 +4,12 @@ import { promisify } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
-import type { TestApp, Who } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
+import type { Resolve } from '../../src/webhooks/targets.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
+import { webhookApp, webhookKeys } from '../helpers/webhooks.ts'
 import { listen } from '../helpers/wire.ts'
 
 type Json = Record<string, any>
@@ -71,8 +73,8 @@ t.test('llms.txt says what the service is, how to behave, and where to read more
   for (const path of ['openapi.json', 'docs', 'problems', 'approvals', 'healthz']) t.match(body, `](http://127.0.0.1:8080/${path})`)
 })
 
-/** Whose key an example needs, by its scope. */
-const whose = (block: string): Who => /scope `approve`/.test(block) ? 'approver' : 'alice'
+/** The key that an example needs, by its scope. */
+const keyFor = (block: string): string => /scope `approve`/.test(block) ? secrets.approver : /scope `webhooks`/.test(block) ? webhookKeys.default : secrets.alice
 
 /** The page's examples: the section of each operation, and its command. */
 async function examples ({ app }: TestApp): Promise<Array<[about: string, command: string]>> {
@@ -80,22 +82,23 @@ async function examples ({ app }: TestApp): Promise<Array<[about: string, comman
   return body.split(/^(?=### )/m).slice(1).map(section => [section, /```sh\n([^]*?)\n```/.exec(section)![1]!])
 }
 
-async function bash (script: string, who: Who, id = ''): Promise<string> {
-  const env = { PATH: process.env.PATH, HANDOFF_KEY: secrets[who], ID: id }
+async function bash (script: string, key: string, id = ''): Promise<string> {
+  const env = { PATH: process.env.PATH, HANDOFF_KEY: key, ID: id }
   return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env })).stdout
 }
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async t => {
-  const service = await testApp(t, { EVENTS_RETENTION: '60' })
+  const resolve: Resolve = (name, done) => done(null, [{ address: '93.184.215.14', family: 4 }])
+  const service = await webhookApp(t, {}, { webhooks: { resolve } }, false)
   await listen(service.app)
   const all = await examples(service)
   for (const [about, command] of all) {
-    const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json()
-    const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), whose(about), id)
+    const id = /scope `webhooks`/.test(about) ? (await service.make('https://example.com/')).id : await service.pass({ require_human: true })
+    const said = await bash(command.replace('curl ', "curl -s -w '\\n%{http_code}' "), keyFor(about), id)
     t.match(said, /\n(2\d\d|409)$/, `${command}\n${said}`)
   }
   const of = (path: string) => all.find(([about]) => about.includes(`${path}\``))![1]
-  const run = async (path: string, id?: string) => JSON.parse(await bash(of(path), 'alice', id)) as Json
+  const run = async (path: string, id?: string) => JSON.parse(await bash(of(path), secrets.alice, id)) as Json
   const { handoff_id: id } = await run('POST /api/pass')
   t.match(await run('GET /api/catch/:id', id), { status: 'caught' })
   t.match(await run('POST /api/done/:id', id), { status: 'done' })

@@ -32,9 +32,14 @@ t.test('every route is in the document or hidden on purpose', { skip: ofOneRepli
   const described = operationsOf(document).map(([method, path]) => `${method.toUpperCase()} ${path}`).sort()
   const shown = routes.filter(({ method, schema }) => method !== 'HEAD' && schema?.hide !== true)
   t.strictSame(shown.map(({ method, url }) => `${method} ${url.replace(/:(\w+)/g, '{$1}')}`).sort(), described)
-  t.strictSame(described, ['GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/events', 'GET /api/inboxes/{name}', 'GET /api/status/{id}', 'GET /healthz',
-    'GET /metrics', 'GET /readyz', 'POST /api/approve/{id}', 'POST /api/batch', 'POST /api/cancel/{id}', 'POST /api/catch', 'POST /api/decline/{id}', 'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}',
-    'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}'])
+  t.strictSame(described, [
+    'DELETE /api/webhooks/{id}', 'GET /api/approvals', 'GET /api/approvals/{id}', 'GET /api/catch/{id}', 'GET /api/events', 'GET /api/inboxes/{name}',
+    'GET /api/status/{id}', 'GET /api/webhooks', 'GET /api/webhooks/{id}', 'GET /api/webhooks/{id}/deliveries', 'GET /healthz', 'GET /metrics',
+    'GET /readyz', 'POST /api/approve/{id}', 'POST /api/batch', 'POST /api/cancel/{id}', 'POST /api/catch', 'POST /api/decline/{id}',
+    'POST /api/done/{id}', 'POST /api/fail/{id}', 'POST /api/heartbeat/{id}', 'POST /api/pass', 'POST /api/reissue/{id}', 'POST /api/reject/{id}',
+    'POST /api/webhooks', 'POST /api/webhooks/{id}/enable', 'POST /api/webhooks/{id}/replay', 'POST /api/webhooks/{id}/rotate',
+    'POST /api/webhooks/{id}/test'
+  ])
 })
 
 /** The operations' query parameters: name, whether required, minimum and maximum. */
@@ -49,6 +54,7 @@ const queries: Json = {
   status: [['wait', false, 0, 60], ['until', false, null, null]],
   events: [['after', false, null, null], ['types', false, null, null], ['handoff_id', false, null, null], ['inbox', false, null, null],
     ['limit', false, 1, 100], ['wait', false, 0, 60]],
+  listDeliveries: [['status', false, null, null]],
   listApprovals: [['cursor', false, null, null], ['limit', false, 1, 100]],
 }
 
@@ -72,7 +78,7 @@ t.test('the document is valid OpenAPI 3.1', async t => {
     for (const [status, { description, content }] of Object.entries(operation.responses as Json)) {
       t.match(description, /./, `${name} ${status}`)
       t.match(status, /^[1-5]\d\d$/)
-      t.strictSame(Object.keys(content), [Number(status) >= 400 ? 'application/problem+json' : path === '/metrics' ? 'text/plain' : 'application/json'])
+      t.strictSame(Object.keys(content ?? {}), status === '204' ? [] : [Number(status) >= 400 ? 'application/problem+json' : path === '/metrics' ? 'text/plain' : 'application/json'])
     }
   }
   for (const { 1: reference } of JSON.stringify(document).matchAll(/"\$ref":"([^"]*)"/g)) {

@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- Removes a webhook with its deliveries. Removing it again changes nothing.
+-- KEYS: 1 prefix:{tag}:hook:tenant:id            the webhook
+--       2 prefix:{tag}:hook:tenant:id:due        its deliveries by when each is tried next
+--       3 prefix:{tag}:hook:tenant:id:pending    what they are
+--       4 prefix:{tag}:hook:tenant:id:delivered  the newest that were delivered
+--       5 prefix:{tag}:hook:tenant:id:failed     the newest that could not be
+--       6 prefix:{tag}:hooks:tenant              the tenant's webhooks
+--       7 prefix:{tag}:hooks                     the tenants that have webhooks here
+-- ARGV: 1 the call's deadline (ms)  2 tenant  3 id
+-- Replies: {'deleted'}
+--          {'late'}     the call's deadline is over; nothing changed
+local webhooks, tenants, tenant, id = KEYS[6], KEYS[7], ARGV[2], ARGV[3]
+local now = clock()
+
+if late(ARGV[1], now) then return { 'late' } end
+redis.call('DEL', KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5])
+redis.call('ZREM', webhooks, id)
+if redis.call('ZCARD', webhooks) == 0 then redis.call('ZREM', tenants, tenant) end
+return { 'deleted' }

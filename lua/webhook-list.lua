@@ -1,0 +1,11 @@
+#!lua flags=no-writes
+-- Reads a tenant's webhooks, the oldest first.
+-- KEYS: 1 prefix:{tag}:hooks:tenant   which they are
+-- ARGV: 1 what their keys begin with: prefix:{tag}:hook:tenant:
+-- Replies: {'listed', id, fields, …}   the fields of a webhook as webhook-create.lua has them
+local webhooks, prefix = KEYS[1], ARGV[1]
+local found = { 'listed' }
+for _, id in ipairs(redis.call('ZRANGE', webhooks, 0, -1)) do
+  found[#found + 1], found[#found + 2] = id, redis.call('HGETALL', prefix .. id)
+end
+return found

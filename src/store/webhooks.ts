@@ -1,0 +1,215 @@
+import type { Redis } from 'ioredis'
+import type { Lanes } from '../redis/lanes.ts'
+import type { ScriptName, Scripts } from '../redis/scripts.ts'
+import { homeTagOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
+import { tagged } from './replies.ts'
+
+/** Webhooks that a tenant may have. */
+export const mostWebhooks = 20
+/** Deliveries of a webhook that may be pending; further events wait in the feed. */
+const mostPending = 10_000
+
+/** Why a webhook is disabled: its receiver answered 410, or failed for too long. */
+export type DisabledReason = 'gone' | 'failing'
+
+/** A webhook as Redis keeps it (lua/webhook-create.lua). Times are milliseconds since the epoch by Redis's clock. */
+export interface Webhook {
+  id: string
+  url: string
+  /** Null for all. */
+  types: string[] | null
+  inbox: string | null
+  createdAt: number
+  /** Which of its secrets is the newest. */
+  generation: number
+  /** How long the secret before signs as well. */
+  oldUntil: number | null
+  disabled: DisabledReason | null
+  /** The last event of the feed that was looked at. */
+  cursor: string
+}
+
+/** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
+export interface Delivery { id: string, attempts: number, lastStatus: number | null, lastError: string | null, lastAt: number | null, text: string }
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
+export interface ListedDelivery extends Delivery { status: DeliveryStatus, nextAt: number | null }
+
+/** What is due now. `first` is when what is left is due. */
+export interface Claimed { now: number, first: number | null, url: string, generation: number, oldUntil: number | null, deliveries: Delivery[] }
+
+/** How an attempt went: `after` says in how many milliseconds another one follows. */
+export interface Tried { outcome: 'delivered' | 'again' | 'failed' | 'gone', status: number | null, error: string | null, after?: number }
+
+/** `place` is where the webhook is in the feed, where it was planned or moved. */
+export interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
+
+export interface WebhooksOptions {
+  /** Every partition's hash tag. */
+  tags: readonly string[]
+  /** For how long feeds keep events, in milliseconds. */
+  retention: number
+  /** The connection to a partition's master, for what needs no script: a message that may be lost, a look. */
+  connectionTo (tag: string): Redis | undefined
+}
+
+/** The webhooks of tenants in Redis: one method a script. */
+export class Webhooks {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #options: WebhooksOptions
+
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, options: WebhooksOptions) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#options = options
+  }
+
+  /** Where it is told that webhooks of any tenant changed. */
+  get channel (): string {
+    return this.#keyNames.webhookTenants(this.#options.tags[0]!)
+  }
+
+  /** Tells whoever delivers that webhooks changed. It may be lost: then it is found later. */
+  tell (): void {
+    this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
+  }
+
+  /** The tenants that have webhooks in these partitions. */
+  async tenants (tags: readonly string[]): Promise<string[]> {
+    const found = await Promise.all(tags.map(tag => this.#options.connectionTo(tag)?.zrange(this.#keyNames.webhookTenants(tag), '0', '-1') ?? []))
+    return found.flat()
+  }
+
+  /** @returns null: the tenant has as many as it may have */
+  create (tenant: string, id: string, { url, types, inbox }: Pick<Webhook, 'url' | 'types' | 'inbox'>): Promise<Webhook | null> {
+    const { tag, webhook, webhooks, tenants, feed } = this.#keysOf(tenant, id)
+    return this.#call('webhook-create', tag, [webhook, webhooks, tenants, feed], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(mostWebhooks)],
+      ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
+  }
+
+  /** The oldest first. */
+  list (tenant: string): Promise<Webhook[]> {
+    const { tag, webhooks, prefix } = this.#keysOf(tenant, '')
+    return this.#call('webhook-list', tag, [webhooks], [prefix], ([, ...parts]) => pairs(parts).map(([id, fields]) => readWebhook(String(id), fields)))
+  }
+
+  /** @returns null: there is none */
+  rotate (tenant: string, id: string, token: string, grace: number): Promise<Webhook | null> {
+    const { tag, webhook } = this.#keysOf(tenant, id)
+    return this.#call('webhook-rotate', tag, [webhook], [token, String(grace)], ([outcome, fields]) => outcome === 'rotated' ? readWebhook(id, fields) : null)
+  }
+
+  /** @returns null: there is none */
+  enable (tenant: string, id: string): Promise<Webhook | null> {
+    const { tag, webhook, due, pending, feed } = this.#keysOf(tenant, id)
+    return this.#call('webhook-enable', tag, [webhook, due, pending, feed], [], ([outcome, fields]) => outcome === 'enabled' ? readWebhook(id, fields) : null)
+  }
+
+  delete (tenant: string, id: string): Promise<void> {
+    const { tag, webhook, due, pending, delivered, failed, webhooks, tenants } = this.#keysOf(tenant, id)
+    return this.#call('webhook-delete', tag, [webhook, due, pending, delivered, failed, webhooks, tenants], [tenant, id], () => {})
+  }
+
+  /**
+   * Makes deliveries of these events, and moves the webhook's place in the feed on.
+   * @param before where its place is; null for what isn't of the feed: then it stays
+   */
+  plan (tenant: string, id: string, before: string | null, place: string, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
+    const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
+    const lines = events.map(({ id, text }) => `${id} ${text}\n`).join('')
+    return this.#call('webhook-plan', tag, [webhook, due, pending], [before ?? '', place, String(mostPending), lines],
+      ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) }))
+  }
+
+  /** Takes what is due. @param lease in milliseconds: then what was taken is due again @returns null: there is no such webhook */
+  claim (tenant: string, id: string, most: number, lease: number): Promise<Claimed | null> {
+    const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
+    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease)], ([outcome, ...parts]) => {
+      if (outcome === 'gone') return null
+      const [now, first, url, generation, oldUntil] = parts.map(String)
+      const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map(([id, text]) => readDelivery(String(id), String(text)))
+      return { now: Number(now), first: Number(first) || null, url: url!, generation: Number(generation), oldUntil: Number(oldUntil) || null, deliveries }
+    })
+  }
+
+  /** Notes how an attempt went. @param disableAfter milliseconds without a success @returns why the webhook is disabled by it, or null */
+  tried (tenant: string, id: string, { id: delivery, attempts }: Delivery, { outcome, status, error, after = 0 }: Tried, disableAfter: number): Promise<DisabledReason | null> {
+    const { tag, webhook, due, pending, delivered, failed, feed } = this.#keysOf(tenant, id)
+    const texts = [id, delivery, String(attempts), outcome, String(status ?? '-'), error ?? '-', String(after), String(disableAfter), String(this.#options.retention)]
+    return this.#call('webhook-tried', tag, [webhook, due, pending, delivered, failed, feed], texts,
+      ([outcome, reason]) => outcome === 'disabled' ? String(reason) as DisabledReason : null)
+  }
+
+  /** The deliveries that are over, the newest last, and when the pending ones are due. */
+  deliveries (tenant: string, id: string): Promise<{ due: Array<{ id: string, at: number }>, over: ListedDelivery[] }> {
+    const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
+    const over = (lines: unknown, status: DeliveryStatus): ListedDelivery[] => (lines as unknown[]).map(String).map(line => {
+      const space = line.indexOf(' ')
+      return { ...readDelivery(line.slice(0, space), line.slice(space + 1)), status, nextAt: null }
+    })
+    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [''], ([, dues, delivered, failed]) => ({
+      due: pairs(dues as unknown[]).map(([id, at]) => ({ id: String(id), at: Number(at) })),
+      over: [...over(delivered, 'delivered'), ...over(failed, 'failed')],
+    }))
+  }
+
+  /** Pending deliveries by their ids, without those that are over by now. */
+  pending (tenant: string, id: string, ids: readonly string[]): Promise<Delivery[]> {
+    if (ids.length === 0) return Promise.resolve([])
+    const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
+    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [ids.join(' ')], ([, texts]) =>
+      (texts as unknown[]).flatMap((text, at) => text === null ? [] : [readDelivery(ids[at]!, String(text))]))
+  }
+
+  #call<T> (name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T): Promise<T> {
+    return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
+  }
+
+  #keysOf (tenant: string, id: string) {
+    const names = this.#keyNames
+    const tag = homeTagOf(tenant, this.#options.tags)
+    const deliveries = (status: DeliveryStatus) => names.deliveries(tag, tenant, id, status)
+    return {
+      tag,
+      webhook: names.webhook(tag, tenant, id),
+      prefix: names.webhook(tag, tenant, ''),
+      webhooks: names.webhooks(tag, tenant),
+      tenants: names.webhookTenants(tag),
+      feed: names.feed(tag, tenant),
+      due: names.webhookDue(tag, tenant, id),
+      pending: deliveries('pending'),
+      delivered: deliveries('delivered'),
+      failed: deliveries('failed'),
+    }
+  }
+}
+
+function pairs (parts: readonly unknown[]): Array<[unknown, unknown]> {
+  return Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at], parts[2 * at + 1]])
+}
+
+function readWebhook (id: string, reply: unknown): Webhook {
+  const fields = Object.fromEntries(pairs(reply as unknown[]).map(([name, value]) => [String(name), String(value)]))
+  const { url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor } = fields as Record<string, string>
+  return {
+    id,
+    url: url!,
+    types: types ? types.split(',') : null,
+    inbox: inbox || null,
+    createdAt: Number(created),
+    generation: Number(generation),
+    oldUntil: Number(oldUntil) || null,
+    disabled: (disabled as DisabledReason | undefined) ?? null,
+    cursor: cursor!,
+  }
+}
+
+function readDelivery (id: string, record: string): Delivery {
+  const [attempts, status, error, at] = record.split(' ', 4) as [string, string, string, string]
+  const text = record.slice(attempts.length + status.length + error.length + at.length + 4)
+  return { id, attempts: Number(attempts), lastStatus: status === '-' ? null : Number(status), lastError: error === '-' ? null : error, lastAt: at === '-' ? null : Number(at), text }
+}

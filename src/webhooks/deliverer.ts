@@ -1,0 +1,124 @@
+import type { Store } from '../store/store.ts'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Webhooks } from '../store/webhooks.ts'
+import type { WebhookSecrets } from './secrets.ts'
+import { Sender } from './sender.ts'
+import type { Targets } from './targets.ts'
+import { TenantWebhooks } from './tenant-webhooks.ts'
+import type { TenantOptions } from './tenant-webhooks.ts'
+
+/** How often the lease is renewed, and how long a replica that died holds the others off, in milliseconds. */
+const renewal = 1000
+const leaseDuration = 3000
+/** How often everything is looked at that a lost message may have hidden, in milliseconds. */
+const slowRound = 5000
+/** How long a stopping service waits for attempts under way, in milliseconds; what was cut off is tried again. */
+const longestStop = 1000
+
+export interface DelivererOptions {
+  store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
+  webhooks: Webhooks
+  secrets: WebhookSecrets
+  targets: Targets
+  log: { warn (details: object, message: string): void, error (details: object, message: string): void }
+  /** How long an attempt may take, in milliseconds; tests have a shorter one. */
+  attemptTimeout?: number | undefined
+}
+
+/** Delivers to the webhooks of all tenants, at one replica at a time. Two at once would deliver no more: each takes what it delivers first. */
+export class Deliverer {
+  /** Attempts by how they went, and webhooks that were disabled, by why. */
+  readonly counts = { delivered: 0, again: 0, failed: 0 }
+  readonly disabled = { gone: 0, failing: 0 }
+  readonly #options: DelivererOptions
+  readonly #sender: Sender
+  readonly #tenants = new Map<string, TenantWebhooks>()
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> | undefined
+  #isTold = true
+  #lookedAt = -Infinity
+  #leave: Promise<() => void> | undefined
+
+  constructor (options: DelivererOptions) {
+    this.#options = options
+    this.#sender = new Sender(options.targets, options.attemptTimeout)
+  }
+
+  start (): void {
+    const { store, webhooks } = this.#options
+    this.#leave = store.subscriptions.listen(webhooks.channel, () => {
+      this.#isTold = true
+      this.#goRound()
+    })
+    this.#timer = setInterval(() => this.#goRound(), renewal)
+    this.#timer.unref()
+    this.#goRound()
+  }
+
+  async stop (): Promise<void> {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#leave?.then(leave => leave(), () => {})
+    await this.#round
+    const stopped = this.#forget()
+    const cut = setTimeout(() => this.#sender.close(), longestStop)
+    await stopped
+    clearTimeout(cut)
+    this.#sender.close()
+  }
+
+  #goRound (): void {
+    if (this.#timer === undefined) return
+    this.#round ??= this.#lookRound().catch(error => this.#failed(error)).finally(() => {
+      this.#round = undefined
+      if (this.#isTold) this.#goRound()
+    })
+  }
+
+  async #lookRound (): Promise<void> {
+    const { store, webhooks } = this.#options
+    const isTold = this.#isTold
+    this.#isTold = false
+    if (!await store.takeDelivering(leaseDuration)) {
+      this.#lookedAt = -Infinity
+      this.#forget().catch(error => this.#failed(error))
+      return
+    }
+    if (!isTold && performance.now() - this.#lookedAt < slowRound) return
+    const tenants = new Set(await webhooks.tenants(store.reachedTags()))
+    this.#lookedAt = performance.now()
+    for (const tenant of tenants) {
+      if (!this.#tenants.has(tenant)) this.#tenants.set(tenant, new TenantWebhooks(tenant, this.#tenantOptions()))
+    }
+    // One that has no webhooks any more finds that out, and costs nothing.
+    for (const tenant of this.#tenants.values()) tenant.refresh()
+  }
+
+  #tenantOptions (): TenantOptions {
+    const { store, webhooks, secrets, log } = this.#options
+    return {
+      webhooks,
+      secrets,
+      sender: this.#sender,
+      events: store.events!,
+      subscriptions: store.subscriptions,
+      counts: this.counts,
+      onDisabled: (tenant, id, reason) => {
+        this.disabled[reason]++
+        log.warn({ tenant, webhook_id: id, reason }, 'webhook disabled')
+      },
+      onFault: error => this.#failed(error),
+    }
+  }
+
+  /** Another replica delivers, or this one stops. */
+  async #forget (): Promise<void> {
+    const tenants = [...this.#tenants.values()]
+    this.#tenants.clear()
+    await Promise.all(tenants.map(tenant => tenant.stop()))
+  }
+
+  #failed (error: unknown): void {
+    if (!(error instanceof Unavailable)) this.#options.log.error({ err: error }, 'delivering to webhooks failed')
+  }
+}

@@ -1,0 +1,30 @@
+import { createHmac } from 'node:crypto'
+import { Webhook as Signer } from 'standardwebhooks'
+
+/** Who signs: a webhook's newest secret, and the one before it until `oldUntil`. */
+export interface Signing { id: string, generation: number, oldUntil: number | null }
+
+/** Secrets of webhooks. None is kept anywhere: each is derived from the service's own, so who reads Redis can sign nothing. */
+export class WebhookSecrets {
+  readonly #root: string
+
+  /** @param root WEBHOOK_SECRET, the same at all replicas */
+  constructor (root: string) {
+    this.#root = root
+  }
+
+  /** As its receiver gets it (Standard Webhooks, "Signature scheme"). */
+  secretOf (id: string, generation: number): string {
+    return `whsec_${createHmac('sha256', this.#root).update(`webhook ${id} ${generation}`).digest('base64')}`
+  }
+
+  /** The header fields of a message. @param now by the clock that `oldUntil` is of @param at when it is sent */
+  sign ({ id, generation, oldUntil }: Signing, now: number, messageId: string, at: Date, body: string): Record<string, string> {
+    const generations = oldUntil !== null && now < oldUntil ? [generation, generation - 1] : [generation]
+    return {
+      'webhook-id': messageId,
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': generations.map(one => new Signer(this.secretOf(id, one)).sign(messageId, at, body)).join(' '),
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import { Agent as HttpAgent, request as httpRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
+import { version } from '../version.ts'
+import { readRetryAfter } from './schedule.ts'
+import { TargetRefused } from './targets.ts'
+import type { Targets } from './targets.ts'
+
+/** How long an attempt may take, from the look-up of the name to the status, in milliseconds. */
+const attemptTimeout = 15_000
+/** How much of an answer is read, in bytes: only its status counts. What is longer costs its connection. */
+const longestAnswer = 16_384
+/** How long a connection stays open for the next delivery, in milliseconds. */
+const keptOpen = 5000
+
+/** How a receiver answered, or why it didn't. */
+export interface Answer { status: number | null, error: string | null, retryAfter: number | null }
+
+/** Sends messages to receivers. */
+export class Sender {
+  readonly #targets: Targets
+  readonly #timeout: number
+  readonly #http = new HttpAgent({ keepAlive: true, timeout: keptOpen })
+  readonly #open = new Set<AbortController>()
+  readonly #https = new HttpsAgent({ keepAlive: true, timeout: keptOpen })
+
+  /** @param timeout milliseconds; tests have a shorter one */
+  constructor (targets: Targets, timeout = attemptTimeout) {
+    this.#targets = targets
+    this.#timeout = timeout
+  }
+
+  /** Sends a message once. It never throws: whatever goes wrong is how the attempt went. */
+  async send (to: string, headers: Record<string, string>, body: string): Promise<Answer> {
+    const attempt = new AbortController()
+    const timer = setTimeout(() => attempt.abort(), this.#timeout)
+    this.#open.add(attempt)
+    const ended = () => {
+      clearTimeout(timer)
+      this.#open.delete(attempt)
+    }
+    try {
+      const url = new URL(to)
+      const fault = this.#targets.faultOf(to)
+      if (fault !== null) throw new TargetRefused(fault)
+      this.#targets.checkLiteral(url)
+      const answer = await this.#post(url, headers, Buffer.from(body), attempt.signal, true)
+      answer.once('close', ended)
+      drain(answer)
+      return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()) }
+    } catch (error) {
+      ended()
+      return { status: null, error: nameOf(error as NodeJS.ErrnoException), retryAfter: null }
+    }
+  }
+
+  /** Ends the attempts under way, and the connections that are open. */
+  close (): void {
+    for (const attempt of this.#open) attempt.abort()
+    this.#http.destroy()
+    this.#https.destroy()
+  }
+
+  async #post (url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal, mayReuse: boolean): Promise<IncomingMessage> {
+    const isTls = url.protocol === 'https:'
+    const agent = mayReuse ? isTls ? this.#https : this.#http : false
+    const request = (isTls ? httpsRequest : httpRequest)(url, {
+      method: 'POST',
+      agent,
+      signal,
+      lookup: this.#targets.lookupFor(url),
+      headers: { 'content-type': 'application/json', 'content-length': body.length, 'user-agent': `agent-handoff-service/${version}`, ...headers },
+    })
+    try {
+      return await new Promise<IncomingMessage>((resolve, reject) => {
+        request.once('response', resolve)
+        request.on('error', reject)
+        request.end(body)
+      })
+    } catch (error) {
+      // The receiver closed the connection while it was idle, before it saw the message.
+      if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET' && !signal.aborted) return this.#post(url, headers, body, signal, false)
+      throw error
+    }
+  }
+}
+
+/** Reads to the end what is short, so that the connection can be used again; the attempt's own time-out bounds how long. */
+function drain (answer: IncomingMessage): void {
+  let left = longestAnswer
+  answer.on('error', () => {})
+  answer.on('data', (some: Buffer) => {
+    left -= some.length
+    if (left < 0) answer.destroy()
+  })
+}
+
+/** What is told of an error: its name for programs, never its message, in which there may be anything. */
+function nameOf ({ name, code }: NodeJS.ErrnoException): string {
+  if (name === 'AbortError') return 'timeout'
+  return /^\w{1,64}$/.test(code ?? '') ? code! : 'failed'
+}

@@ -1,0 +1,194 @@
+import { iso } from '../handoff/answers.ts'
+import { isBehind, isEventId, readEvent, toldIn } from '../handoff/event-answer.ts'
+import { randomToken } from '../handoff/id.ts'
+import { Problem, invalid } from '../errors.ts'
+import type { Fault } from '../errors.ts'
+import { isName, webhookTypes } from '../model.ts'
+import type { Events } from '../store/events.ts'
+import { mostWebhooks } from '../store/webhooks.ts'
+import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
+import { testType, timeOf } from './endpoint.ts'
+import type { WebhookSecrets } from './secrets.ts'
+import type { Targets } from './targets.ts'
+import { isFor } from './tenant-webhooks.ts'
+
+/** How long the old secret signs as well by default, in seconds. */
+export const defaultGrace = 86_400
+const mostListed = 100
+const pageSize = 500
+/** The event behind which a feed's very first one is. */
+const fromOldest = '0-0'
+const lastOfMillisecond = '18446744073709551615'
+
+export interface WebhookParts { events: Events, webhooks: Webhooks, secrets: WebhookSecrets, targets: Targets }
+export interface NewWebhook { url: string, types: string[] | null, inbox: string | null }
+
+/** What is done with webhooks, for whoever asks: over HTTP, or with the command. */
+export class WebhookService {
+  readonly #parts: WebhookParts | null
+
+  /** @param parts null where webhooks are off */
+  constructor (parts: WebhookParts | null) {
+    this.#parts = parts
+  }
+
+  /** @throws {Problem} a wrong URL, types or inbox; too many webhooks */
+  async create (tenant: string, { url, types, inbox }: NewWebhook): Promise<object> {
+    const { webhooks, secrets } = this.#on
+    const faults = faultsOf(types, inbox)
+    const wrongUrl = await this.#faultOf(url)
+    if (wrongUrl !== null) faults.unshift({ pointer: '/url', message: wrongUrl })
+    if (faults.length > 0) throw invalid(...faults)
+    const made = await webhooks.create(tenant, `wh_${randomToken()}`, { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox })
+    if (made === null) throw new Problem('too_many_webhooks', { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` })
+    webhooks.tell()
+    return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
+  }
+
+  async list (tenant: string): Promise<object> {
+    return { items: (await this.#on.webhooks.list(tenant)).map(members) }
+  }
+
+  async get (tenant: string, id: string): Promise<object> {
+    return members(await this.#find(tenant, id))
+  }
+
+  async delete (tenant: string, id: string): Promise<void> {
+    // First, so that one that a lost reply has deleted already isn't unknown.
+    await this.#find(tenant, id)
+    await this.#on.webhooks.delete(tenant, id)
+    this.#on.webhooks.tell()
+  }
+
+  /** @param grace how long the old secret signs as well, in seconds */
+  async rotate (tenant: string, id: string, grace: number): Promise<object> {
+    const { webhooks, secrets } = this.#on
+    const rotated = found(isWebhookId(id) ? await webhooks.rotate(tenant, id, randomToken(), grace * 1000) : null)
+    return { ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!) }
+  }
+
+  async enable (tenant: string, id: string): Promise<object> {
+    const enabled = found(isWebhookId(id) ? await this.#on.webhooks.enable(tenant, id) : null)
+    this.#on.webhooks.tell()
+    return members(enabled)
+  }
+
+  /** Has a message delivered that is no event's, also where the webhook is disabled. */
+  async test (tenant: string, id: string): Promise<object> {
+    const { webhooks } = this.#on
+    await this.#find(tenant, id)
+    const testId = `test_${Date.now()}_${randomToken()}`
+    const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
+    if (outcome === 'gone') throw new Problem('not_found')
+    if (outcome === 'full') throw new Problem('unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' })
+    webhooks.tell()
+    return { id: testId }
+  }
+
+  /** The newest, of all or of those with this status. */
+  async deliveries (tenant: string, id: string, status: DeliveryStatus | undefined): Promise<object> {
+    const { webhooks } = this.#on
+    await this.#find(tenant, id)
+    const { due, over } = await webhooks.deliveries(tenant, id)
+    const wanted = due.sort((one, other) => timeOf(other.id) - timeOf(one.id)).slice(0, mostListed)
+    const dueAt = new Map(wanted.map(({ id, at }) => [id, at]))
+    const pending = (await webhooks.pending(tenant, id, [...dueAt.keys()])).map((delivery): ListedDelivery => ({ ...delivery, status: 'pending', nextAt: dueAt.get(delivery.id)! }))
+    // Of one that was replayed, the last time counts.
+    const byId = new Map([...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one]))
+    const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst).slice(0, mostListed)
+    return { items: listed.map(deliveryMembers) }
+  }
+
+  /** Has all events from `since` on delivered again that are for the webhook. A disabled one has to be enabled first. */
+  async replay (tenant: string, id: string, since: string): Promise<object> {
+    const place = placeBefore(since)
+    if (place === null) throw invalid({ pointer: '/since', message: 'must be the id of an event, or a time like 2026-11-20T09:00:00.000Z' })
+    for (;;) {
+      const webhook = await this.#find(tenant, id)
+      if (webhook.disabled !== null) return { replayed: 0 }
+      const replayed = await this.#count(tenant, webhook, place)
+      const from = isBehind(webhook.cursor, place) ? place : webhook.cursor
+      const { outcome } = await this.#on.webhooks.plan(tenant, id, webhook.cursor, from, [])
+      // It was moved on meanwhile: once more from there.
+      if (outcome === 'moved' || outcome === 'gone') continue
+      this.#on.webhooks.tell()
+      return { replayed }
+    }
+  }
+
+  get #on (): WebhookParts {
+    if (this.#parts === null) throw new Problem('events_off')
+    return this.#parts
+  }
+
+  async #find (tenant: string, id: string): Promise<Webhook> {
+    const { webhooks } = this.#on
+    return found(isWebhookId(id) ? (await webhooks.list(tenant)).find(webhook => webhook.id === id) : null)
+  }
+
+  async #faultOf (url: string): Promise<string | null> {
+    const { targets } = this.#on
+    const fault = targets.faultOf(url)
+    if (fault !== null) return fault
+    // Not which address: whoever asks needn't know the names of this network.
+    return targets.check(new URL(url)).then(() => null, () => 'must be an https URL of a public address; the service’s operator may allow others')
+  }
+
+  async #count (tenant: string, webhook: Webhook, place: string): Promise<number> {
+    let count = 0
+    for (let from = place; ;) {
+      const { entries } = await this.#on.events.read(tenant, from, pageSize)
+      count += entries.filter(entry => isFor(webhook, readEvent(entry))).length
+      if (entries.length < pageSize) return count
+      from = entries.at(-1)!.id
+    }
+  }
+}
+
+/** Can it be a webhook's id? One that can't never reaches Redis. */
+function isWebhookId (text: string): boolean {
+  return /^wh_[A-Za-z0-9_-]{22}$/.test(text)
+}
+
+function found (webhook: Webhook | null | undefined): Webhook {
+  if (webhook == null) throw new Problem('not_found')
+  return webhook
+}
+
+function faultsOf (types: string[] | null, inbox: string | null): Fault[] {
+  const faults = (types ?? []).map((type, at) => ({ type, at })).filter(({ type }) => !webhookTypes.includes(type))
+    .map(({ at }): Fault => ({ pointer: `/types/${at}`, message: `must be one of ${webhookTypes.join(', ')}` }))
+  if (types?.length === 0) faults.push({ pointer: '/types', message: 'must name a type; left out, all are delivered' })
+  if (inbox !== null && !isName(inbox)) faults.push({ pointer: '/inbox', message: 'must be the name of an inbox' })
+  return faults
+}
+
+/** The place in a feed behind which an event is, or all from a time on. */
+function placeBefore (since: string): string | null {
+  if (isEventId(since)) {
+    const [time, count] = since.split('-').map(BigInt) as [bigint, bigint]
+    return count > 0n ? `${time}-${count - 1n}` : beforeTime(time)
+  }
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(since) ? Date.parse(since) : NaN
+  return Number.isNaN(time) || time < 0 ? null : beforeTime(BigInt(time))
+}
+
+function beforeTime (time: bigint): string {
+  return time > 0n ? `${time - 1n}-${lastOfMillisecond}` : fromOldest
+}
+
+/** A webhook as the API answers it. */
+function members ({ id, url, types, inbox, disabled, createdAt }: Webhook): object {
+  return { id, url, types, inbox, enabled: disabled === null, ...disabled !== null && { disabled_because: disabled }, created_at: iso(createdAt) }
+}
+
+function deliveryMembers ({ id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery): object {
+  const time = (at: number | null) => at === null ? null : iso(at)
+  return { id, type: toldIn(text).type, status, attempts, last_status: lastStatus, last_error: lastError, last_at: time(lastAt), next_at: time(nextAt) }
+}
+
+function newestFirst (one: ListedDelivery, other: ListedDelivery): number {
+  const difference = timeOf(other.id) - timeOf(one.id)
+  if (difference !== 0 || !isEventId(one.id) || !isEventId(other.id)) return difference
+  return isBehind(one.id, other.id) ? -1 : 1
+}

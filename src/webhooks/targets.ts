@@ -1,0 +1,95 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
+import { isIP } from 'node:net'
+import type { LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+type Address = ReturnType<typeof ipaddr.process>
+type Network = [address: Address, bits: number]
+
+/** Asks for all addresses of a name. */
+export type Resolve = (name: string, done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void) => void
+
+const resolveBySystem: Resolve = (name, done) => systemLookup(name, { all: true, verbatim: true }, done)
+
+/** An address that webhooks may not go to. */
+export class TargetRefused extends Error {
+  override name = 'TargetRefused'
+  readonly code = 'target_refused'
+}
+
+/**
+ * Where webhooks may go: whoever may make one must not reach what only the service's own network reaches. The addresses of a name are checked
+ * where it is resolved for the connection, so the one that is connected to is one that was checked.
+ */
+export class Targets {
+  readonly #allowed: Network[]
+  readonly #resolve: Resolve
+
+  /** @param allow WEBHOOK_ALLOW: addresses, or networks as address/bits */
+  constructor (allow: readonly string[], resolve: Resolve = resolveBySystem) {
+    this.#allowed = allow.map(readNetwork)
+    this.#resolve = resolve
+  }
+
+  /** What a URL says by itself. @returns why it can't be one; null where nothing speaks against it */
+  faultOf (text: string): string | null {
+    if (!URL.canParse(text)) return 'must be an absolute URL'
+    const url = new URL(text)
+    if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
+    if (url.username !== '' || url.password !== '') return 'must not have a user'
+    if (text.includes('#')) return 'must not have a fragment'
+    return null
+  }
+
+  /** Checks an address that is written as one, for which no name is resolved. @throws {TargetRefused} */
+  checkLiteral (url: URL): void {
+    const address = url.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(address) !== 0) this.#check(address, url)
+  }
+
+  /** Checks a URL as an attempt will. @throws {TargetRefused} @throws {Error} its name isn't known */
+  async check (url: URL): Promise<void> {
+    this.checkLiteral(url)
+    if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return
+    await new Promise<void>((resolve, reject) => this.lookupFor(url)(url.hostname, { all: true }, error => error === null ? resolve() : reject(error)))
+  }
+
+  /** How a connection for this URL resolves its name: to addresses that are all checked, or not at all. */
+  lookupFor (url: URL): LookupFunction {
+    return (name, { all }, done) => this.#resolve(name, (error, addresses) => {
+      try {
+        if (error !== null) throw error
+        if (addresses.length === 0) throw Object.assign(new Error('the name has no address'), { code: 'ENOTFOUND' })
+        for (const { address } of addresses) this.#check(address, url)
+      } catch (fault) {
+        return done(fault as Error, [])
+      }
+      if (all === true) done(null, addresses)
+      else done(null, addresses[0]!.address, addresses[0]!.family)
+    })
+  }
+
+  #check (text: string, { protocol }: URL): void {
+    // An IPv4 address in an IPv6 one counts as what it is. As a URL writes it, because ::8.8.8.8 would be taken for ::ffff:8.8.8.8.
+    const plain = text.includes(':') && URL.canParse(`http://[${text}]`) ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text
+    if (!ipaddr.isValid(plain)) throw new TargetRefused('not an address')
+    const address = ipaddr.process(plain)
+    const isNamed = this.#allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
+    if (!isNamed && (protocol !== 'https:' || !isPublic(address))) throw new TargetRefused('WEBHOOK_ALLOW does not name this address')
+  }
+}
+
+/** All that is public of IPv6 is in 2000::/3. */
+function isPublic (address: Address): boolean {
+  return address.range() === 'unicast' && (address.kind() === 'ipv4' || (address as ipaddr.IPv6).parts[0]! >> 13 === 1)
+}
+
+function readNetwork (text: string): Network {
+  const [address = '', bits] = text.split('/')
+  const parsed = ipaddr.parse(address)
+  if (parsed.kind() === 'ipv6' && (parsed as ipaddr.IPv6).isIPv4MappedAddress()) {
+    return [(parsed as ipaddr.IPv6).toIPv4Address(), bits === undefined ? 32 : Math.max(0, Number(bits) - 96)]
+  }
+  return [parsed, bits === undefined ? parsed.kind() === 'ipv4' ? 32 : 128 : Number(bits)]
+}

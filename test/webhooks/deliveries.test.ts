@@ -1,0 +1,244 @@
+import { Webhook } from 'standardwebhooks'
+import t from 'tap'
+import { pauses } from '../../src/webhooks/schedule.ts'
+import { receiver } from '../helpers/receiver.ts'
+import { until } from '../helpers/until.ts'
+import { webhookApp } from '../helpers/webhooks.ts'
+import type { Delivery, WebhookApp } from '../helpers/webhooks.ts'
+
+const hour = 3_600_000
+
+/** Sets Redis's clock to when a webhook's delivery is tried again, or beyond, and has it looked at. @returns the pause that it had */
+async function untilNext ({ setClock, store }: WebhookApp, delivery: Delivery, beyond = 0): Promise<number> {
+  await setClock(Date.parse(delivery.next_at!) + beyond)
+  store.webhooks!.tell()
+  return Date.parse(delivery.next_at!) - Date.parse(delivery.last_at!)
+}
+
+t.test('what fails is tried again by the schedule, with the same id, and then failed', async t => {
+  const service = await webhookApp(t)
+  const { make, pass, untilDeliveries, setClock } = service
+  const start = Date.now()
+  await setClock(start)
+  const { url, got } = await receiver(t, response => response.writeHead(500).end('broken'))
+  const { id } = await make(url)
+  await pass()
+  for (const [at, pause] of pauses.entries()) {
+    const [delivery] = await untilDeliveries(id, ([one]) => one?.attempts === at + 1)
+    t.match(delivery, { status: 'pending', last_status: 500, last_error: null })
+    const took = await untilNext(service, delivery!)
+    t.ok(took >= pause * 0.8 && took <= pause * 1.2, `${took} ms after attempt ${at + 1}`)
+  }
+  const [delivery] = await untilDeliveries(id, ([one]) => one?.status === 'failed')
+  t.match(delivery, { attempts: 10, last_status: 500, next_at: null })
+  t.equal(got.length, 10)
+  t.equal(new Set(got.map(({ headers }) => headers['webhook-id'])).size, 1)
+})
+
+t.test('however a receiver misbehaves, it is told what was wrong', async t => {
+  const service = await webhookApp(t, {}, { webhooks: { attemptTimeout: 400 } })
+  const { make, pass, untilDeliveries } = service
+  const elsewhere = await receiver(t)
+  const closed = await receiver(t)
+  const { url: refusedUrl } = closed
+  const cases: Array<[name: string, url: string, like: object]> = [
+    ['hangs', (await receiver(t, () => {})).url, { last_status: null, last_error: 'timeout' }],
+    ['redirects', (await receiver(t, response => response.writeHead(302, { location: elsewhere.url }).end())).url, { last_status: 302, last_error: null }],
+    ['breaks off', (await receiver(t, response => response.destroy())).url, { last_status: null, last_error: 'ECONNRESET' }],
+    ['speaks no HTTP', (await receiver(t, response => response.socket!.end('nonsense\r\n\r\n'))).url, { last_status: null, last_error: /^HPE_/ }],
+    ['asks for patience', (await receiver(t, response => response.writeHead(429, { 'retry-after': '7200' }).end())).url, { last_status: 429 }],
+    ['has another scheme', refusedUrl.replace('http:', 'https:'), { last_status: null, last_error: /^(ERR_SSL|EPROTO)/ }],
+  ]
+  const made = await Promise.all(cases.map(([, url]) => make(url)))
+  const endless = await receiver(t, response => {
+    response.writeHead(200)
+    const timer = setInterval(() => response.write('x'.repeat(10_000)), 1)
+    response.on('close', () => clearInterval(timer))
+  })
+  const slow = await receiver(t, response => {
+    response.writeHead(202)
+    response.write('a')
+  })
+  const well = await Promise.all([endless, slow].map(({ url }) => make(url)))
+  await pass()
+  for (const [at, [name, , like]] of cases.entries()) t.match((await untilDeliveries(made[at]!.id, ([one]) => one?.attempts === 1))[0], { status: 'pending', ...like }, name)
+  for (const { id } of well) t.match((await untilDeliveries(id, ([one]) => one?.status === 'delivered'))[0], { attempts: 1, last_error: null })
+  const [patient] = await service.deliveries(made[4]!.id)
+  t.equal(Date.parse(patient!.next_at!) - Date.parse(patient!.last_at!), hour, 'Retry-After, up to an hour')
+  t.equal(elsewhere.got.length, 0, 'redirects are not followed')
+})
+
+t.test('410 disables a webhook, which the feed and the log tell; enabling begins anew', async t => {
+  const { make, pass, hooks, call, lines, deliveries, app } = await webhookApp(t)
+  const gone = await receiver(t, response => response.writeHead(410).end())
+  const { id } = await make(gone.url)
+  const witness = await receiver(t)
+  await make(witness.url)
+  await pass()
+  const find = async () => (await call('alice', 'GET', '/api/events?after=0-0&types=webhook.disabled')).json().items
+  const [event] = await until(async () => (await find()).length > 0 ? find() : null)
+  t.match(event, { type: 'webhook.disabled', data: { webhook_id: id, reason: 'gone' } })
+  t.strictSame((await call('alice', 'GET', '/api/events?after=0-0&types=webhook.disabled&inbox=a')).json().items, [])
+  t.match((await hooks('GET', `/${id}`)).json(), { enabled: false, disabled_because: 'gone' })
+  t.match((await deliveries(id)), [{ status: 'failed', last_status: 410, attempts: 1 }])
+  t.ok(lines.some(line => line.includes('webhook disabled') && line.includes(id)))
+  t.strictSame({ ...app.deliverer!.disabled }, { gone: 1, failing: 0 })
+  await pass()
+  await until(() => witness.got.length === 2)
+  t.equal(gone.got.length, 1)
+  t.notOk(witness.got.some(({ body }) => body.includes('webhook.disabled')), 'it is in the feed alone')
+  t.strictSame((await hooks('POST', `/${id}/replay`, { since: '0-0' })).json(), { replayed: 0 }, 'not while it is disabled')
+  gone.answer = response => response.writeHead(204).end()
+  const enabled = await hooks('POST', `/${id}/enable`)
+  t.equal(enabled.statusCode, 200)
+  t.match(enabled.json(), { id, enabled: true })
+  t.notOk('disabled_because' in enabled.json())
+  await pass()
+  await until(() => gone.got.length === 2)
+  t.strictSame((await hooks('POST', `/${id}/replay`, { since: event.id })).json(), { replayed: 2 }, 'what it missed')
+  await until(() => gone.got.length === 4)
+})
+
+t.test('72 hours of failures without one success disable it', async t => {
+  const service = await webhookApp(t, { EVENTS_RETENTION: '864000' })
+  const { make, pass, setClock, hooks, untilDeliveries, deliveries, store } = service
+  const start = Date.now()
+  await setClock(start)
+  const failing = await receiver(t, response => response.writeHead(503).end())
+  const { id } = await make(failing.url)
+  /** Passes something at this hour, and waits until it was tried. */
+  const at = async (hours: number) => {
+    await setClock(start + hours * hour)
+    store.webhooks!.tell()
+    const before = failing.got.length
+    await pass()
+    await until(() => failing.got.length > before)
+  }
+  await at(0)
+  await at(71)
+  await untilDeliveries(id, found => found.length === 2 && found.every(({ last_at: last }) => last !== null))
+  failing.answer = response => response.writeHead(200).end()
+  await at(71.5)
+  await until(async () => (await deliveries(id, '?status=delivered')).length > 0)
+  failing.answer = response => response.writeHead(503).end()
+  await at(80)
+  await at(151)
+  t.equal((await hooks('GET', `/${id}`)).json().enabled, true, 'there was a success')
+  await at(152.5)
+  t.match(await until(async () => {
+    const webhook = (await hooks('GET', `/${id}`)).json()
+    return webhook.enabled ? null : webhook
+  }), { disabled_because: 'failing' })
+})
+
+t.test('types and inbox choose what is delivered', async t => {
+  const { make, pass, call } = await webhookApp(t)
+  const [all, done, box] = await Promise.all([receiver(t), receiver(t), receiver(t)])
+  await make(all.url)
+  await make(done.url, { types: ['handoff.done', 'handoff.cancelled'] })
+  await make(box.url, { inbox: 'box' })
+  const foreign = await receiver(t)
+  await make(foreign.url, {}, 'other')
+  const id = await pass({ to: 'box' })
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await call('bob', 'POST', `/api/done/${id}`, {})
+  const other = await pass({ to: 'elsewhere' })
+  const last = await pass({ to: 'box' })
+  await until(() => all.got.length === 5 && box.got.length === 4 && done.got.length === 1)
+  const idsOf = ({ got }: typeof all) => new Set(got.map(({ body }) => JSON.parse(body).data.handoff_id))
+  t.strictSame(idsOf(all), new Set([id, other, last]))
+  t.strictSame(idsOf(box), new Set([id, last]))
+  t.match(JSON.parse(done.got[0]!.body), { type: 'handoff.done', data: { handoff_id: id } })
+  t.equal(foreign.got.length, 0, 'tenants are apart')
+  await pass({}, 'foreignAlice')
+  await until(() => foreign.got.length === 1)
+  t.equal(all.got.length, 5)
+})
+
+t.test('during a rotation both secrets sign, and then the new one', async t => {
+  const service = await webhookApp(t)
+  const { make, pass, hooks, untilDeliveries, setClock } = service
+  const start = Date.now()
+  await setClock(start)
+  const { url, got } = await receiver(t, response => response.writeHead(500).end())
+  const { id, secret } = await make(url)
+  await pass()
+  let [delivery] = await untilDeliveries(id, ([one]) => one?.attempts === 1)
+  const rotated = await hooks('POST', `/${id}/rotate`, { grace: 60 })
+  t.equal(rotated.statusCode, 200)
+  const fresh = rotated.json()
+  t.match(fresh, { id, secret: /^whsec_/, old_secret_until: new Date(start + 60_000).toISOString() })
+  t.not(fresh.secret, secret)
+  await untilNext(service, delivery!);
+  [delivery] = await untilDeliveries(id, ([one]) => one?.attempts === 2)
+  await untilNext(service, delivery!, 60_000)
+  await untilDeliveries(id, ([one]) => one?.attempts === 3)
+  const signedBy = (at: number) => [secret, fresh.secret].map(one => {
+    try {
+      new Webhook(one).verify(got[at]!.body, got[at]!.headers as Record<string, string>)
+      return true
+    } catch {
+      return false
+    }
+  })
+  t.strictSame([signedBy(0), signedBy(1), signedBy(2)], [[true, false], [true, true], [false, true]])
+  const standard = (await hooks('POST', `/${id}/rotate`)).json()
+  const { lastTime } = { lastTime: Date.parse(standard.old_secret_until) - Date.parse(delivery!.next_at!) }
+  t.equal(lastTime, 60_000 + 86_400_000, 'a day by default')
+})
+
+t.test('a test is delivered once, also where the webhook is disabled', async t => {
+  const { make, hooks, untilDeliveries, pass } = await webhookApp(t)
+  const target = await receiver(t, response => response.writeHead(500).end())
+  const { id } = await make(target.url, { types: ['handoff.done'] })
+  const asked = await hooks('POST', `/${id}/test`)
+  t.equal(asked.statusCode, 202)
+  const [first] = await untilDeliveries(id, ([one]) => one?.status === 'failed')
+  t.match(first, { id: asked.json().id, type: 'webhook.test', attempts: 1, last_status: 500 })
+  t.match(JSON.parse(target.got[0]!.body), { type: 'webhook.test', timestamp: /Z$/, data: { webhook_id: id } })
+  t.equal(target.got[0]!.headers['webhook-id'], asked.json().id)
+  target.answer = response => response.writeHead(410).end()
+  await hooks('POST', `/${id}/test`)
+  await until(async () => !(await hooks('GET', `/${id}`)).json().enabled)
+  target.answer = response => response.writeHead(200).end()
+  await hooks('POST', `/${id}/test`)
+  await until(() => target.got.length === 3)
+  await pass()
+  t.match((await untilDeliveries(id, found => found.some(({ status }) => status === 'delivered')))[0], { type: 'webhook.test' })
+})
+
+t.test('events are replayed from an id or a time on, with their ids', async t => {
+  const { make, pass, hooks, untilDeliveries } = await webhookApp(t)
+  const { url, got } = await receiver(t)
+  await Promise.all([pass(), pass(), pass()])
+  const { id } = await make(url)
+  t.equal((await hooks('POST', `/${id}/replay`, { since: '2020-01-01T00:00:00Z' })).statusCode, 202)
+  await until(() => got.length === 3)
+  const ids = got.map(({ headers }) => String(headers['webhook-id'])).sort()
+  t.strictSame((await hooks('POST', `/${id}/replay`, { since: ids[1] })).json(), { replayed: 2 }, 'that one included')
+  await until(() => got.length === 5)
+  t.strictSame(got.slice(3).map(({ headers }) => String(headers['webhook-id'])).sort(), ids.slice(1))
+  t.strictSame((await hooks('POST', `/${id}/replay`, { since: '2100-01-01T00:00:00+01:00' })).json(), { replayed: 0 })
+  const listed = await untilDeliveries(id, found => found.length === 3 && found.every(({ status }) => status === 'delivered'))
+  t.strictSame(listed.map(one => one.id), ids.reverse(), 'each once, the newest first')
+  await pass()
+  await until(() => got.length === 6)
+})
+
+t.test('a webhook that is deleted gets nothing more', async t => {
+  const { make, pass, hooks, dump, call } = await webhookApp(t)
+  const release: Array<() => void> = []
+  const { url, got } = await receiver(t, response => { release.push(() => response.writeHead(500).end()) })
+  const { id } = await make(url)
+  const witness = await receiver(t)
+  await make(witness.url)
+  await pass()
+  await until(() => got.length === 1)
+  t.equal((await hooks('DELETE', `/${id}`)).statusCode, 204, 'while an attempt is under way')
+  for (const answer of release) answer()
+  await pass()
+  await until(() => witness.got.length === 2)
+  t.equal(got.length, 1)
+  t.strictSame(Object.keys(await dump()).filter(key => key.includes(id)), [], 'and nothing of it comes back')
+  t.strictSame((await call('alice', 'GET', '/api/events?after=0-0&types=webhook.disabled')).json().items, [])
+})
