@@ -158,11 +158,11 @@ export class Webhooks {
   }
 
   /** Pending deliveries by their ids, without those that are over by now. */
-  pending (tenant: string, id: string, ids: readonly string[]): Promise<Delivery[]> {
+  pending (tenant: string, id: string, ids: readonly string[]): Promise<ListedDelivery[]> {
     if (ids.length === 0) return Promise.resolve([])
     const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
-    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [ids.join(' ')], ([, texts]) =>
-      (texts as unknown[]).flatMap((text, at) => text === null ? [] : [readDelivery(ids[at]!, String(text))]))
+    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [ids.join(' ')], ([, texts, dues]) =>
+      (texts as unknown[]).flatMap((text, at) => text === null ? [] : [{ ...readDelivery(ids[at]!, String(text)), status: 'pending' as const, nextAt: Number((dues as unknown[])[at]) }]))
   }
 
   #call<T> (name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T): Promise<T> {

@@ -91,8 +91,7 @@ export class WebhookService {
     await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
     const wanted = due.sort((one, other) => timeOf(other.id) - timeOf(one.id)).slice(0, mostListed)
-    const dueAt = new Map(wanted.map(({ id, at }) => [id, at]))
-    const pending = (await webhooks.pending(tenant, id, [...dueAt.keys()])).map((delivery): ListedDelivery => ({ ...delivery, status: 'pending', nextAt: dueAt.get(delivery.id)! }))
+    const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
     // Of one that was replayed, the last time counts.
     const byId = new Map([...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one]))
     const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst).slice(0, mostListed)

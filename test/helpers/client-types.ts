@@ -9,7 +9,8 @@ type Json = Record<string, any>
 export async function clientTypes (document: Json): Promise<string> {
   const schemas: Json = {}
   for (const [path, methods] of Object.entries<Json>(document.paths)) {
-    if (!path.startsWith('/api/')) continue
+    // The client doesn't manage webhooks: that is an operator's work.
+    if (!path.startsWith('/api/') || path.startsWith('/api/webhooks')) continue
     for (const { operationId, requestBody, responses } of Object.values<Json>(methods)) {
       const name = operationId[0].toUpperCase() + operationId.slice(1)
       if (requestBody !== undefined) schemas[`${name}Body`] = schemaOf(requestBody)

@@ -27,6 +27,8 @@ const families: Record<string, string> = {
   handoff_events_total: 'counter',
   handoff_relay_lag_seconds: 'gauge',
   handoff_event_streams: 'gauge',
+  handoff_webhook_attempts_total: 'counter',
+  handoff_webhooks_disabled_total: 'counter',
   handoff_key_lookups_total: 'counter',
   handoff_keys_refused_total: 'counter',
   handoff_requests_refused_total: 'counter',

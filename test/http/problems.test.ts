@@ -7,7 +7,7 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 
 /** Every code of the contract's table of errors. */
 const codes = ['invalid_request', 'unauthorized', 'insufficient_scope', 'not_the_catcher', 'not_the_passer', 'not_addressee', 'self_approval', 'cross_origin', 'not_found', 'events_off', 'method_not_allowed', 'already_caught',
-  'already_done', 'already_failed', 'already_declined', 'cancelled', 'not_caught', 'approval_required', 'not_yet', 'rejected', 'already_decided', 'no_approval_required', 'content_changed', 'unknown_parent', 'hop_limit', 'loop_detected', 'expired', 'request_timeout', 'payload_too_large',
+  'already_done', 'already_failed', 'already_declined', 'cancelled', 'not_caught', 'approval_required', 'not_yet', 'rejected', 'already_decided', 'no_approval_required', 'content_changed', 'unknown_parent', 'hop_limit', 'loop_detected', 'too_many_webhooks', 'expired', 'request_timeout', 'payload_too_large',
   'unsupported_media_type', 'idempotency_key_reused', 'result_invalid', 'result_schema_too_slow', 'rate_limited', 'uri_too_long', 'headers_too_large', 'internal_error', 'unavailable']
 
 const authorization = `Bearer ${secrets.alice}`
