@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { homeTag } from '../src/handoff/id.ts'
 import { HttpClient } from '../test/faults/http-client.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
@@ -68,7 +67,7 @@ async function costOf (service: ServerProcess, redisPid: number): Promise<Cost> 
 
 /** What an event of the last turn takes in Redis. */
 async function bytesOf (redis: Redis): Promise<number> {
-  const feed = `told:{${homeTag('default')}}:e:default`
+  const feed = 'told:e:default'
   const length = await redis.xlen(feed)
   if (length !== eventsOf) throw new Error(`the feed has ${length} of ${eventsOf} events`)
   return (await redis.memory('USAGE', feed, 'SAMPLES', 0))! / length

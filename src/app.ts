@@ -94,7 +94,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
   const events = new EventService(store.events, waiter)
-  const streams = new EventStreams(events, store.subscriptions)
+  const streams = new EventStreams(events)
   const parts = webhookParts(config, store, more)
   const deliverer = parts === null ? null : new Deliverer({ ...parts, store, log, attemptTimeout: more.webhooks?.attemptTimeout })
   app.decorate('deliverer', deliverer)

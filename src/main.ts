@@ -70,7 +70,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   // After the service itself, so that it isn't reported ready before it is.
   const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
-  if (store.events !== null) store.relayRound.start()
+  store.relayRound?.start()
   app.deliverer?.start()
   // So that the log has the reason even if nobody asks /readyz.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Grant } from '../auth/grant.ts'
 import { Problem } from '../errors.ts'
-import type { Subscriptions } from '../redis/subscriptions.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import { isBehind, passes, readEvent } from './event-answer.ts'
 import type { Event, EventFilter } from './event-answer.ts'
@@ -31,15 +30,13 @@ export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
 /** Streams of server-sent events (the HTML standard, 9.2). A stream has a place in the feed and no queue: a slow client reads later. */
 export class EventStreams {
   readonly #service: EventService
-  readonly #subscriptions: Subscriptions
   readonly #byKey = new Map<unknown, number>()
   readonly #pages = new Map<string, Promise<Page>>()
   readonly #open = new Set<() => void>()
   #draining = false
 
-  constructor (service: EventService, subscriptions: Subscriptions) {
+  constructor (service: EventService) {
     this.#service = service
-    this.#subscriptions = subscriptions
   }
 
   /** How many are open. */
@@ -86,7 +83,7 @@ export class EventStreams {
         for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
         stream.wake()
       }
-      leave.push(await this.#subscriptions.listen(this.#service.feed.channelOf(tenant), changed), await grant.onEnd(stream.stop))
+      leave.push(await this.#service.feed.listen(tenant, changed), await grant.onEnd(stream.stop))
       yield * this.#frames(tenant, filter, start.after, stream, grant)
     } finally {
       for (const stop of leave) stop()

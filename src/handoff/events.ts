@@ -46,7 +46,7 @@ export class EventService {
       return { ...seen, isReset }
     }
     if (waiting === null) return look()
-    return this.#waiter.wait(this.feed.channelOf(tenant), waiting, look, ({ items, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : waiting.milliseconds)
+    return this.#waiter.waitOn(wake => this.feed.listen(tenant, wake), waiting, look, ({ items, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : waiting.milliseconds)
   }
 
   /** Where to begin. An id that is older than what is kept, or that the feed never gave, begins at the oldest event: a reset. */

@@ -16,7 +16,7 @@ export interface Sources {
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes' | 'events' | 'relay' | 'relayRound'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -82,11 +82,13 @@ function inboxFamilies (families: Families, { inboxes }: Sources): void {
 
 /** Where events are off, there is nothing to count. */
 function eventFamilies (families: Families, { streams, store }: Sources): void {
-  const { events, relay, relayRound } = store
-  families.counter({ name: 'handoff_events_total', help: 'Events of transitions that this replica made; the sweeping replica also counts expiries.' },
-    () => [[{}, relay.told]])
-  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. Only from the replica that moves what others did not.' },
-    () => events === null || relayRound.lag === undefined ? [] : [[{}, relayRound.lag / 1000]])
+  const { events, relayRound } = store
+  families.gauge({ name: 'handoff_feed_length', help: 'Events in the longest feed that this replica read within the last minute.' }, () => {
+    const longest = events?.longest() ?? null
+    return longest === null ? [] : [[{}, longest]]
+  })
+  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. Only in a Cluster, from the replica that moves what others did not.' },
+    () => relayRound?.lag === undefined ? [] : [[{}, relayRound.lag / 1000]])
   families.gauge({ name: 'handoff_event_streams', help: 'Open streams of events.' }, () => events === null ? [] : [[{}, streams.count]])
 }
 

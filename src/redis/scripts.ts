@@ -58,34 +58,44 @@ export function readLua (path: string): string {
 
 export interface ScriptOptions {
   /** The text that defines `clock()`; tests pass another one to move time, which production can't. */
-  clock?: string
-  /** Whether transitions append events (lua/lib/events.lua). Where they don't, they don't pay for it. */
-  events?: boolean
-  /** Whether slots may move, so that keys of one partition may be at two nodes. */
-  cluster?: boolean
+  clock?: string | undefined
+  /** Where transitions tell what happened. Left out: nowhere, so they don't pay for it. */
+  events?: EventTarget | undefined
 }
 
+/**
+ * Where a transition writes its event: to its tenant's feed (what the feeds' keys begin with, and for how long they keep events, in
+ * milliseconds), or to an outbox in its own partition, from which it is relayed.
+ */
+export type EventTarget = { feeds: string, retention: number } | 'outbox'
+
 /** Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file. */
-export function loadScripts ({ clock = readLua('lib/clock.lua'), events = false, cluster = true }: ScriptOptions = {}): Scripts {
-  const shared = `${readLua('lib/late.lua')}${clock}${readLua('lib/record.lua')}${events ? `local IN_CLUSTER = ${cluster}\n` : ''}`
+export function loadScripts ({ clock = readLua('lib/clock.lua'), events }: ScriptOptions = {}): Scripts {
+  const shared = `${readLua('lib/late.lua')}${clock}${readLua('lib/record.lua')}`
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
 }
 
 /** The optional libraries that a script uses. */
-export function libraryOf (name: ScriptName, events = true): string {
-  return librariesOf(name).map(library => readLua(`lib/${library === 'events' && !events ? 'no-events' : library}.lua`)).join('')
+export function libraryOf (name: ScriptName, events?: EventTarget): string {
+  return librariesOf(name).map(library => library === 'events' ? eventLibrary(events) : readLua(`lib/${library}.lua`)).join('')
+}
+
+function eventLibrary (events: EventTarget | undefined): string {
+  if (events === undefined) return readLua('lib/no-events.lua')
+  if (events === 'outbox') return readLua('lib/events.lua') + readLua('lib/relayed.lua')
+  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION = '${events.feeds}', ${events.retention}\n${readLua('lib/direct.lua')}`
 }
 
 function librariesOf (name: ScriptName): string[] {
   return sharedByFew[name] ?? []
 }
 
-function loadScript (name: ScriptName, shared: string, events: boolean): Script {
+function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
   const body = text.slice(endOfFlags + 1)
-  const tells = events && librariesOf(name).includes('events')
+  const tells = events === 'outbox' && librariesOf(name).includes('events')
   const source = withoutComments(`${flags}\n${shared}${libraryOf(name, events)}${tells ? telling(body) : body}`)
   const sha1 = createHash('sha1').update(source).digest('hex')
   return {

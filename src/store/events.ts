@@ -1,8 +1,15 @@
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
 import { homeTagOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
+import { Paced } from './paced.ts'
 import { tagged } from './replies.ts'
+
+/** How long readers of a feed aren't woken again, in milliseconds: a thousand events a second are read ten at once, instead of one by one. */
+const pace = 10
+/** How long a feed's length counts after it was read, in milliseconds. */
+const lengthKept = 60_000
 
 /** Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where they are its first. */
 export interface Batch { tag: string, from: string, events: readonly string[] }
@@ -23,21 +30,24 @@ export class Events {
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   readonly #retention: string
+  readonly #news: Paced
+  readonly #lengths = new Map<string, { length: number, at: number }>()
   /** How long a feed keeps an event, in milliseconds. */
   readonly retention: number
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number, subscriptions: Subscriptions) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tags = tags
     this.retention = retention
     this.#retention = String(retention)
+    this.#news = new Paced(subscriptions, pace)
   }
 
-  /** Where a tenant's new events are told. */
-  channelOf (tenant: string): string {
-    return this.#keyNames.feed(homeTagOf(tenant, this.#tags), tenant)
+  /** Calls `wake` when a tenant has new events, a few milliseconds apart at least. Resolves, once that is so, with what ends it. */
+  listen (tenant: string, wake: () => void): Promise<() => void> {
+    return this.#news.listen(this.#keyNames.feed(homeTagOf(tenant, this.#tags), tenant), wake)
   }
 
   /**
@@ -67,7 +77,22 @@ export class Events {
   read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
     const keys = [this.#keyNames.feed(tag, tenant)]
-    return this.#lanes.call({ script: this.#scripts.feed, tag, keys, texts: [after ?? '', String(most), this.#retention], decode: readFeed })
+    return this.#lanes.call({ script: this.#scripts.feed, tag, keys, texts: [after ?? '', String(most), this.#retention], decode: reply => this.#readFeed(tenant, reply) })
+  }
+
+  /** How many events the longest feed has, of those that this replica read within the last minute; null if it read none. */
+  longest (): number | null {
+    const since = performance.now() - lengthKept
+    for (const [tenant, { at }] of this.#lengths) if (at < since) this.#lengths.delete(tenant)
+    return this.#lengths.size === 0 ? null : Math.max(...[...this.#lengths.values()].map(({ length }) => length))
+  }
+
+  #readFeed (tenant: string, reply: unknown): FeedPage {
+    const [, newest, oldest, length, ...parts] = tagged(reply)
+    this.#lengths.set(tenant, { length: length as number, at: performance.now() })
+    const entries: Entry[] = []
+    for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
+    return { newest: String(newest) || null, oldest: String(oldest) || null, entries }
   }
 }
 
@@ -76,11 +101,4 @@ function readMissing (reply: unknown): Missing[] {
   const missing: Missing[] = []
   for (let at = 0; at < parts.length; at += 2) missing.push({ tag: String(parts[at]), moved: String(parts[at + 1]) })
   return missing
-}
-
-function readFeed (reply: unknown): FeedPage {
-  const [, newest, oldest, ...parts] = tagged(reply)
-  const entries: Entry[] = []
-  for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
-  return { newest: String(newest) || null, oldest: String(oldest) || null, entries }
 }

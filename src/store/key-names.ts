@@ -6,9 +6,12 @@ import { createHash } from 'node:crypto'
  */
 export class KeyNames {
   readonly #prefix: string
+  readonly #isOneRedis: boolean
 
-  constructor (prefix: string) {
+  /** @param isOneRedis whether one Redis has all keys: then the feeds are in no partition, so that scripts of any can write to them */
+  constructor (prefix: string, isOneRedis = false) {
     this.#prefix = prefix
+    this.#isOneRedis = isOneRedis
   }
 
   /** The prefix of all keys of a partition: `prefix:{tag}:`. */
@@ -50,7 +53,7 @@ export class KeyNames {
     return `${this.partition(tag)}q:${token}`
   }
 
-  /** What transitions of a tenant told here and may not be in its feed yet (lua/lib/events.lua). */
+  /** What transitions of a tenant told here and may not be in its feed yet (lua/lib/relayed.lua). */
   outbox (tag: string, tenant: string): string {
     return `${this.outboxes(tag)}:${tenant}`
   }
@@ -62,7 +65,12 @@ export class KeyNames {
 
   /** A tenant's events, in one order; and the channel where new ones are told. */
   feed (tag: string, tenant: string): string {
-    return `${this.partition(tag)}e:${tenant}`
+    return this.#isOneRedis ? this.feeds() + tenant : `${this.partition(tag)}e:${tenant}`
+  }
+
+  /** What all feeds begin with, where one Redis has them. */
+  feeds (): string {
+    return `${this.#prefix}:e:`
   }
 
   /** How far each partition's events are in the feed. */

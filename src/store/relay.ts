@@ -20,8 +20,6 @@ export class Relay {
   readonly #underWay = new Set<Promise<void>>()
   #timer: NodeJS.Timeout | undefined
   #isMoving = false
-  /** How many events this replica's calls appended to outboxes. */
-  told = 0
 
   constructor (events: Events, onFault: (error: unknown) => void) {
     this.#events = events
@@ -57,7 +55,6 @@ export class Relay {
   }
 
   #note (tag: string, tenant: string, from: string, event: string): void {
-    this.told++
     let batches = this.#pending.get(tenant)
     if (batches === undefined) this.#pending.set(tenant, batches = new Map())
     const batch = batches.get(tag)

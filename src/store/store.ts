@@ -20,7 +20,7 @@ import { Relay } from './relay.ts'
 import { RelayRound } from './relay-round.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
-import type { Script, Scripts } from '../redis/scripts.ts'
+import type { EventTarget, Script } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { lookAtRedis, told } from './readiness.ts'
@@ -40,8 +40,10 @@ export interface StoreOptions extends Lifetimes {
   log: ConnectionLog & { error (details: object, message: string): void }
   /** Called for each handoff that this replica's sweep expires. If it is left out, Redis needn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
-  /** Tests pass scripts with a clock that they can move. */
-  scripts?: Scripts
+  /** Whether events are relayed to their feeds. Left out: in a Cluster, where they have to be. Tests relay on one Redis, too. */
+  isRelayed?: boolean | undefined
+  /** Tests pass the text of a clock that they can move (redis/scripts.ts). */
+  clock?: string | undefined
 }
 
 /** Everything that the service uses Redis for. */
@@ -64,8 +66,8 @@ export interface Store {
   reachedTags (): string[]
   /** Moves events to their feeds. */
   relay: Relay
-  /** Moves those that their own replica did not. The caller's to start, where events are on. */
-  relayRound: RelayRound
+  /** Moves those that their own replica did not. The caller's to start. Null where events aren't relayed. */
+  relayRound: RelayRound | null
   sweeper: Sweeper
   /** The servers themselves, for `handoff doctor`. */
   masters: Masters
@@ -83,12 +85,15 @@ export interface Store {
 export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions): Store {
   const address = parseRedisUrl(url)
   const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
-  const keyNames = new KeyNames(keyPrefix)
-  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0, cluster: address.kind === 'cluster' })
   const areEventsOn = eventsRetention > 0
-  const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, areEventsOn ? (tag, reply) => relay.take(tag, reply) : undefined)
+  const isRelayed = areEventsOn && (options.isRelayed ?? address.kind === 'cluster')
+  const keyNames = new KeyNames(keyPrefix, !isRelayed)
+  const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
+  const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined })
+  const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined)
   const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')
-  const events = new Events(lanes, scripts, keyNames, tags, eventsRetention)
+  const subscriptions = new Subscriptions(masters)
+  const events = new Events(lanes, scripts, keyNames, tags, eventsRetention, subscriptions)
   const relay = new Relay(events, onFault)
   const replica = randomUUID()
   const leases = new Leases(lanes, scripts, replica)
@@ -102,7 +107,6 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   })
   const rights = new Rights(lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn })
   const handoffs = new Handoffs(lanes, scripts, keyNames, options)
-  const subscriptions = new Subscriptions(masters)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
@@ -126,7 +130,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     takeDelivering: duration => leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     relay,
-    relayRound: round,
+    relayRound: isRelayed ? round : null,
     sweeper,
     masters,
     async whyNotReady () {

@@ -101,7 +101,6 @@ export class Deliverer {
       secrets,
       sender: this.#sender,
       events: store.events!,
-      subscriptions: store.subscriptions,
       counts: this.counts,
       onDisabled: (tenant, id, reason) => {
         this.disabled[reason]++

@@ -1,7 +1,6 @@
 import { passes, readEvent } from '../handoff/event-answer.ts'
 import type { Event } from '../handoff/event-answer.ts'
 import { webhookTypes } from '../model.ts'
-import type { Subscriptions } from '../redis/subscriptions.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Entry, Events } from '../store/events.ts'
 import type { Webhook } from '../store/webhooks.ts'
@@ -15,7 +14,6 @@ const allTypes = new Set(webhookTypes)
 
 export interface TenantOptions extends EndpointOptions {
   events: Events
-  subscriptions: Subscriptions
 }
 
 /** Makes the deliveries of a tenant's events, for each of its webhooks, as its feed gets them. */
@@ -52,7 +50,7 @@ export class TenantWebhooks {
   readonly #wake = () => {
     this.#isAsked = true
     if (this.#isStopped) return
-    this.#leave ??= this.#options.subscriptions.listen(this.#options.events.channelOf(this.#tenant), this.#wake)
+    this.#leave ??= this.#options.events.listen(this.#tenant, this.#wake)
     this.#looking ??= this.#look().catch(error => {
       // The next round looks again.
       if (!(error instanceof Unavailable)) this.#options.onFault(error)

@@ -4,7 +4,6 @@ import type { Test } from 'tap'
 import type { AppDependencies } from '../../src/app.ts'
 import { tags } from '../../src/handoff/id.ts'
 import { expiryLog } from '../../src/http/logs.ts'
-import { loadScripts } from '../../src/redis/scripts.ts'
 import { openStore } from '../../src/store/store.ts'
 import type { Store, StoreOptions } from '../../src/store/store.ts'
 import { logSink } from './log-sink.ts'
@@ -45,7 +44,8 @@ export interface TestStoreOptions {
   /** How webhooks are delivered where that differs from production. */
   webhooks?: AppDependencies['webhooks']
   /** Settings of the store that differ from production. */
-  scripts?: StoreOptions['scripts']
+  isRelayed?: StoreOptions['isRelayed']
+  clock?: StoreOptions['clock']
 }
 
 /** A log for Redis child processes, which have no secrets to log. */
@@ -69,7 +69,8 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     replicas: options.replicas ?? 0,
     log: options.log ?? log,
     onExpired: expiryLog(log),
-    scripts: loadScripts({ clock: movableClock(prefix), events: eventsRetention > 0 }),
+    isRelayed: options.isRelayed,
+    clock: movableClock(prefix),
   })
   t.teardown(async () => {
     await store.close()
@@ -91,8 +92,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
 /** A store on Sentinels' master or a Cluster, with the production scripts. Its Redis ends with the test. */
 export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}): Store {
   const { prefix = 'handoff', workTtl = 60_000, retention = 60_000, eventsRetention = withEvents, replicas = 0, log = logSink(t).log } = options
-  const scripts = options.scripts ?? loadScripts({ events: eventsRetention > 0 })
-  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, scripts })
+  const store = openStore({ url, keyPrefix: prefix, tags, workTtl, retention, eventsRetention, replicas, log, clock: options.clock })
   t.teardown(() => store.close())
   return store
 }

@@ -12,6 +12,7 @@ import type { Test } from 'tap'
 import { EventService } from '../../src/handoff/events.ts'
 import { EventStreams } from '../../src/handoff/event-streams.ts'
 import { Waiter } from '../../src/handoff/waiter.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { serve } from '../helpers/client.ts'
@@ -31,7 +32,7 @@ async function start (t: Test, env: Record<string, string> = {}) {
   const service = await testApp(t, { ...on, ...env })
   const port = await listen(service.app)
   const open = (query?: string, lastEventId?: string, secret: string = secrets.alice) => openStream(t, port, secret, query, lastEventId)
-  return { ...service, port, open, feed: service.store.events!.channelOf('default') }
+  return { ...service, port, open, feed: new KeyNames(service.prefix, true).feed('', 'default') }
 }
 
 /** Passes so many handoffs, and waits until the feed has their events. @returns the events' ids, all that are kept */
@@ -187,7 +188,7 @@ t.test('while Redis is away it waits, and goes on', { timeout: 60_000 }, async t
 t.test('a stream that falls behind what is kept has its reset as well', async t => {
   const service = await testApp(t, { EVENTS_RETENTION: '1' })
   const events = new EventService(service.store.events, new Waiter(service.store.subscriptions))
-  const streams = new EventStreams(events, service.store.subscriptions)
+  const streams = new EventStreams(events)
   const grant = { authorise () {}, onEnd: async () => () => {} }
   const anything = { types: null, handoffId: null, inbox: null }
   const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, onGone: () => () => {} })

@@ -24,7 +24,7 @@ const families: Record<string, string> = {
   handoff_inbox_taken_total: 'counter',
   handoff_inbox_empty_total: 'counter',
   handoff_inbox_waiters: 'gauge',
-  handoff_events_total: 'counter',
+  handoff_feed_length: 'gauge',
   handoff_relay_lag_seconds: 'gauge',
   handoff_event_streams: 'gauge',
   handoff_webhook_attempts_total: 'counter',
@@ -59,19 +59,21 @@ t.test('every family has a help text and a type, and needs no key', async t => {
 
 t.test('events are counted where they are on', async t => {
   const off = await testApp(t)
-  if (process.env.TEST_EVENTS !== 'on') t.notMatch((await off.app.inject('/metrics')).body, /^handoff_(relay|event_streams)/m)
-  const { app, call, store } = await testApp(t, { EVENTS_RETENTION: '60' })
+  if (process.env.TEST_EVENTS !== 'on') t.notMatch((await off.app.inject('/metrics')).body, /^handoff_(relay|feed|event_streams)/m)
+  const { app, call, store } = await testApp(t, { EVENTS_RETENTION: '60' }, { isRelayed: true })
   const read = async () => (await app.inject('/metrics')).body
   t.notMatch(await read(), /^handoff_relay_lag_seconds /m, 'not from a replica that moves nothing for others')
   await call('alice', 'POST', '/api/pass', { task: 't' })
   await call('alice', 'POST', '/api/pass', { task: 't' })
-  t.match(await read(), /^handoff_events_total 2$/m)
+  t.notMatch(await read(), /^handoff_feed_length /m, 'nobody has read a feed')
+  await call('alice', 'GET', '/api/events')
+  t.match(await read(), /^handoff_feed_length 2$/m)
   const stream = await openStream(t, await listen(app), secrets.alice)
   t.match(await read(), /^handoff_event_streams 1$/m)
   stream.close()
   await until(async () => /^handoff_event_streams 0$/m.test(await read()))
-  store.relayRound.start()
-  t.teardown(() => store.relayRound.stop())
+  store.relayRound!.start()
+  t.teardown(() => store.relayRound!.stop())
   await until(async () => /^handoff_relay_lag_seconds 0$/m.test(await read()))
 })
 

@@ -20,7 +20,7 @@ import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 const setup = { cluster: true, replicas: 1, events: true }
-const scripts = loadScripts({ events: true })
+const scripts = loadScripts({ events: 'outbox' })
 const everything = [...neededCommands(scripts, setup), ...optionalCommands].sort()
 const file = new URL('../../deploy/redis/users.acl', import.meta.url)
 
@@ -68,6 +68,7 @@ async function limitedService (t: Parameters<typeof startRedisServer>[0] & Param
     url: redis.url,
     limitedUrl: asUser(redis.url, 'handoff', 'secret'),
     replicas: 1,
+    isRelayed: true,
     log: { info () {}, error () {}, warn: (details, message) => { told.push(`${message}: ${(details as { reason: string }).reason}`) } },
   })
   return { redis, grant, told, service }

@@ -15,7 +15,7 @@ function newPlace () {
 }
 type Place = ReturnType<typeof newPlace>
 
-const withEvents = (t: Test, prefix?: string) => testStore(t, { eventsRetention: 60_000, ...prefix !== undefined && { prefix } })
+const withEvents = (t: Test, prefix?: string, isRelayed = true) => testStore(t, { eventsRetention: 60_000, isRelayed, ...prefix !== undefined && { prefix } })
 
 async function pass ({ handoffs }: Store, place: Place): Promise<void> {
   await handoffs.pass({ ...place, token: randomToken(), passedBy: 'alice', requireHuman: false, expiresIn: 60_000, options: '', payload: Buffer.from('"task":"t"') })
@@ -32,30 +32,57 @@ async function feedOf ({ events }: Store, count: number): Promise<string[]> {
 
 /** As a replica that dies before it moves anything: what its calls appended stays in the outboxes. */
 async function passUnmoved (t: Test, { prefix, url }: TestStore, places: Place[]): Promise<void> {
-  const { store } = await testStore(t, { eventsRetention: 60_000, prefix, url })
+  const { store } = await testStore(t, { eventsRetention: 60_000, isRelayed: true, prefix, url })
   store.relay.move = async () => {}
   for (const place of places) await pass(store, place)
 }
 
-t.test('each transition is in the feed once, in the order of its handoff, whichever replica made it', async t => {
-  const first = await withEvents(t)
-  const second = await withEvents(t, first.prefix)
-  first.store.relayRound.start()
-  const stores = [first.store, second.store]
-  // All of one partition, so that the replicas' events are mixed there.
-  const tag = tags[5]!
-  const places = Array.from({ length: 40 }, () => {
-    const id = tag + randomId().slice(3)
-    return { tenant, id, tag }
+/** As in a Cluster, and as where one Redis has all keys. */
+for (const isRelayed of [true, false]) {
+  t.test(`each transition is in the feed once, in the order of its handoff, whichever replica made it${isRelayed ? ', relayed' : ''}`, async t => {
+    const first = await withEvents(t, undefined, isRelayed)
+    const second = await withEvents(t, first.prefix, isRelayed)
+    first.store.relayRound?.start()
+    const stores = [first.store, second.store]
+    // All of one partition, so that the replicas' events are mixed there.
+    const tag = tags[5]!
+    const places = Array.from({ length: 40 }, () => {
+      const id = tag + randomId().slice(3)
+      return { tenant, id, tag }
+    })
+    await Promise.all(places.map(async (place, at) => {
+      await pass(stores[at % 2]!, place)
+      await stores[(at + 1) % 2]!.handoffs.catch(place, randomToken(), 'bob')
+      await stores[at % 3 % 2]!.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
+    }))
+    const texts = await feedOf(first.store, 120)
+    t.equal(texts.length, 120)
+    for (const place of places) t.strictSame(texts.filter(text => text.includes(place.id)), lifeOf(place))
   })
-  await Promise.all(places.map(async (place, at) => {
-    await pass(stores[at % 2]!, place)
-    await stores[(at + 1) % 2]!.handoffs.catch(place, randomToken(), 'bob')
-    await stores[at % 3 % 2]!.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
-  }))
-  const texts = await feedOf(first.store, 120)
-  t.equal(texts.length, 120)
-  for (const place of places) t.strictSame(texts.filter(text => text.includes(place.id)), lifeOf(place))
+}
+
+t.test('a clock that is set back loses no event', async t => {
+  const { store, setClock } = await withEvents(t)
+  const place = newPlace()
+  await setClock(Date.now() + 3_600_000)
+  await pass(store, place)
+  await setClock(Date.now())
+  await store.handoffs.catch(place, randomToken(), 'bob')
+  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
+  t.strictSame(await feedOf(store, 3), lifeOf(place))
+})
+
+t.test('a clock that is set back loses no event where one Redis has all keys', async t => {
+  const { store, redis, prefix } = await withEvents(t, undefined, false)
+  // Redis numbers a stream's entries by its clock.
+  const before = `${Date.now() + 3_600_000}-0`
+  await redis.xadd(`${prefix}:e:${tenant}`, before, 'e', 'done done x a b')
+  const place = newPlace()
+  await pass(store, place)
+  await store.handoffs.catch(place, randomToken(), 'bob')
+  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
+  const { entries } = await store.events!.read(tenant, before, 100)
+  t.strictSame(entries.map(({ text }) => text), lifeOf(place))
 })
 
 t.test('what a replica told and did not move is moved by another, and what is moved again is there once', async t => {
@@ -63,7 +90,7 @@ t.test('what a replica told and did not move is moved by another, and what is mo
   const places = Array.from({ length: 30 }, newPlace)
   await passUnmoved(t, service, places)
   t.strictSame((await service.store.events!.read(tenant, '0-0', 100)).entries, [])
-  service.store.relayRound.start()
+  service.store.relayRound!.start()
   t.equal((await feedOf(service.store, 30)).length, 30)
   // A relay that was paused with what it had read.
   await Promise.all(places.map(({ tag }) => service.store.relay.catchUp(tag, tenant, '0')))
@@ -88,20 +115,9 @@ t.test('what a failover took from the feed is moved again', async t => {
   await feedOf(store, 10)
   const feed = `${prefix}:{${homeTagOf(tenant, tags)}}:e:${tenant}`
   await redis.del(feed, `${feed}:moved`)
-  store.relayRound.start()
+  store.relayRound!.start()
   const texts = await feedOf(store, 10)
   t.strictSame(texts.map(text => text.split(' ')[2]).sort(), places.map(({ id }) => id).sort())
-})
-
-t.test('a clock that is set back loses no event', async t => {
-  const { store, setClock } = await withEvents(t)
-  const place = newPlace()
-  await setClock(Date.now() + 3_600_000)
-  await pass(store, place)
-  await setClock(Date.now())
-  await store.handoffs.catch(place, randomToken(), 'bob')
-  await store.handoffs.done(place, randomToken(), 'bob', Buffer.from('{}'), '')
-  t.strictSame(await feedOf(store, 3), lifeOf(place))
 })
 
 t.test('an outbox loses what is in the feed, and nothing else', async t => {
@@ -118,4 +134,24 @@ t.test('an outbox loses what is in the feed, and nothing else', async t => {
   t.equal(await redis.llen(`${index}:${tenant}`), 1)
   t.equal(await store.events!.trim(place.tag, tenant, last), 0)
   t.equal(await redis.zscore(index, tenant) === null, false, 'the index keeps the last number')
+})
+
+t.test('where one Redis has all keys there is no outbox, and a feed ends by itself', async t => {
+  const { store, redis, prefix } = await withEvents(t, undefined, false)
+  await pass(store, newPlace())
+  await feedOf(store, 1)
+  t.strictSame(await redis.keys(`${prefix}:*:o*`), [])
+  const left = await redis.pttl(`${prefix}:e:${tenant}`)
+  t.ok(left > 60_000 && left <= 60_000 + 3_600_000, `${left} ms`)
+})
+
+t.test('a feed keeps little more than what is not too old', async t => {
+  const { store, redis, prefix, setClock } = await withEvents(t, undefined, false)
+  const feed = `${prefix}:e:${tenant}`
+  for (let count = 0; count < 300; count++) await redis.xadd(feed, '1-*', 'e', 'done done x a b')
+  await setClock(Date.now())
+  await pass(store, newPlace())
+  t.equal((await feedOf(store, 1)).length, 1, 'what is too old is not read')
+  const length = await redis.xlen(feed)
+  t.ok(length <= 101, `${length}: whole nodes of the stream are removed`)
 })

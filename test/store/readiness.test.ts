@@ -5,7 +5,7 @@ import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { told } from '../../src/store/readiness.ts'
-import { loadScripts, readLua } from '../../src/redis/scripts.ts'
+import { readLua } from '../../src/redis/scripts.ts'
 import { readInfo, testedServers, versionOf } from '../../src/redis/server-info.ts'
 import type { Store } from '../../src/store/store.ts'
 import { setUser } from '../helpers/acl.ts'
@@ -119,8 +119,8 @@ t.test('versions are parsed', t => {
   t.end()
 })
 
-/** The scripts as such a server would see them: all begin with this. */
-const scriptsThat = (begin: string) => loadScripts({ clock: `${begin}\n${readLua('lib/clock.lua')}` })
+/** What scripts run on such a server: this comes before all of their calls. */
+const clockThat = (begin: string) => `${begin}\n${readLua('lib/clock.lua')}`
 
 t.test('a right that can’t be checked doesn’t count as missing', async t => {
   const { url } = await ownRedis(t)
@@ -132,7 +132,7 @@ t.test('a right that can’t be checked doesn’t count as missing', async t => 
   ] as const
   for (const [begin, said] of asked) {
     const { log, lines } = logSink(t)
-    const store = fleetStore(t, url, { log, scripts: scriptsThat(begin) })
+    const store = fleetStore(t, url, { log, clock: clockThat(begin) })
     await until(async () => await store.whyNotReady() === null)
     await store.whyNotReady()
     const doubts = lines.filter(line => line.includes('some checks of Redis could not be made')).map(line => JSON.parse(line))

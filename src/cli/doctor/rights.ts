@@ -11,7 +11,7 @@ export interface Rights extends RightsTold { user: string, optionalCommands: str
 
 /** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
 export async function askRights (redis: Redis, key: string, setup: Setup): Promise<Rights> {
-  const scripts = loadScripts({ events: setup.events })
+  const scripts = loadScripts({ events: setup.events ? 'outbox' : undefined })
   const forKeys = operatorCommands(scripts, setup)
   const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
   const { lacking, missing, untold, said } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
