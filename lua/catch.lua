@@ -47,5 +47,5 @@ if available and now < tonumber(available) then return { 'not_yet', now, record,
 local outbox = openOutbox(key, key, member)
 if inbox then leaveList(key, inbox, member) end
 record, extra = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
-tell(outbox, micros, 'caught', member, record, extra)
+tell(outbox, micros, 'caught', member, record, extra, agent)
 return { 'caught', tonumber(created), payload, decision, trace or false, extra and record, extra, schema }

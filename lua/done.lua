@@ -31,5 +31,5 @@ redis.call('HSET', key, 's', record, 'p', result)
 redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', due, member)
 redis.call('SPUBLISH', key, 'done')
-tell(outbox, micros, 'done', member, record, extra)
+tell(outbox, micros, 'done', member, record, extra, agent)
 return { 'done', now }

@@ -69,5 +69,5 @@ if kept then
 elseif list and not available then
   enterInbox(list, member, extra, micros)
 end
-tell(outbox, micros, 'passed', member, record, extra)
+tell(outbox, micros, 'passed', member, record, extra, '-')
 return { 'passed', now, expires, available }

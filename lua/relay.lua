@@ -17,7 +17,7 @@ for tag in string.gmatch(events, '=(%S+)') do tags[#tags + 1] = tag end
 local before = redis.call('HMGET', moved, unpack(tags))
 
 if late(ARGV[1], now) then return { 'late' } end
-local newest, words, missing, at, last, oldest = nil, {}, {}, 0, nil, ms(now - retention)
+local newest, words, missing, at, last = nil, {}, {}, 0, nil
 for mark, first, rest in string.gmatch(events, '(=?)(%S+) ([^\n]+)') do
   if mark == '=' then
     at, last = at + 1, tonumber(before[at + 1] or 0)
@@ -26,13 +26,14 @@ for mark, first, rest in string.gmatch(events, '(=?)(%S+) ([^\n]+)') do
       last = nil
     end
   elseif last and tonumber(first) > last then
-    newest = redis.call('XADD', feed, 'MINID', '~', oldest, '*', 'e', rest)
+    newest = redis.call('XADD', feed, '*', 'e', rest)
     last = tonumber(first)
     words[#words + 1], words[#words + 2] = tags[at], first
   end
 end
 if newest then
   redis.call('HSET', moved, unpack(words))
+  redis.call('XTRIM', feed, 'MINID', '~', ms(now - retention))
   redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
   redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))
   redis.call('SPUBLISH', feed, newest)

@@ -58,7 +58,7 @@ while most > 0 and more == 0 do
       outbox = outbox or openOutbox(inbox, key, member)
       local deadline
       record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
-      tell(outbox, micros, 'caught', member, record, extra)
+      tell(outbox, micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
       gone[#gone + 1], names = member, names .. ' ' .. member
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)

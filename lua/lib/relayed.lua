@@ -15,9 +15,9 @@ local function openOutbox(anchor, key, member)
   outbox.last = tonumber(redis.call('ZSCORE', index, tenant) or 0)
   return outbox
 end
-local function tell(outbox, micros, type, member, record, extra, more)
+local function tell(outbox, micros, type, member, record, extra, caught_by, more)
   local number = math.max(micros, outbox.last + 1)
-  local event = ms(number) .. ' ' .. eventOf(type, string.sub(member, #outbox.tenant + 2), record, extra, more)
+  local event = ms(number) .. ' ' .. eventOf(type, string.sub(member, #outbox.tenant + 2), record, extra, caught_by, more)
   redis.call('RPUSH', outbox.list, event)
   redis.call('ZADD', outbox.index, ms(number), outbox.tenant)
   told[#told + 1], told[#told + 2], told[#told + 3] = outbox.tenant, ms(outbox.last), event

@@ -69,6 +69,6 @@ local function endAttempt(attempt, status, words, next)
   redis.call('SPUBLISH', attempt.key, status)
   if ends_now then tell(outbox, micros, status, member, record, extra) end
   if not next then return end
-  tell(outbox, micros, 'reissued', member, record, extra, ' i' .. next.id)
+  tell(outbox, micros, 'reissued', member, record, extra, nil, ' i' .. next.id)
   tell(outbox, micros, 'passed', string.match(member, '^[^:]+:') .. next.id, next.record, next.extra)
 end

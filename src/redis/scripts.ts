@@ -35,6 +35,9 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
+/** How much longer than its newest event a feed is kept, in milliseconds: not every event puts its end off (lua/lib/direct.lua). */
+const feedMargin = 7_200_000
+
 /** A script as the server runs it. */
 export interface Script {
   readonly name: ScriptName
@@ -83,7 +86,7 @@ export function libraryOf (name: ScriptName, events?: EventTarget): string {
 function eventLibrary (events: EventTarget | undefined): string {
   if (events === undefined) return readLua('lib/no-events.lua')
   if (events === 'outbox') return readLua('lib/events.lua') + readLua('lib/relayed.lua')
-  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION = '${events.feeds}', ${events.retention}\n${readLua('lib/direct.lua')}`
+  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ${events.retention + feedMargin}\n${readLua('lib/direct.lua')}`
 }
 
 function librariesOf (name: ScriptName): string[] {

@@ -9,7 +9,7 @@ interface Header { flags: string[], what: string, keys: Map<number, string>, arg
 
 const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', 'LRANGE', 'XLEN', 'XRANGE', 'XREVRANGE', 'ZCARD', 'ZCOUNT', 'ZRANGE', 'ZSCORE'])
 /** PUBLISH counts as a write: a message says that the change has happened, so the script may refuse nothing after it. */
-const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SET', 'SPUBLISH', 'XADD', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
+const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SET', 'SPUBLISH', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
   'redis.sha1hex', 'select', 'string.find', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])

@@ -66,8 +66,10 @@ t.test('events are counted where they are on', async t => {
   await call('alice', 'POST', '/api/pass', { task: 't' })
   await call('alice', 'POST', '/api/pass', { task: 't' })
   t.notMatch(await read(), /^handoff_feed_length /m, 'nobody has read a feed')
-  await call('alice', 'GET', '/api/events')
-  t.match(await read(), /^handoff_feed_length 2$/m)
+  await until(async () => {
+    await call('alice', 'GET', '/api/events')
+    return /^handoff_feed_length 2$/m.test(await read())
+  })
   const stream = await openStream(t, await listen(app), secrets.alice)
   t.match(await read(), /^handoff_event_streams 1$/m)
   stream.close()
