@@ -11,7 +11,7 @@ import { Random } from './random.ts'
 import { TriedJob } from './tried-jobs.ts'
 
 export type { Counts } from './asking.ts'
-export { loadSettings } from './load-keys.ts'
+export { eventSettings, loadSettings } from './load-keys.ts'
 
 /** The usual shares of handoffs with attempts, and of those for inboxes, if there are any. */
 export const triedShare = 0.3

@@ -23,9 +23,10 @@ import { lines } from './words.ts'
  * caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and every answer fits its request;
  * I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it; I11 a handoff
  * ends once; I12 after a cancel with force nothing is done, failed or declined; I13 an answered heartbeat came before the deadline of
- * the answer before it; I14 an inbox gives what was passed to it, and lists exactly what can be caught from it.
+ * the answer before it; I14 an inbox gives what was passed to it, and lists exactly what can be caught from it; I15 a feed has each
+ * transition once, in order (feed-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14' | 'I15'
 
 export interface Violation {
   invariant: Invariant

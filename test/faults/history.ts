@@ -225,6 +225,12 @@ export class History {
     operation.ended = clock()
   }
 
+  /** The operations on a handoff. @param member `tenant:id` */
+  of (member: string): Operation[] {
+    const id = member.slice(member.indexOf(':') + 1)
+    return [...this.tracks.values()].find(track => track.id === id)?.operations ?? []
+  }
+
   /** Drops checked handoffs. */
   drop (tracks: Iterable<Track>): void {
     for (const { name } of tracks) this.tracks.delete(name)

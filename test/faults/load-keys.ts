@@ -18,7 +18,9 @@ export const agentKeys: readonly Key[] = keysOf('agent', 8)
 export const approverKeys: readonly Key[] = keysOf('person', 2)
 
 /** The settings that a service under this load needs. */
+/** The service's settings under load, and those with events, which a trial holds to what happened. */
 export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys) }
+export const eventSettings = { ...loadSettings, EVENTS_RETENTION: '86400' }
 
 function settingOf (keys: readonly Key[]): string {
   return keys.map(({ agent, secret }) => `${agent}:${secret}`).join(',')

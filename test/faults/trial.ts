@@ -3,6 +3,7 @@ import { audit, runAgents } from './agents.ts'
 import type { Counts } from './agents.ts'
 import { checkHistory, describe, usual } from './checker.ts'
 import type { CheckOptions, Violation } from './checker.ts'
+import { feedFaultsInTime } from './feed-checks.ts'
 import { longestGap } from './gaps.ts'
 import { History, clock } from './history.ts'
 import { dumpRedis } from './redis-state.ts'
@@ -28,6 +29,8 @@ export interface Trial {
   tried?: number
   /** The share of handoffs for inboxes; by default none. */
   inboxed?: number
+  /** Whether the service tells events, which are held to what happened. */
+  events?: boolean
   /** Seconds until the other handoffs expire. */
   lifetime?: number
   /** Most handoffs begun per second. */
@@ -70,9 +73,14 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
   const masters = await trial.healed()
   const counts = await load
   await audit(trial.urls, history)
-  await untilSwept(masters, trial.prefix)
-  const state = await dumpRedis(masters, trial.prefix ?? 'handoff')
-  const violations = checkHistory(history, { ...usual, ...trial.tolerance }, state)
+  const prefix = trial.prefix ?? 'handoff'
+  await untilSwept(masters, prefix)
+  const state = await dumpRedis(masters, prefix)
+  const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
+  const violations: Violation[] = [
+    ...checkHistory(history, { ...usual, ...trial.tolerance }, state),
+    ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
+  ]
   for (const violation of violations.slice(0, 5)) t.comment(describe(violation))
   tally.add(counts, violations)
   return { history, gap }

@@ -5,6 +5,7 @@ import { until } from '../../helpers/until.ts'
 import { isReplicated } from '../fleet/ask.ts'
 import type { ClusterFleet } from '../fleet/cluster.ts'
 import type { RedisServer } from '../fleet/redis.ts'
+import type { ServiceReplica } from '../fleet/service.ts'
 import { moveSlot } from '../fleet/slots.ts'
 import { clock } from '../history.ts'
 import type { History } from '../history.ts'
@@ -35,6 +36,9 @@ export interface Befallen {
   between: number
   /** Share of a whole round's slots to move. */
   share: number
+  /** The replicas of the service, and how one is started again where it was. */
+  services: ServiceReplica[]
+  restart (index: number): Promise<void>
   /** Called before a server ends, while its counters can still be read. */
   ending (server: RedisServer): Promise<void>
 }
@@ -117,6 +121,36 @@ export const resettled: ClusterFault = async ({ fleet, history, random, between 
 
 /** The same with DURABILITY at the master's word. */
 export const resettledLightly: ClusterFault = all => resettled(all)
+
+/** How long a replica of the service is paused, in milliseconds: others take its leases over, and it resumes with what it had read. */
+export const servicePause = 3000
+
+/** Replicas of the service die, and start again where they were: whoever relayed events does so no more. */
+export const replicasKilled: ClusterFault = async ({ services, history, between, restart }) => {
+  const gaps: Gap[] = []
+  for (const [index, service] of [...services].entries()) {
+    const from = clock()
+    await service.kill()
+    await restart(index)
+    gaps.push({ from, to: clock() })
+    await operationsMore(history, between)
+  }
+  return { gaps }
+}
+
+/** The same with a pause. */
+export const replicasPaused: ClusterFault = async ({ services, history, between }) => {
+  const gaps: Gap[] = []
+  for (const service of services) {
+    const from = clock()
+    service.pause()
+    await sleep(servicePause)
+    service.resume()
+    gaps.push({ from, to: clock() })
+    await operationsMore(history, between)
+  }
+  return { gaps }
+}
 
 const ownSlots = new Set(tags.map(tag => slotOf(tag)))
 

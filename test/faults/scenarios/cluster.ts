@@ -1,5 +1,6 @@
 import { median } from '../../../bench/report.ts'
-import { inboxShare, loadSettings, triedShare } from '../agents.ts'
+import { eventSettings, inboxShare, triedShare } from '../agents.ts'
+import { usual } from '../checker.ts'
 import { info } from '../fleet/ask.ts'
 import { startCluster } from '../fleet/cluster.ts'
 import type { RedisServer } from '../fleet/redis.ts'
@@ -8,7 +9,7 @@ import type { History } from '../history.ts'
 import { Random } from '../random.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
-import { failedOver, killed, paused, resettled, resettledLightly, slotsMoved } from './cluster-faults.ts'
+import { failedOver, killed, paused, replicasKilled, replicasPaused, resettled, resettledLightly, servicePause, slotsMoved } from './cluster-faults.ts'
 import type { Befell, ClusterFault, Gap } from './cluster-faults.ts'
 
 const roundsInFull = 32
@@ -17,25 +18,28 @@ const agents = 64
 const operationsInFull = 5000
 
 /**
- * A master dies, pauses, fails over by hand, or gives slots away, each under load; or it gives all slots to a master without any, in turn
- * with acknowledgement by the master alone and by its replica.
+ * A master dies, pauses, fails over by hand, or gives slots away, each under load; or replicas of the service die or pause; or a master gives
+ * all slots to one without any, in turn with acknowledgement by the master alone and by its replica.
  */
 export const cluster: Scenario = {
   name: 'cluster',
-  fault: 'Cluster 3+3 and an empty master with its replica: kill a master, pause it, `CLUSTER FAILOVER`, move slots, replace a master by the empty one, under load',
+  fault: 'Cluster 3+3 and an empty master with its replica: kill a master, pause it, `CLUSTER FAILOVER`, move slots, replace a master by the empty one, kill and pause replicas of the service, under load',
   goal: '0 lost, 0 CROSSSLOT, < 0.1 % 503 outside the gap',
   run: (t, scale) => runCluster(t, scale),
 }
 
-const everyFault = [killed, slotsMoved, paused, failedOver, resettled, resettledLightly]
+const everyFault = [killed, slotsMoved, replicasKilled, paused, failedOver, replicasPaused, resettled, resettledLightly]
 
 /** @param faults they take turns, each at least once */
 export async function runCluster (t: Stage, scale: number, faults: readonly ClusterFault[] = everyFault): Promise<Outcome> {
   const fleet = await startCluster(t, { empty: 1 })
-  const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
+  const env = { ...eventSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
   // No load without replicas while masters die: what only they have acknowledged would be lost.
   const light = await startServiceReplica(t, { env: { ...env, DURABILITY: 'none' } })
+  const restart = async (index: number) => {
+    services[index] = await startServiceReplica(t, { env: { ...env, PORT: new URL(services[index]!.url).port } })
+  }
   const rounds = Math.max(faults.length, Math.ceil(roundsInFull * scale))
   const random = new Random(200)
   const refused = new Refusals()
@@ -54,9 +58,12 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       seed: 200 + round,
       tried: triedShare,
       inboxed: inboxShare,
+      events: true,
+      // A request that a paused replica had got is served when it resumes, later than a client waits.
+      ...fault === replicasPaused && { tolerance: { budget: usual.budget + servicePause } },
       async faults (history) {
         await operationsMore(history, between)
-        befell.push(await fault({ fleet, history, random, between, share, ending: server => refused.read(server) }))
+        befell.push(await fault({ fleet, services, restart, history, random, between, share, ending: server => refused.read(server) }))
         await operationsMore(history, between)
       },
       async healed () {
@@ -81,7 +88,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
   const sum = (of: (one: Befell) => number | undefined) => befell.reduce((sum, one) => sum + (of(one) ?? 0), 0)
   const times = (fault: unknown) => befell.filter((_, round) => faults[round % faults.length] === fault).length
   return {
-    load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
+    load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${times(replicasKilled)} times each replica of the service killed, ${times(replicasPaused)} times paused, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
       `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every sixth round one with \`none\`)`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
       `answered 503 (${(unserved * 100).toFixed(3)} %), ${outside.shed} more shed for overload; gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,

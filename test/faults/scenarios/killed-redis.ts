@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { inboxShare, loadSettings } from '../agents.ts'
+import { eventSettings, inboxShare } from '../agents.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
 import { Random } from '../random.ts'
@@ -19,7 +19,7 @@ export const killedRedis: Scenario = {
 
 async function run (t: Stage, scale: number): Promise<Outcome> {
   const redis = await startRedisServer(t, { options: ['--appendonly', 'yes', '--appendfsync', 'always'] })
-  const env = { ...loadSettings, REDIS_URL: redis.url }
+  const env = { ...eventSettings, REDIS_URL: redis.url }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
   const kills = Math.ceil(killsInFull * scale)
   const random = new Random(2)
@@ -29,6 +29,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     agents: inFlight,
     seed: 2,
     inboxed: inboxShare,
+    events: true,
     async faults (history) {
       for (let kill = 0; kill < kills; kill++) {
         await operationsMore(history, 200 + random.between(0, 300))

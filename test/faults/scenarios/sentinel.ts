@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../../bench/report.ts'
-import { inboxShare, loadSettings, triedShare } from '../agents.ts'
+import { eventSettings, inboxShare, triedShare } from '../agents.ts'
 import { startSentinelFleet } from '../fleet/sentinel.ts'
 import type { SentinelFleet } from '../fleet/sentinel.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -71,7 +71,7 @@ const faults = { killed, paused, stalled, byHand }
 
 async function run (t: Stage, scale: number): Promise<Outcome> {
   const fleet = await startSentinelFleet(t)
-  const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
+  const env = { ...eventSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
   const around = Math.min(operationsAround, acknowledgedInFull * scale / 8)
   const tally = new Tally()
@@ -84,6 +84,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       seed: 100 + round,
       tried: triedShare,
       inboxed: inboxShare,
+      events: true,
       async faults (history) {
         await operationsMore(history, around)
         await faults[name](fleet, history, around)

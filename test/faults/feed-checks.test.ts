@@ -1,0 +1,34 @@
+import t from 'tap'
+import { feedFaults } from './feed-checks.ts'
+
+/** What a feed has of a handoff with this record and extra. @returns the faults' sentences */
+function faultsOf (record: string, extra: string, told: string): string[] {
+  const hash = { tag: 'AAA', member: 'acme:x', record, extra, payload: 0 }
+  return feedFaults({ hashes: [hash] }, new Map([['acme:x', told === '' ? [] : told.split(' ')]])).map(({ sentence }) => sentence)
+}
+
+const pending = 'pending none 1 2 alice token'
+const caught = '2:caught approved 1 2 alice token 3 4 bob token'
+
+t.test('a feed that has what happened is whole', async t => {
+  const whole: Array<[record: string, extra: string, told: string]> = [
+    [pending, '', 'passed'],
+    [pending.replace('none', 'approved'), '', 'passed approved'],
+    [pending.replace('pending none', '2:rejected rejected'), '', 'passed rejected'],
+    [caught, '', 'passed approved caught'],
+    [caught, ' n2 oy', 'passed caught'],
+    [caught, ' q5', 'passed approved caught cancel_requested'],
+    [caught.replace('caught', 'cancelled'), ' q5 e6', 'passed approved caught cancel_requested cancelled'],
+    [caught.replace('caught', 'cancelled'), ' q5 e6', 'passed approved caught cancelled'],
+    [caught.replace('caught', 'failed'), ' e6 iz', 'passed approved caught failed reissued'],
+    ['done none 1 2 alice token 3 4 bob token 5 token', '', 'passed caught done'],
+    ['expired none 1 2 alice token', '', 'passed expired'],
+  ]
+  for (const [record, extra, told] of whole) t.strictSame(faultsOf(record, extra, told), [], told)
+})
+
+t.test('a feed that lacks something, has it twice or in another order is a fault', async t => {
+  t.strictSame(faultsOf(pending, '', ''), ['it was passed, but the feed has nothing'])
+  for (const told of ['passed approved', 'passed approved caught caught', 'passed caught approved', 'passed approved caught done']) t.equal(faultsOf(caught, '', told).length, 1, told)
+  t.equal(faultsOf(caught, ' q5', 'passed approved caught').length, 1, 'a request that was not told')
+})

@@ -1,0 +1,77 @@
+import type { Redis } from 'ioredis'
+import { usual } from './checker.ts'
+import { clock } from './history.ts'
+import { statusIn } from './index-checks.ts'
+import type { Hash, RedisState } from './redis-state.ts'
+
+/** I15: a tenant's feed has each of its handoffs' transitions exactly once, in the order in which they happened. */
+
+/** The events of each handoff (`tenant:id`) in its tenant's feed: their types, without `handoff.`. */
+export type Feeds = Map<string, string[]>
+
+/** Events read at once. */
+const pageSize = 10_000
+/** Within this long a transition is in the feed (ms), after an outage: another replica takes the relay's lease over and goes round twice. */
+const untilTold = 10_000
+
+/** Reads all feeds. @param masters a connection to each */
+export async function readFeeds (masters: readonly Redis[], prefix: string): Promise<Feeds> {
+  const feeds: Feeds = new Map()
+  for (const redis of masters) {
+    const keys = new Set<string>()
+    for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
+    for (const key of keys) await readFeed(redis, key, feeds)
+  }
+  return feeds
+}
+
+async function readFeed (redis: Redis, key: string, feeds: Feeds): Promise<void> {
+  const tenant = key.slice(key.lastIndexOf(':') + 1)
+  for (let from = '-'; ;) {
+    const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
+    for (const [, [, text]] of entries) {
+      const [type, , id] = text!.split(' ')
+      const member = `${tenant}:${id}`
+      const types = feeds.get(member)
+      if (types === undefined) feeds.set(member, [type!])
+      else types.push(type!)
+    }
+    if (entries.length < pageSize) return
+    from = `(${entries.at(-1)![0]}`
+  }
+}
+
+/** @returns a sentence for each handoff that breaks I15, by its member (`tenant:id`) */
+export function feedFaults ({ hashes }: Pick<RedisState, 'hashes'>, feeds: Feeds): Array<{ member: string, sentence: string }> {
+  return hashes.flatMap(hash => {
+    const told = feeds.get(hash.member) ?? []
+    const happened = transitionsOf(hash)
+    return happened.some(types => types.join() === told.join()) ? [] : [{ member: hash.member, sentence: `it was ${happened[0]!.join(', ')}, but the feed has ${told.join(', ') || 'nothing'}` }]
+  })
+}
+
+/** The same, once the relay has had its time. */
+export async function feedFaultsInTime (state: RedisState, masters: readonly Redis[], prefix: string): Promise<Array<{ member: string, sentence: string }>> {
+  for (const end = clock() + untilTold + usual.slack; ;) {
+    const faults = feedFaults(state, await readFeeds(masters, prefix))
+    if (faults.length === 0 || clock() > end) return faults
+  }
+}
+
+/** What a handoff has gone through, by its record (lua/lib/record.lua): a list for each way that the record leaves open. */
+function transitionsOf (hash: Hash): string[][] {
+  const status = statusIn(hash)
+  const [, approval, , , , , caught] = hash.record.split(' ')
+  const isRequested = hash.extra.includes(' q')
+  const list = (isTold: boolean) => [
+    'passed',
+    // A successor is approved as the handoff before it was: nobody decides again.
+    ...approval === 'approved' && !hash.extra.includes(' o') ? ['approved'] : [],
+    ...caught === undefined ? [] : ['caught'],
+    ...isTold ? ['cancel_requested'] : [],
+    ...status === 'pending' || status === 'caught' ? [] : [status],
+    ...hash.extra.includes(' i') ? ['reissued'] : [],
+  ]
+  // A forced cancel notes a request that it doesn't tell of.
+  return status === 'cancelled' && isRequested ? [list(true), list(false)] : [list(isRequested)]
+}
