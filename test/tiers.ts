@@ -6,40 +6,65 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { FilesToRun } from './files.ts'
 
-/** Part of `npm test` too, one file at a time after the others: these files are sensitive to timing. */
+/**
+ * Part of `npm test` too, after the others and two at a time: these files are sensitive to timing. In this order, since the first waits while
+ * the second computes.
+ */
 export const alone: readonly string[] = [
   'dead-agent.test.ts',
-  'http/draining.test.ts',
   'http/overload.test.ts',
+  'http/draining.test.ts',
   'store/sweeper.test.ts',
 ]
 
-/** The files of `npm test` that take longest, up to half a minute. They start first, so that none of them runs alone at the end. */
+/** The files of `npm test` that take longest, up to a minute, most of it waiting. They start first, so that none of them runs alone at the end. */
 export const first: readonly string[] = [
   'store/acl.test.ts',
-  'web/life.test.ts',
-  'web/together.test.ts',
-  'auth/stored-keys.test.ts',
-  'cli/unreached.test.ts',
-  'web/accessibility.test.ts',
+  'cli/work-commands.test.ts',
+  'http/event-streams.test.ts',
   'start.test.ts',
+  'cli/unreached.test.ts',
+  'auth/stored-keys.test.ts',
+  'http/mcp-wire.test.ts',
+  'web/together.test.ts',
+  'web/life.test.ts',
+  'webhooks/replicas.test.ts',
+  'web/decision-bar.test.ts',
+  'web/accessibility.test.ts',
+  'http/waiting-keys.test.ts',
   'redis/cluster.test.ts',
-  'web/person.test.ts',
   'redis/grown-cluster.test.ts',
+  'web/base-path.test.ts',
+  'web/person.test.ts',
+  'web/ended.test.ts',
+  'store/readiness.test.ts',
+  'http/auth-stored.test.ts',
+  'cli/webhooks.test.ts',
 ]
 
-/** One file of each long kind, which `.ci/run` adds to `npm test`. Each has a short form for it (helpers/extent.ts). */
+/**
+ * What `.ci/run` adds to `npm test`: one file of each long kind, which has a short form for it (helpers/extent.ts), and files that cost many
+ * others' time and fail for changes of what they are about only: traces, packaging, the benches' and fault tests' own parts, TLS, locales.
+ */
 export const smoke: readonly string[] = [
   'bench.test.ts',
+  'bench-parts.test.ts',
+  'client/heap.test.ts',
+  'client/package.test.ts',
   'container.test.ts',
   'dependencies.test.ts',
   'embedded/bootstrap.test.ts',
+  'faults/fleet.test.ts',
   'faults/scenarios.test.ts',
   'faults/short-cluster.test.ts',
   'faults/short-sentinel.test.ts',
   'faults/simulation.test.ts',
   'fleet/suite.test.ts',
   'hot-path.test.ts',
+  'http/generated-client.test.ts',
+  'lua/locale.test.ts',
+  'redis/tls.test.ts',
+  'tracing.test.ts',
 ]
 
 /** Files that only `npm run test:all` adds, one at a time: most of them use the whole machine. */
@@ -68,15 +93,16 @@ export function everyFile (): string[] {
 }
 
 /** Most files wait more than they compute: so many at once keep two cores busy. */
-const together = 4
+const together = 6
 
 export const runs = ['quick', 'smoke', 'all'] as const
 export type Run = typeof runs[number]
 
 /** Files that run together, those of `alone` after the others. */
 export function inBatches (files: readonly string[], jobs: number): FilesToRun[] {
-  const [apart, others] = [true, false].map(isAlone => files.filter(path => alone.includes(path) === isAlone)) as [string[], string[]]
-  return [{ files: others, jobs }, { files: apart, jobs: 1 }].filter(batch => batch.files.length > 0)
+  const others = files.filter(path => !alone.includes(path))
+  const apart = alone.filter(path => files.includes(path))
+  return [{ files: others, jobs }, { files: apart, jobs: Math.min(jobs, 2) }].filter(batch => batch.files.length > 0)
 }
 
 /** The batches of a run, one after the other. */

@@ -39,7 +39,11 @@ function follow (t: Test, env: Record<string, string>, ...args: string[]): { chi
 
 t.test('what is kept: a line an event, for people and for programs', async t => {
   const { call, pass, kept, events, env } = await start(t)
-  const ids = [await pass({ to: 'box' }), await pass()]
+  // One after the other: the feed has the events of each handoff in order, and those of several as they come.
+  const ids = [await pass({ to: 'box' })]
+  await kept(1)
+  ids.push(await pass())
+  await kept(2)
   await call('bob', 'GET', `/api/catch/${ids[0]}`)
   await kept(3)
   const { code, stdout, stderr } = await events('--json')
@@ -81,17 +85,17 @@ t.test('refusals and wrong usage', async t => {
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   t.test(`--follow goes on until ${signal}, which is how it ends: status 0`, async t => {
-    const { pass, env } = await start(t)
+    const { call, pass, env } = await start(t)
     const { child, lines, ended } = follow(t, env, '--json')
-    const ids = new Set<string>()
     // Until the command has its place in the feed, it tells nothing.
-    await until(async () => ids.add(await pass()) && lines.length > 0)
+    await until(async () => await pass() && lines.length > 0)
     const last = await pass()
     await until(() => lines.some(line => line.includes(last)))
     child.kill(signal)
     t.strictSame(await ended, [0, null])
-    const told = lines.map(line => JSON.parse(line).data.handoff_id)
-    t.strictSame(told, [...ids, last].slice(-told.length), 'each once, in order')
+    const told = lines.map(line => JSON.parse(line))
+    const { items } = (await call('alice', 'GET', `/api/events?after=${told[0].id}`)).json()
+    t.strictSame(told.slice(1), items.slice(0, told.length - 1), 'each once, in the order of the feed')
   })
 }
 
@@ -105,7 +109,9 @@ t.test('--follow goes on after the service was killed', { timeout: 120_000 }, as
     return (await (await fetch(`${first.url}/api/pass`, { method: 'POST', headers, body: '{"task":"t"}' })).json() as { handoff_id: string }).handoff_id
   }
   const { child, lines, ended } = follow(t, { HANDOFF_URL: first.url, HANDOFF_KEY: secrets.alice }, '--json', '--after', '0-0')
-  const ids = [await pass(), await pass()]
+  const ids = [await pass()]
+  await until(() => lines.length === 1)
+  ids.push(await pass())
   await until(() => lines.length === 2)
   await first.kill()
   await startServiceReplica(t, { env })

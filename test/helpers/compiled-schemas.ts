@@ -3,7 +3,6 @@
  * dozens of apps, and nearly all that an app costs is this. The same schema by the same options comes out as the same function, which keeps
  * nothing but its last `errors`: those are read before anything else is checked. To be imported before fastify, which holds on to what it finds.
  */
-import { createRequire } from 'node:module'
 import { Ajv } from 'ajv'
 
 /** What was made before of what reads the same, or else by `make`. */
@@ -24,10 +23,9 @@ Ajv.prototype.compile = function (this: Ajv, schema: object, ...more: []) {
   return isPlain ? remembered(validators, [schema, options], anew) : anew()
 } as typeof compile
 
-// What makes the serializers is fastify's own, and is asked for from where fastify does it.
-const ofFastify = createRequire(createRequire(import.meta.url).resolve('fastify'))
-const { resolve, cache } = createRequire(ofFastify.resolve('@fastify/fast-json-stringify-compiler'))
-const path = resolve('fast-json-stringify')
-const build = ofFastify(path) as (schema: object, options: object) => unknown
+// What makes the serializers is fastify's own; the bundle of it for tests (compile.ts) asks here first.
 const serializers = new Map<string, unknown>()
-cache[path]!.exports = (schema: object, options: object) => remembered(serializers, [schema, options], () => build(schema, options))
+Object.assign(globalThis, {
+  serializerOf: (build: (schema: object, options: object) => unknown) => (schema: object, options: object) =>
+    remembered(serializers, [schema, options], () => build(schema, options))
+})

@@ -70,7 +70,7 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     log: options.log ?? log,
     onExpired: expiryLog(log),
     isRelayed: options.isRelayed,
-    clock: movableClock(prefix),
+    clock: movableClock,
   })
   t.teardown(async () => {
     await store.close()
@@ -99,21 +99,20 @@ export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}
 
 /**
  * `clock()` for tests: the time in a key, or the real time if there is none. A call's own deadline is always compared with the real
- * time, because the lane knows no other.
+ * time, because the lane knows no other. The prefix is that of the call's keys: the scripts of all tests are the same, and Redis compiles
+ * them once.
  */
-function movableClock (prefix: string): string {
-  return `local function late(deadline)
+const movableClock = `local function late(deadline)
     local time = redis.call('TIME')
     return time[1] * 1000 + time[2] / 1000 > tonumber(deadline)
   end
   local function clock()
-    local set = redis.call('GET', '${clockKey(prefix)}')
+    local set = redis.call('GET', 'clock-' .. string.match(KEYS[1], '^[^:]*'))
     if set then return tonumber(set), set * 1000 end
     local time = redis.call('TIME')
     return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
   end
   `
-}
 
 // Without the prefix's colon, so that a dump leaves it out.
 function clockKey (prefix: string): string {

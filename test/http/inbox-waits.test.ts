@@ -72,7 +72,8 @@ t.test('bursts onto few workers that come back leave nothing behind', async t =>
     t.equal(caught.size, 15 * (burst + 1))
   }
   isDone.abort()
-  await Promise.all([one.app.close(), other.app.close()])
+  one.app.draining.start()
+  other.app.draining.start()
   await Promise.all(working)
 })
 
@@ -80,6 +81,6 @@ t.test('a drain answers 200 that wait, with nothing', async t => {
   const service = await testApp(t)
   const all = numbers(200).map(() => next(service))
   await areWaiting(service, 200)
-  await service.app.close()
+  service.app.draining.start()
   t.strictSame((await Promise.all(all)).flat(), [])
 })

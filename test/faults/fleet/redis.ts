@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -80,7 +82,7 @@ export async function startRedisServer (t: Stage, { host = loopback, port, optio
     await running.kill()
     await rm(dir, { recursive: true, force: true })
   })
-  await untilReady(admin, running, dir)
+  await untilReady(admin, running, dir, { address: host.address, port: itsPort })
   return {
     host,
     port: itsPort,
@@ -96,7 +98,7 @@ export async function startRedisServer (t: Stage, { host = loopback, port, optio
     async restart () {
       await running.stop()
       running = start()
-      await untilReady(admin, running, dir)
+      await untilReady(admin, running, dir, { address: host.address, port: itsPort })
     },
   }
 }
@@ -110,14 +112,35 @@ function configLines (options: readonly string[]): string {
   return settings.map(setting => setting.split('\0').map(part => part === '' ? '""' : part).join(' ') + '\n').join('')
 }
 
-async function untilReady (admin: Redis, running: Running, dir: string): Promise<void> {
+/** Asks by connections of its own until the data is loaded, so that `admin` never meets a server that is only starting. */
+async function untilReady (admin: Redis, running: Running, dir: string, { address, port }: { address: string, port: number }): Promise<void> {
+  const stopped = new AbortController()
   const over = running.ended.then(how => { throw new Error(`it ended (${how})`) })
-  const late = sleep(startMs, undefined, { ref: false }).then(() => { throw new Error(`it isn't ready after ${startMs} ms`) })
+  const late = sleep(startMs, undefined, { ref: false, signal: stopped.signal }).then(() => { throw new Error(`it isn't ready after ${startMs} ms`) })
+  late.catch(() => {})
+  let heard = ''
+  const answered = async () => {
+    for (; !stopped.signal.aborted && !/^(\+|-(?!LOADING))/.test(heard); await sleep(10)) heard = await firstAnswer(address, port).catch((error: Error) => error.message)
+    await admin.ping()
+  }
   try {
-    // ioredis reports ready only once the data is loaded.
-    await Promise.race([admin.ping(), over, late])
+    await Promise.race([answered(), over, late])
   } catch (error) {
     const log = await readFile(join(dir, 'redis.log'), 'utf8').catch(() => '')
-    throw new Error(`redis-server: ${(error as Error).message}: ${log.slice(-2000)}`)
+    throw new Error(`redis-server: ${(error as Error).message} (it said ${JSON.stringify(heard)}; the connection is ${admin.status}): ${log.slice(-2000)}`)
+  } finally {
+    stopped.abort()
+  }
+}
+
+/** What a server says to PING, within a second. */
+async function firstAnswer (host: string, port: number): Promise<string> {
+  const socket = connect({ host, port })
+  try {
+    socket.write('PING\r\n')
+    const [said] = await once(socket, 'data', { signal: AbortSignal.timeout(1000) }) as [Buffer]
+    return said.toString()
+  } finally {
+    socket.destroy()
   }
 }
