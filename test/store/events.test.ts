@@ -71,6 +71,19 @@ t.test('what a replica told and did not move is moved by another, and what is mo
   t.equal((await feedOf(service.store, 31)).length, 31)
 })
 
+t.test('thousands that one partition told at once are moved, each once', async t => {
+  const { store } = await withEvents(t)
+  const tag = tags[5]!
+  store.relay.move = async () => {}
+  const count = 4200
+  await Promise.all(Array.from({ length: count }, () => pass(store, { tenant, id: tag + randomId().slice(3), tag })))
+  Reflect.deleteProperty(store.relay, 'move')
+  await store.relay.move()
+  // The round would move again what isn't noted as moved.
+  await store.relay.catchUp(tag, tenant, '0')
+  t.equal((await store.events!.read(tenant, '0-0', 10_000)).entries.length, count)
+})
+
 t.test('an event behind one that nobody moved waits for it', async t => {
   const service = await withEvents(t)
   const [lost, next] = [newPlace(), newPlace()]
