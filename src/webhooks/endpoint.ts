@@ -43,6 +43,8 @@ export class Endpoint {
   webhook: Webhook
   /** How far the feed was read; its place in Redis may be behind, where nothing was for it. */
   readTo: string
+  /** Too many deliveries are pending. The next round plans more. */
+  isFull = false
 
   constructor (tenant: string, webhook: Webhook, options: EndpointOptions) {
     this.#tenant = tenant
