@@ -24,6 +24,8 @@ export const rotateBody = Type.Object({
 }, { additionalProperties: false })
 export type RotateBody = Static<typeof rotateBody>
 
+export const noMembers = Type.Object({}, { additionalProperties: false })
+
 export const replayBody = Type.Object({
   since: Type.String({ description: 'From where on, that one included: an event’s id, or a time.', examples: [exampleTime] }),
 }, { additionalProperties: false })

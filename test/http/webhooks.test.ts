@@ -87,5 +87,9 @@ t.test('what can’t be is refused, with where', async t => {
   for (const grace of [-1, 0.5, '1', 2_592_001]) isProblem(t, await hooks('POST', `/${id}/rotate`, { grace }), 400, 'invalid_request')
   for (const since of ['x', '', '1', '2026-11-20', 'yesterday', 5]) t.equal(isProblem(t, await hooks('POST', `/${id}/replay`, { since }), 400, 'invalid_request').errors[0].pointer, '/since')
   isProblem(t, await hooks('POST', `/${id}/replay`), 400, 'invalid_request')
+  for (const path of ['enable', 'test']) {
+    t.equal(isProblem(t, await hooks('POST', `/${id}/${path}`, { types: ['handoff.done'] }), 400, 'invalid_request').errors[0].pointer, '/types', path)
+    t.match(await hooks('POST', `/${id}/${path}`, {}), { statusCode: path === 'test' ? 202 : 200 })
+  }
   isProblem(t, await hooks('GET', `/${id}/deliveries?status=gone`), 400, 'invalid_request')
 })
