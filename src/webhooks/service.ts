@@ -3,7 +3,7 @@ import { isBehind, isEventId, readEvent, toldIn } from '../handoff/event-answer.
 import { randomToken } from '../handoff/id.ts'
 import { Problem, invalid } from '../errors.ts'
 import type { Fault } from '../errors.ts'
-import { isName, webhookTypes } from '../model.ts'
+import { isName, urlPattern, webhookTypes } from '../model.ts'
 import type { Events } from '../store/events.ts'
 import { mostWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -14,6 +14,7 @@ import { isFor } from './tenant-webhooks.ts'
 
 /** How long the old secret signs as well by default, in seconds. */
 export const defaultGrace = 86_400
+const longestGrace = 2_592_000
 const mostListed = 100
 const pageSize = 500
 /** The event behind which a feed's very first one is. */
@@ -41,7 +42,7 @@ export class WebhookService {
     if (faults.length > 0) throw invalid(...faults)
     const made = await webhooks.create(tenant, `wh_${randomToken()}`, { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox })
     if (made === null) throw new Problem('too_many_webhooks', { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` })
-    webhooks.tell()
+    await webhooks.tell()
     return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
   }
 
@@ -57,19 +58,20 @@ export class WebhookService {
     // First, so that one that a lost reply has deleted already isn't unknown.
     await this.#find(tenant, id)
     await this.#on.webhooks.delete(tenant, id)
-    this.#on.webhooks.tell()
+    await this.#on.webhooks.tell()
   }
 
   /** @param grace how long the old secret signs as well, in seconds */
   async rotate (tenant: string, id: string, grace: number): Promise<object> {
     const { webhooks, secrets } = this.#on
+    if (grace > longestGrace) throw invalid({ pointer: '/grace', message: `must be <= ${longestGrace}` })
     const rotated = found(isWebhookId(id) ? await webhooks.rotate(tenant, id, randomToken(), grace * 1000) : null)
     return { ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!) }
   }
 
   async enable (tenant: string, id: string): Promise<object> {
     const enabled = found(isWebhookId(id) ? await this.#on.webhooks.enable(tenant, id) : null)
-    this.#on.webhooks.tell()
+    await this.#on.webhooks.tell()
     return members(enabled)
   }
 
@@ -81,7 +83,7 @@ export class WebhookService {
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
     if (outcome === 'full') throw new Problem('unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' })
-    webhooks.tell()
+    await webhooks.tell()
     return { id: testId }
   }
 
@@ -111,7 +113,7 @@ export class WebhookService {
       const { outcome } = await this.#on.webhooks.plan(tenant, id, webhook.cursor, from, [])
       // It was moved on meanwhile: once more from there.
       if (outcome === 'moved' || outcome === 'gone') continue
-      this.#on.webhooks.tell()
+      await this.#on.webhooks.tell()
       return { replayed }
     }
   }
@@ -128,6 +130,7 @@ export class WebhookService {
 
   async #faultOf (url: string): Promise<string | null> {
     const { targets } = this.#on
+    if (!new RegExp(urlPattern).test(url)) return 'must be 1 to 2,048 visible ASCII characters'
     const fault = targets.faultOf(url)
     if (fault !== null) return fault
     // Not which address: whoever asks needn't know the names of this network.
