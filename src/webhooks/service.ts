@@ -92,7 +92,7 @@ export class WebhookService {
     const { webhooks } = this.#on
     await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
-    const wanted = due.sort((one, other) => timeOf(other.id) - timeOf(one.id)).slice(0, mostListed)
+    const wanted = due.sort(newestFirst).slice(0, mostListed)
     const dueAt = new Map(wanted.map(({ id, at }) => [id, at]))
     const pending = (await webhooks.pending(tenant, id, [...dueAt.keys()])).map((delivery): ListedDelivery => ({ ...delivery, status: 'pending', nextAt: dueAt.get(delivery.id)! }))
     // Of one that was replayed, the last time counts.
@@ -190,7 +190,7 @@ function deliveryMembers ({ id, text, status, attempts, lastStatus, lastError, l
   return { id, type: toldIn(text).type, status, attempts, last_status: lastStatus, last_error: lastError, last_at: time(lastAt), next_at: time(nextAt) }
 }
 
-function newestFirst (one: ListedDelivery, other: ListedDelivery): number {
+function newestFirst (one: { id: string }, other: { id: string }): number {
   const difference = timeOf(other.id) - timeOf(one.id)
   if (difference !== 0 || !isEventId(one.id) || !isEventId(other.id)) return difference
   return isBehind(one.id, other.id) ? -1 : 1

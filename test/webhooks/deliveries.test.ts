@@ -112,6 +112,14 @@ t.test('while too many deliveries are pending, the feed is not read over and ove
   t.ok(plans < 10, `planned ${plans} times in a second`)
 })
 
+t.test('of events of one millisecond the newest are listed too', async t => {
+  const { make, store, deliveries } = await webhookApp(t, {}, {}, false)
+  const { id } = await make('http://127.0.0.1:1/')
+  const ids = Array.from({ length: 150 }, (_, at) => `1795377044681-${at}`)
+  await store.webhooks!.plan('default', id, null, '', ids.map(id => ({ id, text: 'passed pending AVHdDBR3Ox_T_H9gltuUjYVhg alice -' })))
+  t.strictSame((await deliveries(id)).map(one => one.id), ids.reverse().slice(0, 100))
+})
+
 t.test('410 disables a webhook, which the feed and the log tell; enabling begins anew', async t => {
   const { make, pass, hooks, call, lines, deliveries, app } = await webhookApp(t)
   const gone = await receiver(t, response => response.writeHead(410).end())
