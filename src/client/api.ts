@@ -492,6 +492,7 @@ export interface components {
             /** Until then the old secret signs as well. */
             old_secret_until: string;
         };
+        EnableWebhookBody: Record<string, never>;
         /** The webhook. */
         EnableWebhookAnswer: {
             /** The webhook’s id. */
@@ -509,6 +510,7 @@ export interface components {
             /** When it was created. */
             created_at: string;
         };
+        TestWebhookBody: Record<string, never>;
         /** It will be sent. */
         TestWebhookAnswer: {
             /** The delivery’s id. */
@@ -732,7 +734,9 @@ export type GetWebhookAnswer = components['schemas']['GetWebhookAnswer'];
 export type DeleteWebhookAnswer = components['schemas']['DeleteWebhookAnswer'];
 export type RotateWebhookBody = components['schemas']['RotateWebhookBody'];
 export type RotateWebhookAnswer = components['schemas']['RotateWebhookAnswer'];
+export type EnableWebhookBody = components['schemas']['EnableWebhookBody'];
 export type EnableWebhookAnswer = components['schemas']['EnableWebhookAnswer'];
+export type TestWebhookBody = components['schemas']['TestWebhookBody'];
 export type TestWebhookAnswer = components['schemas']['TestWebhookAnswer'];
 export type ListDeliveriesAnswer = components['schemas']['ListDeliveriesAnswer'];
 export type ReplayWebhookBody = components['schemas']['ReplayWebhookBody'];
