@@ -82,9 +82,9 @@ export class RelayRound {
     const found = [...this.#watched.values()]
     await Promise.all(tags.filter(reaches).map(tag => this.#look(tag)))
     // Those that an earlier round saw: what they have since is still being moved.
-    await this.#check(found.filter(({ isChecked }) => !isChecked))
+    await inCalls(found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
     const now = performance.now()
-    for (const outbox of found) if (outbox.isChecked && now - outbox.since > kept) await this.#removeOld(outbox)
+    await inCalls(found.filter(({ isChecked, since }) => isChecked && now - since > kept), (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 
   /** Which outboxes have something new? Only a hint, so it needn't be durable. */
@@ -102,20 +102,8 @@ export class RelayRound {
     }
   }
 
-  /** Moves what is missing in the feeds. */
-  async #check (outboxes: Watched[]): Promise<void> {
-    const byTenant = new Map<string, Watched[]>()
-    for (const outbox of outboxes) {
-      const theirs = byTenant.get(outbox.tenant)
-      if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
-      else theirs.push(outbox)
-    }
-    await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
-      for (let at = 0; at < theirs.length; at += partitionsPerCall) await this.#checkOf(tenant, theirs.slice(at, at + partitionsPerCall))
-    }))
-  }
-
-  async #checkOf (tenant: string, outboxes: Watched[]): Promise<void> {
+  /** Moves what is missing in the feed. */
+  async #check (tenant: string, outboxes: Watched[]): Promise<void> {
     const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     for (const { tag, moved } of missing) {
@@ -126,14 +114,17 @@ export class RelayRound {
     for (const outbox of outboxes) if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true
   }
 
-  async #removeOld (outbox: Watched): Promise<void> {
-    const { tag, tenant, old, last } = outbox
+  /** Removes what is in the feed for long enough. */
+  async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
-    const [missing] = await this.#events.relay(tenant, [{ tag, from: String(old), events: [] }])
-    if (missing !== undefined) return this.#relay.catchUp(tag, tenant, missing.moved)
-    await this.#events.trim(tag, tenant, String(old))
-    if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
-    else Object.assign(outbox, { old: last, since: performance.now() })
+    const missing = await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
+    for (const { tag, moved } of missing) await this.#relay.catchUp(tag, tenant, moved)
+    await Promise.all(outboxes.filter(({ tag }) => !missing.some(one => one.tag === tag)).map(async outbox => {
+      const { tag, old } = outbox
+      await this.#events.trim(tag, tenant, String(old))
+      if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
+      else Object.assign(outbox, { old: outbox.last, since: performance.now() })
+    }))
   }
 
   #forget (): void {
@@ -145,4 +136,17 @@ export class RelayRound {
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
+}
+
+/** Those of a tenant together, as many as a call takes; tenants side by side. */
+async function inCalls (outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
+  const byTenant = new Map<string, Watched[]>()
+  for (const outbox of outboxes) {
+    const theirs = byTenant.get(outbox.tenant)
+    if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
+    else theirs.push(outbox)
+  }
+  await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
+    for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
+  }))
 }

@@ -1,6 +1,9 @@
+import type { ChannelListener } from 'node:diagnostics_channel'
 import t from 'tap'
 import type { Test } from 'tap'
 import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/key-names.ts'
 import { testStore } from '../helpers/redis.ts'
@@ -76,7 +79,9 @@ t.test('thousands that one partition told at once are moved, each once', async t
   const tag = tags[5]!
   store.relay.move = async () => {}
   const count = 4200
-  await Promise.all(Array.from({ length: count }, () => pass(store, { tenant, id: tag + randomId().slice(3), tag })))
+  for (let left = count; left > 0; left -= 300) {
+    await Promise.all(Array.from({ length: 300 }, () => pass(store, { tenant, id: tag + randomId().slice(3), tag })))
+  }
   Reflect.deleteProperty(store.relay, 'move')
   await store.relay.move()
   // The round would move again what isn't noted as moved.
@@ -131,4 +136,19 @@ t.test('an outbox loses what is in the feed, and nothing else', async t => {
   t.equal(await redis.llen(`${index}:${tenant}`), 1)
   t.equal(await store.events!.trim(place.tag, tenant, last), 0)
   t.equal(await redis.zscore(index, tenant) === null, false, 'the index keeps the last number')
+})
+
+t.test('what is old is removed from many outboxes with few calls', async t => {
+  const { store, redis, prefix } = await withEvents(t)
+  const places = tags.slice(0, 300).map(tag => ({ tenant, id: tag + randomId().slice(3), tag }))
+  for (const place of places) await pass(store, place)
+  await feedOf(store, places.length)
+  let calls = 0
+  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'relay') calls++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  store.relayRound.start()
+  const outboxes = places.map(({ tag }) => `${prefix}:{${tag}}:o:${tenant}`)
+  await until(async () => await redis.exists(...outboxes) === 0)
+  t.ok(calls < 20, `asked ${calls} times whether they are in the feed`)
 })
