@@ -28,7 +28,8 @@ for mark, first, rest in string.gmatch(events, '(=?)(%S+) ([^\n]+)') do
   elseif last and tonumber(first) > last then
     newest = redis.call('XADD', feed, '*', 'e', rest)
     last = tonumber(first)
-    words[#words + 1], words[#words + 2] = tags[at], first
+    if tags[at] ~= words[#words - 1] then words[#words + 2], words[#words + 1] = first, tags[at] end
+    words[#words] = first
   end
 end
 if newest then

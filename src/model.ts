@@ -95,6 +95,9 @@ export function isName (text: string): boolean {
   return nameShape.test(text)
 }
 
+/** What a webhook's URL is written with. */
+export const urlPattern = '^[!-~]{1,2048}$'
+
 /** The caller: the identity behind an API key. A handoff belongs to its passer's tenant. */
 export interface Caller {
   tenant: string

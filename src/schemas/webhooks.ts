@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { namePattern, webhookTypes } from '../model.ts'
+import { namePattern, urlPattern, webhookTypes } from '../model.ts'
 import { nullable, time } from './handoff.ts'
 
 /** The schemas of webhooks. */
@@ -13,7 +13,7 @@ const id = Type.String({ description: 'The webhook’s id.', examples: [exampleW
 export const webhookParams = Type.Object({ id })
 
 export const createWebhookBody = Type.Object({
-  url: Type.String({ pattern: '^[!-~]{1,2048}$', description: 'Where events are sent: an https URL of a public address, without user and fragment.', examples: ['https://example.com/handoffs'] }),
+  url: Type.String({ pattern: urlPattern, description: 'Where events are sent: an https URL of a public address, without user and fragment.', examples: ['https://example.com/handoffs'] }),
   types: Type.Optional(nullable<string[]>('array', { ...types, description: 'The types of the events that are sent; all of handoffs by default.' })),
   inbox: Type.Optional(nullable<string>('string', { pattern: namePattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] })),
 }, { additionalProperties: false })
@@ -23,6 +23,8 @@ export const rotateBody = Type.Object({
   grace: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 2_592_000, default: 86_400, description: 'How long the old secret signs as well, in seconds.', examples: [86_400] })),
 }, { additionalProperties: false })
 export type RotateBody = Static<typeof rotateBody>
+
+export const noMembers = Type.Object({}, { additionalProperties: false })
 
 export const replayBody = Type.Object({
   since: Type.String({ description: 'From where on, that one included: an event’s id, or a time.', examples: [exampleTime] }),

@@ -80,42 +80,36 @@ export class RelayRound {
     if (!await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration)) return this.#forget()
     this.lag = 0
     const found = [...this.#watched.values()]
-    await Promise.all(tags.filter(reaches).map(tag => this.#look(tag)))
+    const clocks = new Map<Redis, Promise<number>>()
+    await Promise.all(tags.filter(reaches).map(tag => this.#look(tag, clocks)))
     // Those that an earlier round saw: what they have since is still being moved.
-    await this.#check(found.filter(({ isChecked }) => !isChecked))
+    await inCalls(found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
     const now = performance.now()
-    for (const outbox of found) if (outbox.isChecked && now - outbox.since > kept) await this.#removeOld(outbox)
+    await inCalls(found.filter(({ isChecked, since }) => isChecked && now - since > kept), (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 
-  /** Which outboxes have something new? Only a hint, so it needn't be durable. */
-  async #look (tag: string): Promise<void> {
+  /** Which outboxes have something new? Only a hint, so it needn't be durable. @param clocks each master's time in this round, in microseconds */
+  async #look (tag: string, clocks: Map<Redis, Promise<number>>): Promise<void> {
     const { connectionTo, indexKey } = this.#options
+    const redis = connectionTo(tag)
+    if (redis === undefined) return
+    const clock = clocks.get(redis) ?? redis.time().then(([seconds, micros]) => Number(seconds) * 1e6 + Number(micros))
+    clocks.set(redis, clock)
     const seen = this.#seen.get(tag) ?? 0
-    const found = await connectionTo(tag)?.zrange(indexKey(tag), `(${seen}`, '+inf', 'BYSCORE', 'WITHSCORES').catch(() => []) ?? []
+    const [now, found] = await Promise.all([clock, redis.zrange(indexKey(tag), `(${seen}`, '+inf', 'BYSCORE', 'WITHSCORES')]).catch(() => [0, []] as [number, string[]])
     for (let at = 0; at < found.length; at += 2) {
       const [tenant, last] = [found[at]!, Number(found[at + 1])]
       const name = `${tag} ${tenant}`
       const known = this.#watched.get(name)
       if (known === undefined) this.#watched.set(name, { tag, tenant, last, isChecked: false, old: last, since: performance.now() })
       else Object.assign(known, { last, isChecked: false })
-      this.#seen.set(tag, Math.max(last, this.#seen.get(tag) ?? 0))
+      // Where the clock was set back, numbers before this one are still to come.
+      this.#seen.set(tag, Math.max(Math.min(last, now), this.#seen.get(tag) ?? 0))
     }
   }
 
-  /** Moves what is missing in the feeds. */
-  async #check (outboxes: Watched[]): Promise<void> {
-    const byTenant = new Map<string, Watched[]>()
-    for (const outbox of outboxes) {
-      const theirs = byTenant.get(outbox.tenant)
-      if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
-      else theirs.push(outbox)
-    }
-    await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
-      for (let at = 0; at < theirs.length; at += partitionsPerCall) await this.#checkOf(tenant, theirs.slice(at, at + partitionsPerCall))
-    }))
-  }
-
-  async #checkOf (tenant: string, outboxes: Watched[]): Promise<void> {
+  /** Moves what is missing in the feed. */
+  async #check (tenant: string, outboxes: Watched[]): Promise<void> {
     const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     for (const { tag, moved } of missing) {
@@ -126,14 +120,17 @@ export class RelayRound {
     for (const outbox of outboxes) if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true
   }
 
-  async #removeOld (outbox: Watched): Promise<void> {
-    const { tag, tenant, old, last } = outbox
+  /** Removes what is in the feed for long enough. */
+  async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
-    const [missing] = await this.#events.relay(tenant, [{ tag, from: String(old), events: [] }])
-    if (missing !== undefined) return this.#relay.catchUp(tag, tenant, missing.moved)
-    await this.#events.trim(tag, tenant, String(old))
-    if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
-    else Object.assign(outbox, { old: last, since: performance.now() })
+    const missing = await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
+    for (const { tag, moved } of missing) await this.#relay.catchUp(tag, tenant, moved)
+    await Promise.all(outboxes.filter(({ tag }) => !missing.some(one => one.tag === tag)).map(async outbox => {
+      const { tag, old } = outbox
+      await this.#events.trim(tag, tenant, String(old))
+      if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
+      else Object.assign(outbox, { old: outbox.last, since: performance.now() })
+    }))
   }
 
   #forget (): void {
@@ -145,4 +142,17 @@ export class RelayRound {
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
+}
+
+/** Those of a tenant together, as many as a call takes; tenants side by side. */
+async function inCalls (outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
+  const byTenant = new Map<string, Watched[]>()
+  for (const outbox of outboxes) {
+    const theirs = byTenant.get(outbox.tenant)
+    if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
+    else theirs.push(outbox)
+  }
+  await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
+    for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
+  }))
 }

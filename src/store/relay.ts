@@ -102,11 +102,11 @@ export function numberOf (event: string): string {
   return event.slice(0, event.indexOf(' '))
 }
 
-/** Batches for one call each; a partition's events stay together. */
+/** Batches for one call each. */
 function inCalls (batches: Batch[]): Batch[][] {
   const calls: Batch[][] = []
   let left = 0
-  for (const batch of batches) {
+  for (const batch of batches.flatMap(inParts)) {
     if (left <= 0) {
       calls.push([])
       left = eventsPerCall
@@ -115,6 +115,16 @@ function inCalls (batches: Batch[]): Batch[][] {
     left -= Math.max(1, batch.events.length)
   }
   return calls
+}
+
+/** No more events than a call takes: Lua can't unpack thousands. A part follows the one before it, and never what that one itself waits for. */
+function inParts ({ tag, from, events }: Batch): Batch[] {
+  const parts: Batch[] = []
+  for (let at = 0; at < events.length; at += eventsPerCall) {
+    const before = at === 0 ? from : String(Math.max(Number(from), Number(numberOf(events[at - 1]!))))
+    parts.push({ tag, from: before, events: events.slice(at, at + eventsPerCall) })
+  }
+  return parts
 }
 
 function isTold (tag: unknown): boolean {

@@ -73,9 +73,9 @@ export class Webhooks {
     return this.#keyNames.webhookTenants(this.#options.tags[0]!)
   }
 
-  /** Tells whoever delivers that webhooks changed. It may be lost: then it is found later. */
-  tell (): void {
-    this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
+  /** Tells whoever delivers that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who ends before says nothing. */
+  async tell (): Promise<void> {
+    await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
   }
 
   /** The tenants that have webhooks in these partitions. */

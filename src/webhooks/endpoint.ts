@@ -43,6 +43,8 @@ export class Endpoint {
   webhook: Webhook
   /** How far the feed was read; its place in Redis may be behind, where nothing was for it. */
   readTo: string
+  /** Too many deliveries are pending. The next round plans more. */
+  isFull = false
 
   constructor (tenant: string, webhook: Webhook, options: EndpointOptions) {
     this.#tenant = tenant
@@ -113,6 +115,8 @@ export class Endpoint {
     const tried = outcomeOf(answer, type, delivery.attempts + 1)
     this.#isFailing = tried.outcome !== 'delivered'
     await this.#note(delivery, tried, takenAt)
+    // It counts as under way until then: who answers at once and then slowly says more would get thousands of connections.
+    await answer.over
   }
 
   /** Notes how it went, also when Redis is away for a while: what isn't noted is delivered again. */

@@ -13,8 +13,8 @@ const longestAnswer = 16_384
 /** How long a connection stays open for the next delivery, in milliseconds. */
 const keptOpen = 5000
 
-/** How a receiver answered, or why it didn't. */
-export interface Answer { status: number | null, error: string | null, retryAfter: number | null }
+/** How a receiver answered, or why it didn't. `over` resolves when nothing is left of the attempt: an answer's body may come later. */
+export interface Answer { status: number | null, error: string | null, retryAfter: number | null, over: Promise<void> }
 
 /** Sends messages to receivers. */
 export class Sender {
@@ -45,12 +45,12 @@ export class Sender {
       if (fault !== null) throw new TargetRefused(fault)
       this.#targets.checkLiteral(url)
       const answer = await this.#post(url, headers, Buffer.from(body), attempt.signal, true)
-      answer.once('close', ended)
+      const over = new Promise<void>(resolve => answer.once('close', resolve)).then(ended)
       drain(answer)
-      return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()) }
+      return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()), over }
     } catch (error) {
       ended()
-      return { status: null, error: nameOf(error as NodeJS.ErrnoException), retryAfter: null }
+      return { status: null, error: nameOf(error as NodeJS.ErrnoException), retryAfter: null, over: Promise.resolve() }
     }
   }
 
@@ -75,6 +75,8 @@ export class Sender {
       return await new Promise<IncomingMessage>((resolve, reject) => {
         request.once('response', resolve)
         request.on('error', reject)
+        // An answer that changes the protocol (101) ends it without a word.
+        request.once('close', () => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' })))
         request.end(body)
       })
     } catch (error) {

@@ -3,7 +3,7 @@ import { isBehind, isEventId, readEvent, toldIn } from '../handoff/event-answer.
 import { randomToken } from '../handoff/id.ts'
 import { Problem, invalid } from '../errors.ts'
 import type { Fault } from '../errors.ts'
-import { isName, webhookTypes } from '../model.ts'
+import { isName, urlPattern, webhookTypes } from '../model.ts'
 import type { Events } from '../store/events.ts'
 import { mostWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -14,6 +14,7 @@ import { isFor } from './tenant-webhooks.ts'
 
 /** How long the old secret signs as well by default, in seconds. */
 export const defaultGrace = 86_400
+const longestGrace = 2_592_000
 const mostListed = 100
 const pageSize = 500
 /** The event behind which a feed's very first one is. */
@@ -41,7 +42,7 @@ export class WebhookService {
     if (faults.length > 0) throw invalid(...faults)
     const made = await webhooks.create(tenant, `wh_${randomToken()}`, { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox })
     if (made === null) throw new Problem('too_many_webhooks', { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` })
-    webhooks.tell()
+    await webhooks.tell()
     return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
   }
 
@@ -57,19 +58,20 @@ export class WebhookService {
     // First, so that one that a lost reply has deleted already isn't unknown.
     await this.#find(tenant, id)
     await this.#on.webhooks.delete(tenant, id)
-    this.#on.webhooks.tell()
+    await this.#on.webhooks.tell()
   }
 
   /** @param grace how long the old secret signs as well, in seconds */
   async rotate (tenant: string, id: string, grace: number): Promise<object> {
     const { webhooks, secrets } = this.#on
+    if (grace > longestGrace) throw invalid({ pointer: '/grace', message: `must be <= ${longestGrace}` })
     const rotated = found(isWebhookId(id) ? await webhooks.rotate(tenant, id, randomToken(), grace * 1000) : null)
     return { ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!) }
   }
 
   async enable (tenant: string, id: string): Promise<object> {
     const enabled = found(isWebhookId(id) ? await this.#on.webhooks.enable(tenant, id) : null)
-    this.#on.webhooks.tell()
+    await this.#on.webhooks.tell()
     return members(enabled)
   }
 
@@ -81,7 +83,7 @@ export class WebhookService {
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
     if (outcome === 'full') throw new Problem('unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' })
-    webhooks.tell()
+    await webhooks.tell()
     return { id: testId }
   }
 
@@ -90,7 +92,7 @@ export class WebhookService {
     const { webhooks } = this.#on
     await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
-    const wanted = due.sort((one, other) => timeOf(other.id) - timeOf(one.id)).slice(0, mostListed)
+    const wanted = due.sort(newestFirst).slice(0, mostListed)
     const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
     // Of one that was replayed, the last time counts.
     const byId = new Map([...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one]))
@@ -110,7 +112,7 @@ export class WebhookService {
       const { outcome } = await this.#on.webhooks.plan(tenant, id, webhook.cursor, from, [])
       // It was moved on meanwhile: once more from there.
       if (outcome === 'moved' || outcome === 'gone') continue
-      this.#on.webhooks.tell()
+      await this.#on.webhooks.tell()
       return { replayed }
     }
   }
@@ -127,6 +129,7 @@ export class WebhookService {
 
   async #faultOf (url: string): Promise<string | null> {
     const { targets } = this.#on
+    if (!new RegExp(urlPattern).test(url)) return 'must be 1 to 2,048 visible ASCII characters'
     const fault = targets.faultOf(url)
     if (fault !== null) return fault
     // Not which address: whoever asks needn't know the names of this network.
@@ -168,8 +171,14 @@ function placeBefore (since: string): string | null {
     const [time, count] = since.split('-').map(BigInt) as [bigint, bigint]
     return count > 0n ? `${time}-${count - 1n}` : beforeTime(time)
   }
-  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(since) ? Date.parse(since) : NaN
+  const [, date] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.exec(since) ?? []
+  // Date.parse() takes February 30 for March 2.
+  const time = date !== undefined && isDay(date) ? Date.parse(since) : NaN
   return Number.isNaN(time) || time < 0 ? null : beforeTime(BigInt(time))
+}
+
+function isDay (date: string): boolean {
+  return !Number.isNaN(Date.parse(date)) && new Date(date).toISOString().startsWith(date)
 }
 
 function beforeTime (time: bigint): string {
@@ -186,7 +195,7 @@ function deliveryMembers ({ id, text, status, attempts, lastStatus, lastError, l
   return { id, type: toldIn(text).type, status, attempts, last_status: lastStatus, last_error: lastError, last_at: time(lastAt), next_at: time(nextAt) }
 }
 
-function newestFirst (one: ListedDelivery, other: ListedDelivery): number {
+function newestFirst (one: { id: string }, other: { id: string }): number {
   const difference = timeOf(other.id) - timeOf(one.id)
   if (difference !== 0 || !isEventId(one.id) || !isEventId(other.id)) return difference
   return isBehind(one.id, other.id) ? -1 : 1

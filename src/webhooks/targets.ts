@@ -37,7 +37,7 @@ export class Targets {
     if (!URL.canParse(text)) return 'must be an absolute URL'
     const url = new URL(text)
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'must be an https URL'
-    if (url.username !== '' || url.password !== '') return 'must not have a user'
+    if (url.username !== '' || url.password !== '' || /^[^/?#]*\/\/[^/?#]*@/.test(text)) return 'must not have a user'
     if (text.includes('#')) return 'must not have a fragment'
     return null
   }

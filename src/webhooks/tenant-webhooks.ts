@@ -66,7 +66,7 @@ export class TenantWebhooks {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false
       if (this.#isStale) await this.#read()
-      const enabled = [...this.#endpoints.values()].filter(({ webhook }) => webhook.disabled === null)
+      const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) => webhook.disabled === null && !isFull)
       // Most are equally far, and share what is read.
       const places = new Set(enabled.map(({ readTo }) => readTo))
       for (const place of places) await this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
@@ -92,6 +92,7 @@ export class TenantWebhooks {
       else {
         if (known.webhook.cursor !== webhook.cursor) known.readTo = webhook.cursor
         known.webhook = webhook
+        known.isFull = false
       }
       this.#endpoints.get(webhook.id)!.wake()
     }
@@ -109,18 +110,18 @@ export class TenantWebhooks {
     }))
   }
 
-  /** @param isFull there is more behind it: then its place is kept even where nothing was for it */
-  async #planFor (endpoint: Endpoint, wanted: Entry[], last: string, isFull: boolean): Promise<void> {
-    if (isFull) this.#isAsked = true
-    if (wanted.length === 0 && !isFull) {
+  /** @param isMore there is more behind it: then its place is kept even where nothing was for it */
+  async #planFor (endpoint: Endpoint, wanted: Entry[], last: string, isMore: boolean): Promise<void> {
+    if (wanted.length === 0 && !isMore) {
       endpoint.readTo = last
       return
     }
     const planned = await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
     if (planned.outcome === 'gone') this.#isStale = this.#isAsked = true
-    else if (planned.outcome !== 'full') {
+    else if (planned.outcome === 'full') endpoint.isFull = true
+    else {
       endpoint.webhook.cursor = endpoint.readTo = planned.place
-      if (planned.outcome === 'moved') this.#isAsked = true
+      if (isMore || planned.outcome === 'moved') this.#isAsked = true
       endpoint.wake()
     }
   }

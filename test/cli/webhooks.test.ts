@@ -10,7 +10,7 @@ import { webhookApp, webhookSecret } from '../helpers/webhooks.ts'
 const { url: REDIS_URL } = await startRedisServer(t)
 
 t.test('the command does what the API does, and a running service delivers', async t => {
-  const { prefix, hooks, pass } = await webhookApp(t, {}, { url: REDIS_URL })
+  const { prefix, hooks, pass, store } = await webhookApp(t, {}, { url: REDIS_URL })
   const env = { REDIS_URL, REDIS_KEY_PREFIX: prefix, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret, WEBHOOK_ALLOW: '127.0.0.0/8' }
   const run = (...args: string[]) => handoff(['webhooks', ...args], { env })
   const { url, got } = await receiver(t)
@@ -29,8 +29,12 @@ t.test('the command does what the API does, and a running service delivers', asy
 
   await pass({ to: 'box' })
   await until(() => got.length === 1)
+  let told = 0
+  const leave = await store.subscriptions.listen(store.webhooks!.channel, () => { told++ })
   t.match(parsed(await run('test', id, '--json')), { id: /^test_/ })
   await until(() => got.length === 2)
+  t.equal(told, 1, 'the service needn’t find it by itself')
+  leave()
   t.strictSame(parsed(await run('replay', id, '--since', '0-0', '--json')), { replayed: 1 })
   await until(() => got.length === 3)
   t.equal((await run('replay', id, '--since', '2100-01-01T00:00:00Z')).stdout, '0 events will be sent again\n')
@@ -54,6 +58,8 @@ t.test('the command does what the API does, and a running service delivers', asy
   t.match(await run('get', id, '--tenant', 'other'), { code: 1, stdout: '', stderr: 'this tenant has no webhook with this id: see handoff webhooks list\n' })
   t.match(await run('create', '--url', 'http://10.0.0.1/'), { code: 1, stderr: /^url must be an https URL of a public address/ })
   t.match(await run('create', '--url', url, '--types', 'handoff.gone'), { code: 1, stderr: /^types\/0 must be one of/ })
+  t.match(await run('create', '--url', `${url}${'a'.repeat(2048)}`), { code: 1, stderr: /^url must be 1 to 2,048/ })
+  t.match(await run('rotate', id, '--grace', '31d'), { code: 1, stderr: /^grace must be <= 2592000/ })
   t.match(await run('replay', id, '--since', 'x'), { code: 1, stderr: /^since must be/ })
   t.match(await run('deliveries', id, '--status', 'x'), { code: 2 })
   t.match(await run('create'), { code: 2 })

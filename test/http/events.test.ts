@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
@@ -136,6 +136,18 @@ t.test('what is older than what is kept, or was never given, is a reset', async 
   const gone = await read(`after=${first!.id}`)
   t.strictSame(gone, { items: [], next: '0-0', reset: true }, 'also where nothing is kept')
   t.strictSame(await read(''), { items: [], next: '0-0' })
+})
+
+t.test('a stream comes only where Accept names its type', async t => {
+  const { app } = await withEvents(t)
+  for (const accept of ['text/event-stream;q=0', 'text/event-streams', 'text/event-stream, application/json', '*/*', '']) {
+    const answer = await app.inject({ url: '/api/events?limit=1', headers: { accept, authorization: `Bearer ${secrets.alice}` } })
+    t.match(answer.headers['content-type'], /^application\/json/, accept)
+  }
+  for (const accept of ['text/event-stream', 'Text/Event-Stream;q=0.5, text/html', 'text/html,text/event-stream']) {
+    const answer = await app.inject({ url: '/api/events?limit=1', headers: { accept, authorization: `Bearer ${secrets.alice}` } })
+    t.equal(isProblem(t, answer, 400, 'invalid_request').errors[0].pointer, '/limit', accept)
+  }
 })
 
 t.test('what can’t be asked is refused', async t => {

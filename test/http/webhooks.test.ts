@@ -85,7 +85,11 @@ t.test('what can’t be is refused, with where', async t => {
   for (const [body, pointer] of wrong) t.equal(isProblem(t, await hooks('POST', '', body), 400, 'invalid_request').errors[0].pointer, pointer, JSON.stringify(body).slice(0, 80))
   const { id } = await make(url)
   for (const grace of [-1, 0.5, '1', 2_592_001]) isProblem(t, await hooks('POST', `/${id}/rotate`, { grace }), 400, 'invalid_request')
-  for (const since of ['x', '', '1', '2026-11-20', 'yesterday', 5]) t.equal(isProblem(t, await hooks('POST', `/${id}/replay`, { since }), 400, 'invalid_request').errors[0].pointer, '/since')
+  for (const since of ['x', '', '1', '2026-11-20', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z', 'yesterday', 5]) t.equal(isProblem(t, await hooks('POST', `/${id}/replay`, { since }), 400, 'invalid_request').errors[0].pointer, '/since')
   isProblem(t, await hooks('POST', `/${id}/replay`), 400, 'invalid_request')
+  for (const path of ['enable', 'test']) {
+    t.equal(isProblem(t, await hooks('POST', `/${id}/${path}`, { types: ['handoff.done'] }), 400, 'invalid_request').errors[0].pointer, '/types', path)
+    t.match(await hooks('POST', `/${id}/${path}`, {}), { statusCode: path === 'test' ? 202 : 200 })
+  }
   isProblem(t, await hooks('GET', `/${id}/deliveries?status=gone`), 400, 'invalid_request')
 })

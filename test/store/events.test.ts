@@ -1,6 +1,9 @@
+import type { ChannelListener } from 'node:diagnostics_channel'
 import t from 'tap'
 import type { Test } from 'tap'
 import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/key-names.ts'
 import { testStore } from '../helpers/redis.ts'
@@ -72,6 +75,28 @@ t.test('a clock that is set back loses no event', async t => {
   t.strictSame(await feedOf(store, 3), lifeOf(place))
 })
 
+t.test('after a clock was set back, what nobody moved is found as well', async t => {
+  const service = await withEvents(t)
+  const { store, redis, prefix, setClock } = service
+  const [before, lost] = [newPlace(), newPlace()]
+  lost.tag = before.tag
+  lost.id = before.tag + lost.id.slice(3)
+  lost.tenant = 'later'
+  await setClock(Date.now() + 50_000)
+  await pass(store, before)
+  await feedOf(store, 1)
+  let rounds = 0
+  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'lease') rounds++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  store.relayRound!.start()
+  await until(() => rounds >= 3)
+  // From here on the real clock.
+  await redis.del(`clock-${prefix}`)
+  await passUnmoved(t, service, [lost])
+  await until(async () => (await store.events!.read(lost.tenant, '0-0', 10)).entries.length === 1)
+})
+
 t.test('a clock that is set back loses no event where one Redis has all keys', async t => {
   const { store, redis, prefix } = await withEvents(t, undefined, false)
   // Redis numbers a stream's entries by its clock.
@@ -96,6 +121,21 @@ t.test('what a replica told and did not move is moved by another, and what is mo
   await Promise.all(places.map(({ tag }) => service.store.relay.catchUp(tag, tenant, '0')))
   await pass(service.store, newPlace())
   t.equal((await feedOf(service.store, 31)).length, 31)
+})
+
+t.test('thousands that one partition told at once are moved, each once', async t => {
+  const { store } = await withEvents(t)
+  const tag = tags[5]!
+  store.relay.move = async () => {}
+  const count = 4200
+  for (let left = count; left > 0; left -= 300) {
+    await Promise.all(Array.from({ length: 300 }, () => pass(store, { tenant, id: tag + randomId().slice(3), tag })))
+  }
+  Reflect.deleteProperty(store.relay, 'move')
+  await store.relay.move()
+  // The round would move again what isn't noted as moved.
+  await store.relay.catchUp(tag, tenant, '0')
+  t.equal((await store.events!.read(tenant, '0-0', 10_000)).entries.length, count)
 })
 
 t.test('an event behind one that nobody moved waits for it', async t => {
@@ -170,4 +210,19 @@ t.test('what happens later than an hour after its pass puts the end of its feed 
   await setClock(start + 3_700_000)
   await store.handoffs.catch(late, randomToken(), 'bob')
   t.ok(await redis.pttl(feed) > 3_600_000)
+})
+
+t.test('what is old is removed from many outboxes with few calls', async t => {
+  const { store, redis, prefix } = await withEvents(t)
+  const places = tags.slice(0, 300).map(tag => ({ tenant, id: tag + randomId().slice(3), tag }))
+  for (const place of places) await pass(store, place)
+  await feedOf(store, places.length)
+  let calls = 0
+  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'relay') calls++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  store.relayRound!.start()
+  const outboxes = places.map(({ tag }) => `${prefix}:{${tag}}:o:${tenant}`)
+  await until(async () => await redis.exists(...outboxes) === 0)
+  t.ok(calls < 20, `asked ${calls} times whether they are in the feed`)
 })

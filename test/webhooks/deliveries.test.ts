@@ -1,5 +1,12 @@
+import type { ChannelListener } from 'node:diagnostics_channel'
+import type { ServerResponse } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
+import { tags } from '../../src/handoff/id.ts'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
+import { homeTagOf } from '../../src/store/key-names.ts'
 import { pauses } from '../../src/webhooks/schedule.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
@@ -46,6 +53,7 @@ t.test('however a receiver misbehaves, it is told what was wrong', async t => {
     ['redirects', (await receiver(t, response => response.writeHead(302, { location: elsewhere.url }).end())).url, { last_status: 302, last_error: null }],
     ['breaks off', (await receiver(t, response => response.destroy())).url, { last_status: null, last_error: 'ECONNRESET' }],
     ['speaks no HTTP', (await receiver(t, response => response.socket!.end('nonsense\r\n\r\n'))).url, { last_status: null, last_error: /^HPE_/ }],
+    ['changes the protocol', (await receiver(t, response => response.socket!.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'))).url, { last_status: null, last_error: 'ECONNRESET' }],
     ['asks for patience', (await receiver(t, response => response.writeHead(429, { 'retry-after': '7200' }).end())).url, { last_status: 429 }],
     ['has another scheme', refusedUrl.replace('http:', 'https:'), { last_status: null, last_error: /^(ERR_SSL|EPROTO)/ }],
   ]
@@ -63,9 +71,53 @@ t.test('however a receiver misbehaves, it is told what was wrong', async t => {
   await pass()
   for (const [at, [name, , like]] of cases.entries()) t.match((await untilDeliveries(made[at]!.id, ([one]) => one?.attempts === 1))[0], { status: 'pending', ...like }, name)
   for (const { id } of well) t.match((await untilDeliveries(id, ([one]) => one?.status === 'delivered'))[0], { attempts: 1, last_error: null })
-  const [patient] = await service.deliveries(made[4]!.id)
+  const [patient] = await service.deliveries(made[5]!.id)
   t.equal(Date.parse(patient!.next_at!) - Date.parse(patient!.last_at!), hour, 'Retry-After, up to an hour')
   t.equal(elsewhere.got.length, 0, 'redirects are not followed')
+})
+
+t.test('a receiver that answers at once and goes on slowly gets no more connections than one that hangs', async t => {
+  const { make, pass, deliveries } = await webhookApp(t)
+  const open: ServerResponse[] = []
+  const slow = await receiver(t, response => {
+    response.writeHead(200).write('a')
+    open.push(response)
+  })
+  const { id } = await make(slow.url)
+  await Promise.all(Array.from({ length: 40 }, () => pass()))
+  await until(async () => (await deliveries(id, '?status=delivered')).length === 16)
+  await setTimeout(300)
+  t.equal(slow.got.length, 16)
+  slow.answer = response => response.writeHead(200).end()
+  for (const response of open) response.end()
+  await until(() => slow.got.length === 40)
+})
+
+t.test('while too many deliveries are pending, the feed is not read over and over', async t => {
+  const { make, pass, store, redis, prefix } = await webhookApp(t)
+  const { id } = await make((await receiver(t, response => response.writeHead(503, { 'retry-after': '3600' }).end())).url)
+  const tag = tags[5]!
+  const passed = `passed pending ${await pass()} alice -`
+  for (let from = 0; from < 11_400; from += 200) {
+    const numbers = Array.from({ length: 200 }, (_, at) => from + at + 1)
+    await store.events!.relay('default', [{ tag, from: String(from), events: numbers.map(number => `${number} ${passed}`) }])
+  }
+  const due = `${prefix}:{${homeTagOf('default', tags)}}:hook:default:${id}:due`
+  await until(async () => await redis.zcard(due) >= 10_000)
+  let plans = 0
+  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'webhook-plan') plans++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  await setTimeout(1000)
+  t.ok(plans < 10, `planned ${plans} times in a second`)
+})
+
+t.test('of events of one millisecond the newest are listed too', async t => {
+  const { make, store, deliveries } = await webhookApp(t, {}, {}, false)
+  const { id } = await make('http://127.0.0.1:1/')
+  const ids = Array.from({ length: 150 }, (_, at) => `1795377044681-${at}`)
+  await store.webhooks!.plan('default', id, null, '', ids.map(id => ({ id, text: 'passed pending AVHdDBR3Ox_T_H9gltuUjYVhg alice -' })))
+  t.strictSame((await deliveries(id)).map(one => one.id), ids.reverse().slice(0, 100))
 })
 
 t.test('410 disables a webhook, which the feed and the log tell; enabling begins anew', async t => {

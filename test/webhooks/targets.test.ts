@@ -57,7 +57,7 @@ t.test('WEBHOOK_ALLOW names others, and http', async t => {
 
 t.test('users, fragments and other schemes are refused', async t => {
   const known = { 'a.test': [[publicAddress]] }
-  for (const url of ['https://u@a.test/', 'https://u:p@a.test/', 'https://:p@a.test/', 'https://a.test/#x', 'https://a.test/#', 'ftp://a.test/', 'file:///etc/passwd', 'a.test', '//a.test', '', 'https://']) {
+  for (const url of ['https://u@a.test/', 'https://u:p@a.test/', 'https://:p@a.test/', 'https://@a.test/', 'https://a.test/#x', 'https://a.test/#', 'ftp://a.test/', 'file:///etc/passwd', 'a.test', '//a.test', '', 'https://']) {
     t.notOk(await accepts(url, [], known), url)
   }
 })

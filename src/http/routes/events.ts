@@ -32,7 +32,7 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const accept = request.headers.accept?.toLowerCase() ?? ''
     // Which of the two comes depends on it, so a cache must know that.
     reply.header('vary', 'accept')
-    const isStream = accept.includes(streamType) && !accept.includes('application/json')
+    const isStream = isAccepted(accept, streamType) && !isAccepted(accept, 'application/json')
     const filter = readQuery(request, isStream)
     return isStream ? stream(request, reply, filter) : page(request, reply, filter)
   })
@@ -54,6 +54,14 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     // 'close' comes whatever ends it, also where its client has gone before anything was read.
     return Readable.from(text, { objectMode: false, highWaterMark: 1 }).once('close', close)
   }
+}
+
+/** Whether an Accept field names this media type, and not with a weight of 0 (RFC 9110, 12.5.1). */
+function isAccepted (accept: string, type: string): boolean {
+  return accept.split(',').some(range => {
+    const [name, ...parameters] = range.split(';').map(part => part.trim())
+    return name === type && !parameters.some(parameter => /^q=0(\.0*)?$/.test(parameter))
+  })
 }
 
 function lastEventId ({ headers }: FastifyRequest): string | undefined {

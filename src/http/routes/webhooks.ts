@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import {
-  createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, replayAnswer, replayBody, rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams, webhooksAnswer
+  createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, noMembers, replayAnswer, replayBody, rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams, webhooksAnswer
 } from '../../schemas/webhooks.ts'
 import type { CreateWebhookBody, DeliveriesQuery, ReplayBody, RotateBody } from '../../schemas/webhooks.ts'
 import { defaultGrace } from '../../webhooks/service.ts'
@@ -81,15 +81,23 @@ export function webhookRoutes (app: FastifyInstance, service: WebhookService): v
     schema: {
       operationId: 'enableWebhook',
       summary: 'Enable a webhook that was disabled',
-      description: 'It begins anew, with the events from now on. Replay what it missed.',
+      description: 'It begins anew, with the events from now on. Replay what it missed. The body may be left out.',
       ...one,
-      response: { 200: webhookAnswer, ...bodiless },
+      body: noMembers,
+      response: { 200: webhookAnswer, ...withBody },
     },
   }, async request => service.enable(request.caller.tenant, request.params.id))
 
   app.post<OneWebhook>('/api/webhooks/:id/test', {
     config,
-    schema: { operationId: 'testWebhook', summary: 'Send a message of type webhook.test, once', ...one, response: { 202: testAnswer, ...bodiless } },
+    schema: {
+      operationId: 'testWebhook',
+      summary: 'Send a message of type webhook.test, once',
+      description: 'The body may be left out.',
+      ...one,
+      body: noMembers,
+      response: { 202: testAnswer, ...withBody },
+    },
   }, async (request, reply) => {
     const answer = await service.test(request.caller.tenant, request.params.id)
     reply.code(202)
