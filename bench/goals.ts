@@ -3,7 +3,7 @@ import type { Goal } from './contest.ts'
 import { readFigures } from './figures.ts'
 
 /** The scenarios that have goals, in order. */
-const scenarios = ['mix', 'saturation', 'sizes', 'memory', 'growth', 'due', 'attempts', 'inboxes', 'workers', 'masters', 'durability', 'client']
+const scenarios = ['mix', 'saturation', 'sizes', 'memory', 'growth', 'due', 'attempts', 'inboxes', 'events', 'webhooks', 'workers', 'masters', 'durability', 'client']
 
 /** All goals with figures in a results folder, next to the measured values. @returns Markdown */
 export function goalsOf (results: string): string {

@@ -26,6 +26,7 @@ import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
 import { payloadSizes } from './sizes.ts'
 import { waiting } from './waiting.ts'
+import { webhooks } from './webhooks.ts'
 import { workers } from './workers.ts'
 
 const scenarios = {
@@ -39,6 +40,7 @@ const scenarios = {
   attempts,
   inboxes,
   events,
+  webhooks,
   masters,
   waiting,
   workers,

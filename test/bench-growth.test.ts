@@ -43,6 +43,12 @@ t.test('events', aside, async t => {
   t.ok(round!.bytes > 20 && round!.bytes < 250, `${round!.bytes} bytes an event`)
 })
 
+t.test('webhooks', aside, async t => {
+  const { rounds } = await bench(t, 'webhooks') as { rounds: Array<Record<string, number>> }
+  t.equal(rounds.length, 1)
+  positive(t, rounds[0] ?? {}, ['alone', 'beside'])
+})
+
 t.test('workers', aside, async t => {
   const { rounds } = await bench(t, 'workers', '--seconds', '1', '--waiters', '30') as { rounds: Array<Record<string, number>> }
   positive(t, rounds[0] ?? {}, ['p50', 'p99', 'looks'])

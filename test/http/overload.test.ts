@@ -88,10 +88,14 @@ t.test('an overloaded service sheds, answers /healthz, loses nothing and recover
   for (let n = 0; n < 50; n++) t.equal((await ask('POST', '/api/pass', { task })).statusCode, 201, 'it recovers by itself')
   const admin = new Redis(redis.url)
   t.teardown(() => admin.disconnect())
-  const kept = (await admin.keys('*:h:*')).length - 50
+  const keys = await admin.keys('*:h:*')
+  const kept = keys.length - 50
   t.ok(kept >= passed.size && kept <= passed.size + unknown, `${kept} kept, ${passed.size} acknowledged, ${unknown} unknown: what was shed didn’t happen`)
+  // From Redis, since the service would take as long for it as for all of the above.
+  const records = await Promise.all(keys.map(key => admin.hget(key, 's')))
+  const statuses = new Map(keys.map((key, at) => [key.slice(key.lastIndexOf(':') + 1), records[at]!.split(' ', 1)[0]]))
   for (const id of passed) {
-    const { status } = JSON.parse((await ask('GET', `/api/status/${id}`)).body)
+    const status = statuses.get(id)
     if (done.has(id) ? status !== 'done' : status === undefined) t.fail(`${id} is ${status}`)
   }
 })
