@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Builds every Redis key; no other file does. All keys that one script touches carry the same hash tag, so a call is one hop to one shard. A
- * handoff's key contains the tenant, so another tenant's handoff simply isn't found.
+ * Builds every Redis key; no other file does. In a Cluster all keys that one script touches carry the same hash tag, so a call is one hop to
+ * one shard. A handoff's key contains the tenant, so another tenant's handoff simply isn't found.
  */
 export class KeyNames {
   readonly #prefix: string
