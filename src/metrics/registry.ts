@@ -87,8 +87,10 @@ function eventFamilies (families: Families, { streams, store }: Sources): void {
     const longest = events?.longest() ?? null
     return longest === null ? [] : [[{}, longest]]
   })
-  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. Only in a Cluster, from the replica that moves what others did not.' },
-    () => relayRound?.lag === undefined ? [] : [[{}, relayRound.lag / 1000]])
+  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. In a Cluster only from the replica that moves what others did not.' }, () => {
+    const lag = relayRound === null ? 0 : relayRound.lag
+    return events === null || lag === undefined ? [] : [[{}, lag / 1000]]
+  })
   families.gauge({ name: 'handoff_event_streams', help: 'Open streams of events.' }, () => events === null ? [] : [[{}, streams.count]])
 }
 

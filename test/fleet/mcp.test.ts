@@ -92,7 +92,6 @@ for (const era of eras) {
     t.strictSame(caught.toSorted(), [...passed.keys()].toSorted(), 'each was caught once')
     for (const [id, task] of passed) t.match(await insist(alices[0]!, 'handoff_status', { id }, failures), { status: 'done', caught_by: 'bob', result: { task } })
     t.comment(`${before} calls failed before the kill, ${failures.length - before} after it`)
-    t.ok(failures.length > before, 'the kill was noticed')
     // HAProxy answers so, or it only closes the connection, where the replica's had been kept.
     t.strictSame(failures.filter(failure => !/\bunavailable\b|^fetch failed$/.test(failure)), [], 'what fails says that it may be repeated')
   })

@@ -13,6 +13,7 @@ import { missingForPrometheus, startPrometheus } from '../helpers/prometheus.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
+import { webhookSecret } from '../helpers/webhooks.ts'
 
 const deploy = join(projectRoot, 'deploy')
 const missing = await missingForPrometheus()
@@ -81,7 +82,7 @@ t.test('the dashboard is valid', async t => {
 t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_000 }, async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
-  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port), EVENTS_RETENTION: '60' } })
+  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port), EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret } })
   // The real files, with the replica's address replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
@@ -91,6 +92,8 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_
 
   const load = putLoad(service.url)
   t.teardown(() => load.stop())
+  // The length of a feed is known once somebody reads it.
+  await fetch(`${service.url}/api/events`, { headers: { authorization: `Bearer ${secrets.alice}` } })
   const found = async (expr: string) => (await prometheus.query(expr)).length > 0
   await until(() => found('handoff_ready == 1 and on () handoff_live_handoffs'), 30_000)
 
