@@ -72,15 +72,17 @@ t.test('Redis may be away for a while', { timeout: 60_000 }, async t => {
   t.strictSame(listed.map(({ attempts }) => attempts), [1, 1], 'noted once Redis was back: not delivered again')
 })
 
-t.test('receivers that hang hold up no other', { timeout: 120_000 }, async t => {
-  const { make, pass, app } = await webhookApp(t)
+t.test('receivers that hang hold up no other', { timeout: 200_000 }, async t => {
+  // They hang for longer than this test takes.
+  const { make, pass, app } = await webhookApp(t, {}, { webhooks: { attemptTimeout: 190_000 } })
   const hanging = await receiver(t, () => {})
   const quick = await receiver(t)
   await Promise.all(Array.from({ length: 15 }, () => make(hanging.url)))
   const { url } = quick
   await make(url)
   const passed = await Promise.all(Array.from({ length: 300 }, () => pass()))
-  await until(() => new Set(idsOf(quick.got)).size === passed.length)
+  // On a busy machine the reply to a claim may be lost with its connection. What it claimed is due again after 30 s.
+  await until(() => new Set(idsOf(quick.got)).size === passed.length, 100_000)
   t.strictSame({ ...app.deliverer!.counts, delivered: 0 }, { delivered: 0, again: 0, failed: 0 }, 'all that hang still do')
   t.ok(hanging.got.length <= 15 * 16, `${hanging.got.length} connections to those that hang`)
 })
