@@ -252,7 +252,8 @@ t.test(`${sequences} random sequences agree with the model`, { timeout: 600_000 
   t.ok(attempts.length >= sequences, `${attempts.length} sequences`)
   t.comment(`${retried} sequences with several attempts, ${attempts.filter(highest => highest > 2).length} with more than two`)
   t.ok(retried > sequences / 6, 'enough of them have attempts behind the first')
-  t.ok(several > (isWhole ? sequences / 50 : 0), `${several} catches from an inbox gave several`)
+  // In few sequences it may be none.
+  if (isWhole) t.ok(several > sequences / 50, `${several} catches from an inbox gave several`)
   const refusals = Object.entries(operations).flatMap(([name, { refusals }]) => Object.values(refusals).map(code => `${name} ${code}`))
   if (isWhole) t.strictSame(refusals.filter(refusal => !met.has(refusal)), [], 'each operation was refused in each way that the table of states has')
   const forgotten = Object.entries(await app.dump()).filter(([key, { expires }]: [string, any]) => key.includes(':h:') && !(expires > 0))

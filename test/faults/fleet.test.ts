@@ -102,6 +102,8 @@ t.test('a replica of the service can be started and stopped', async t => {
   t.notMatch(one.lines.join('\n'), /draining/)
   await one.stop()
   t.equal(await one.ended, 0)
+  // What it wrote may be read after its end.
+  await until(() => one.lines.some(line => line.includes('stopped')))
   t.match(one.lines.join('\n'), /listening[^]*draining[^]*stopped/)
   await other.kill()
   t.equal(await other.ended, 'SIGKILL')
