@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import t from 'tap'
 import { libraryOf, loadScripts, luaDirectory, readLua } from '../../src/redis/scripts.ts'
-import type { ScriptName } from '../../src/redis/scripts.ts'
+import type { EventTarget, ScriptName } from '../../src/redis/scripts.ts'
 import { scriptFaults } from '../helpers/lua-header.ts'
 
 const names = readdirSync(luaDirectory).filter(name => name.endsWith('.lua')).map(name => name.slice(0, -4))
@@ -10,8 +10,10 @@ t.strictSame(names.sort(), Object.keys(loadScripts()).sort(), 'every script in l
 
 for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [], name)
 
+/** With each library that events may have: what they write counts as well. */
 function faultsOf (name: string, text: string): string[] {
-  return scriptFaults(name, text, libraryOf(name as ScriptName))
+  const targets: EventTarget[] = ['outbox', { feeds: 'prefix:e:', retention: 1 }]
+  return [...new Set(targets.flatMap(target => scriptFaults(name, text, libraryOf(name as ScriptName, target))))]
 }
 
 /** A breach of each rule: a script, what in it becomes what, and the sentence that must come of it. */

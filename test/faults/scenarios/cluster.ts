@@ -89,7 +89,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
   const times = (fault: unknown) => befell.filter((_, round) => faults[round % faults.length] === fault).length
   return {
     load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${times(replicasKilled)} times each replica of the service killed, ${times(replicasPaused)} times paused, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
-      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every sixth round one with \`none\`)`,
+      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every eighth round one with \`none\`), events on`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
       `answered 503 (${(unserved * 100).toFixed(3)} %), ${outside.shed} more shed for overload; gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
     held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,
