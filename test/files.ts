@@ -16,7 +16,8 @@ const { files, jobs } = JSON.parse(process.env.TEST_FILES ?? '{"files":[],"jobs"
 t.setTimeout(0)
 t.jobs = jobs
 for (const file of files) {
-  t.spawn(process.execPath, ['--enable-source-maps', compiledTest(file)], { buffered: jobs > 1, timeout, env: environment() }, `test/${file}`)
+  // Without NODE_OPTIONS, in which t.spawn names a loader that records coverage: it costs a third of a second in each process that a test starts.
+  t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps', compiledTest(file)], { buffered: jobs > 1, timeout, env: environment() }, `test/${file}`)
 }
 
 /** The node options of a file's process. */
