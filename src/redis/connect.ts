@@ -10,6 +10,9 @@ export interface ConnectionLog {
 
 const silent: ConnectionLog = { info () {}, warn () {} }
 
+/** Of an outage, how many reasons the log names at most. */
+const reasonsLogged = 10
+
 /** Milliseconds between attempts. The end of an outage is noticed up to that much late, out of the 2 s for which a call is retried. */
 const retryStrategy = (attempts: number) => Math.min(25 * attempts, 100)
 
@@ -86,15 +89,16 @@ function access (username: string | undefined, password: string | undefined) {
 
 /** @param which the connection's name in the log */
 function watched (redis: Redis, which: object, log: ConnectionLog): Redis {
-  let away = false
+  const reasons = new Set<string>()
   redis.on('ready', () => {
-    if (away) log.info(which, 'Redis is back')
-    away = false
+    if (reasons.size > 0) log.info(which, 'Redis is back')
+    reasons.clear()
   })
-  redis.on('error', (error: Error) => {
-    // One line per outage: ioredis reports every attempt.
-    if (!away) log.warn({ ...which, reason: error.message }, 'Redis is away')
-    away = true
+  redis.on('error', ({ message: reason }: Error) => {
+    // One line per reason and outage: ioredis reports every attempt. A later reason may be the one to mend: a timeout hides a wrong password.
+    if (reasons.has(reason) || reasons.size === reasonsLogged) return
+    reasons.add(reason)
+    log.warn({ ...which, reason }, 'Redis is away')
   })
   return redis
 }

@@ -239,3 +239,20 @@ t.test('the password of REDIS_URL is in no line, whatever is wrong with Redis', 
     for (const line of lines) t.notMatch(line, password)
   }
 })
+
+t.test('an outage names each of its reasons once, then its end', async t => {
+  const port = await freePort(loopback)
+  const { log, lines } = logSink(t)
+  const store = openStore({ url: `redis://:a-password@127.0.0.1:${port}`, keyPrefix: 'x', tags, workTtl: 1, retention: 1, replicas: 0, log })
+  t.teardown(() => store.close())
+  const seen = (text: string) => lines.filter(line => line.includes('"msg":"Redis is ') && line.includes(text)).length
+  // The store has two connections, each with lines of its own.
+  await until(() => seen('ECONNREFUSED') === 2)
+  const { admin } = await ownRedis(t)
+  await admin.config('SET', 'requirepass', 'another-password')
+  await admin.config('SET', 'port', String(port))
+  await until(() => seen('WRONGPASS') === 2)
+  await admin.config('SET', 'requirepass', 'a-password')
+  await until(() => seen('Redis is back') === 2)
+  t.equal(seen('Redis is away'), 4)
+})
