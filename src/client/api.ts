@@ -109,14 +109,14 @@ export interface components {
             };
         };
         CatchNextBody: {
-            /** Whose handoffs; by default the inbox that is called like the agent. */
+            /** The inbox to catch from; by default the one with the agent’s own name. */
             inbox?: string | null;
-            /** How many at the most. */
+            /** Largest number of handoffs to catch. */
             max?: number | null;
         };
-        /** Caught: they are the asker’s. No items when nothing came in time. */
+        /** Caught: the work is yours. items is empty if nothing came in time. */
         CatchNextAnswer: {
-            /** The earliest first, each as a catch by its id answers it; fewer than max when there are fewer, or when together they would be over 4 MiB. */
+            /** In order of their turn, each as in the answer of a catch by id. Fewer than max if the inbox has fewer, or if the answer would be larger than 4 MiB. */
             items: {
                 /** The handoff’s id: 25 URL-safe characters. */
                 handoff_id: string;
@@ -170,14 +170,14 @@ export interface components {
                 };
             }[];
         };
-        /** What is in it. An inbox that was never used has nothing. */
+        /** The state of the inbox. One that was never used is empty. */
         InboxAnswer: {
             inbox: string;
-            /** How many can be caught now. */
+            /** Number of handoffs that can be caught now. */
             pending: number;
-            /** When the oldest of them entered; null when there is none. */
+            /** When the oldest of them entered the inbox; null if there is none. */
             oldest_at: string | null;
-            /** How many wait for a person. */
+            /** Number of handoffs that wait for approval. */
             waiting_approval: number;
         };
         HeartbeatBody: {
@@ -364,9 +364,9 @@ export interface components {
             /** Number of hops from the root to this handoff. */
             hops?: number;
         };
-        /** Events. With Accept: text/event-stream, a stream of server-sent events instead. */
+        /** Events. With Accept: text/event-stream, the answer is a stream of server-sent events. */
         EventsAnswer: {
-            /** In the order in which they happened; each event once. */
+            /** In the order of the feed, each event once. */
             items: {
                 id: string;
                 type: "handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued" | "webhook.disabled";
@@ -375,60 +375,60 @@ export interface components {
                 data: {
                     handoff_id?: string;
                     status?: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
-                    /** The inbox that it is for. */
+                    /** The handoff’s inbox. */
                     to?: string;
-                    /** The agent that passed it. */
+                    /** The agent that passed the handoff. */
                     passed_by?: string;
-                    /** The agent that caught it. */
+                    /** The agent that caught the handoff. */
                     caught_by?: string;
-                    /** The handoff that its work is a part of. */
+                    /** Id of the handoff that this one is a part of. */
                     parent?: string;
-                    /** Which attempt it is, from the second on. */
+                    /** Number of this attempt, from the second one on. */
                     attempt?: number;
-                    /** The attempt before it. */
+                    /** Id of the previous attempt. */
                     reissue_of?: string;
-                    /** The attempt after it. */
+                    /** Id of the next attempt, the successor. */
                     reissued_as?: string;
-                    /** not_caught, not_done or stalled. */
+                    /** The deadline that was missed: not_caught, not_done or stalled. */
                     expired_because?: string;
-                    /** Of webhook.disabled: which webhook. */
+                    /** Only in webhook.disabled: the webhook’s id. */
                     webhook_id?: string;
-                    /** Of webhook.disabled: why. */
+                    /** Only in webhook.disabled: gone or failing. */
                     reason?: string;
                 };
             }[];
-            /** What to send as after to go on; also where there is no event. */
+            /** The value of `after` for the next request; there even if items is empty. */
             next: string;
-            /** True where after is older than what is kept, or newer than the newest event: then events may be missing, and the items are the oldest that are kept. */
+            /** True if `after` is older than the oldest event kept, or newer than the newest. Events may be missing then, and items starts with the oldest event kept. */
             reset?: boolean;
         };
         BatchBody: {
-            /** They run side by side, in no order. */
+            /** They run concurrently, in no particular order. */
             operations: {
-                /** What to do; as the request of that name does it. */
+                /** The operation. It does what the request of that name does. */
                 op: "pass" | "catch" | "done" | "status" | "heartbeat" | "fail" | "decline" | "cancel";
-                /** The handoff’s id; required but for pass, which takes none. */
+                /** The handoff’s id: required, except for pass, which takes none. */
                 id?: string | null;
-                /** The body that the single request takes; none for catch and status. */
+                /** The body that the single request takes. catch and status take none. */
                 body?: {
                     [key: string]: unknown;
                 } | null;
-                /** Its Idempotency-Key. */
+                /** The operation’s Idempotency-Key. */
                 idempotency_key?: string | null;
             }[];
         };
-        /** Each operation’s own answer. One that fails touches no other. If one was refused for its rate, header fields say when to ask again. */
+        /** The answers of the operations. One that fails does not affect the others. If one was rate limited, the header fields say when to retry. */
         BatchAnswer: {
-            /** One for each operation, in the order in which they were asked. */
+            /** One for each operation, in the order of the request. */
             results: {
                 /** The status that the single request would have had. */
                 status: number;
-                /** Its answer, or its problem. */
+                /** The body of its response: the answer, or a problem document. */
                 body: {
                     [key: string]: unknown;
                 };
                 /**
-                 * There when its idempotency_key was recognised.
+                 * Only on a replayed answer: the operation had been carried out already.
                  */
                 replayed?: true;
             }[];

@@ -52,14 +52,14 @@ export function toolsOf (operations: Operations, handoffs: HandoffService, inbox
   }
   const tools = [
     of('pass', key),
-    of('catch', { id, ...wait('while a person has yet to approve, or a delay is not over'), ...key }),
-    tool('handoff_catch_next', { scope: 'catch', nested: [], run: asked => catchNext(inboxes, asked) }, Type.Pick(takeBody, ['inbox']), { ...wait('until there is one'), ...key }, {}),
+    of('catch', { id, ...wait('for a person to approve it, or for its delay to end'), ...key }),
+    tool('handoff_catch_next', { scope: 'catch', nested: [], run: asked => catchNext(inboxes, asked) }, Type.Pick(takeBody, ['inbox']), { ...wait('for one'), ...key }, {}),
     tool('handoff_read', { scope: 'catch', nested: [], run: asked => read(handoffs, asked) }, null, { id, offset: offset({}) }, { readOnlyHint: true }),
     of('done', { id, ...key }),
     of('fail', { id, ...key }),
     of('decline', { id, ...key }),
     of('heartbeat', { id, ...key }, { idempotentHint: true }),
-    of('status', { id, ...wait('until there is news'), ...until, offset: Type.Optional(Type.Unsafe<number | null>({ ...offset({}), type: ['integer', 'null'] })) }, { readOnlyHint: true }),
+    of('status', { id, ...wait('for what until names'), ...until, offset: Type.Optional(Type.Unsafe<number | null>({ ...offset({}), type: ['integer', 'null'] })) }, { readOnlyHint: true }),
     of('cancel', { id, ...key }, { destructiveHint: true, idempotentHint: true }),
     of('reissue', { id, ...key }, { destructiveHint: true, idempotentHint: true }),
   ]

@@ -8,17 +8,17 @@ import { exampleId } from './handoff.ts'
 const exampleEventId = '1795377044681-0'
 
 export const eventsQuery = Type.Object({
-  after: Type.Optional(Type.String({ description: 'The event behind which to go on: its id, or next of the answer before. 0-0: from the oldest that is kept. Left out: from now on.', examples: [exampleEventId] })),
+  after: Type.Optional(Type.String({ description: 'Id of the event after which to start: the last one read, or `next` of the previous answer. 0-0 starts at the oldest event kept. Without it, only new events are sent.', examples: [exampleEventId] })),
   types: Type.Optional(Type.String({ description: `Only events of these types, separated by commas: ${eventTypes.join(', ')}.`, examples: ['handoff.done,handoff.failed'] })),
   handoff_id: Type.Optional(Type.String({ description: 'Only events of this handoff.', examples: [exampleId] })),
   inbox: Type.Optional(Type.String({ description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100, description: 'How many events at most. Not for a stream.', examples: [100] })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100, description: 'Largest number of events in the answer. Not for a stream.', examples: [100] })),
   wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'How long to wait for an event at most, in seconds. Not for a stream.', examples: [30] })),
 }, { additionalProperties: false })
 export type EventsQuery = Static<typeof eventsQuery>
 
 export const eventsHeaders = Type.Object({
-  'last-event-id': Type.Optional(Type.String({ description: 'For a stream: where to go on. It counts where after is sent too.', examples: [exampleEventId] })),
+  'last-event-id': Type.Optional(Type.String({ description: 'For a stream: id of the last event that was read. It takes precedence over `after`.', examples: [exampleEventId] })),
 })
 
 const optionalText = (description: string, example: string) => Type.Optional(Type.String({ description, examples: [example] }))
@@ -30,21 +30,21 @@ export const event = Type.Object({
   data: Type.Object({
     handoff_id: Type.Optional(Type.String({ examples: [exampleId] })),
     status: Type.Optional(Type.String({ enum: [...statuses], examples: ['done'] })),
-    to: optionalText('The inbox that it is for.', 'reviewer'),
-    passed_by: optionalText('The agent that passed it.', 'writer'),
-    caught_by: optionalText('The agent that caught it.', 'reviewer'),
-    parent: optionalText('The handoff that its work is a part of.', exampleId),
-    attempt: Type.Optional(Type.Integer({ description: 'Which attempt it is, from the second on.', examples: [2] })),
-    reissue_of: optionalText('The attempt before it.', exampleId),
-    reissued_as: optionalText('The attempt after it.', exampleId),
-    expired_because: optionalText('not_caught, not_done or stalled.', 'stalled'),
-    webhook_id: optionalText('Of webhook.disabled: which webhook.', 'wh_2mMvzYxZ'),
-    reason: optionalText('Of webhook.disabled: why.', 'gone'),
+    to: optionalText('The handoff’s inbox.', 'reviewer'),
+    passed_by: optionalText('The agent that passed the handoff.', 'writer'),
+    caught_by: optionalText('The agent that caught the handoff.', 'reviewer'),
+    parent: optionalText('Id of the handoff that this one is a part of.', exampleId),
+    attempt: Type.Optional(Type.Integer({ description: 'Number of this attempt, from the second one on.', examples: [2] })),
+    reissue_of: optionalText('Id of the previous attempt.', exampleId),
+    reissued_as: optionalText('Id of the next attempt, the successor.', exampleId),
+    expired_because: optionalText('The deadline that was missed: not_caught, not_done or stalled.', 'stalled'),
+    webhook_id: optionalText('Only in webhook.disabled: the webhook’s id.', 'wh_2mMvzYxZ'),
+    reason: optionalText('Only in webhook.disabled: gone or failing.', 'gone'),
   }),
 })
 
 export const eventsAnswer = Type.Object({
-  items: Type.Array(event, { description: 'In the order in which they happened; each event once.' }),
-  next: Type.String({ description: 'What to send as after to go on; also where there is no event.', examples: [exampleEventId] }),
-  reset: Type.Optional(Type.Boolean({ description: 'True where after is older than what is kept, or newer than the newest event: then events may be missing, and the items are the oldest that are kept.' })),
-}, { description: 'Events. With Accept: text/event-stream, a stream of server-sent events instead.' })
+  items: Type.Array(event, { description: 'In the order of the feed, each event once.' }),
+  next: Type.String({ description: 'The value of `after` for the next request; there even if items is empty.', examples: [exampleEventId] }),
+  reset: Type.Optional(Type.Boolean({ description: 'True if `after` is older than the oldest event kept, or newer than the newest. Events may be missing then, and items starts with the oldest event kept.' })),
+}, { description: 'Events. With Accept: text/event-stream, the answer is a stream of server-sent events.' })

@@ -23,7 +23,7 @@ const everywhere: ErrorCode[] = ['invalid_request', 'unauthorized', 'insufficien
 const withBody: ErrorCode[] = ['payload_too_large', 'unsupported_media_type']
 
 const retryAfter = { 'Retry-After': { type: 'string', description: 'Seconds to wait before the next try.', examples: ['1'] } }
-/** Header fields of what was refused for its rate. */
+/** Header fields of a response that was rate limited. */
 export const rateFields = {
   ...retryAfter,
   RateLimit: { type: 'string', description: 'r: requests left; t: seconds until the quota is reset.', examples: ['"default";r=0;t=30'] },
