@@ -27,7 +27,7 @@ export interface Endpoint {
   example: object | undefined
 }
 
-interface Property { type?: string | string[], anyOf?: Array<{ const: string }>, minimum?: number, maximum?: number, description?: string, examples?: unknown[] }
+interface Property { type?: string | string[], enum?: string[], minimum?: number, maximum?: number, description?: string, examples?: unknown[] }
 interface Shape { properties?: Record<string, Property>, required?: string[] }
 
 /** The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the routes are registered. */
@@ -60,8 +60,8 @@ function membersOf ({ properties = {}, required = [] }: Shape = {}): Member[] {
     ({ name, type: typeOf(property), required: required.includes(name), description: property.description ?? '' }))
 }
 
-function typeOf ({ type = [], anyOf = [], minimum, maximum }: Property): string {
-  const names = [...[type].flat().filter(name => name !== 'null'), ...anyOf.map(({ const: value }) => value)].join(' or ')
+function typeOf ({ type = [], enum: values, minimum, maximum }: Property): string {
+  const names = (values ?? [type].flat().filter(name => name !== 'null')).join(' or ')
   return maximum === undefined ? names : `${names}, ${minimum} to ${maximum}`
 }
 

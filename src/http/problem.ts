@@ -81,11 +81,12 @@ function readStatus (status: number | undefined): ErrorCode {
 
 /** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
 export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
-  const { additionalProperty, missingProperty } = fault.params as { additionalProperty?: string, missingProperty?: string }
+  const { additionalProperty, missingProperty, allowedValues } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }
   const member = additionalProperty ?? missingProperty
   const place = context === undefined || context === 'body' ? '' : `${context}: `
   const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
   if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
   if (missingProperty !== undefined) return { pointer, message: `${place}required` }
+  if (allowedValues !== undefined) return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
   return { pointer, message: place + (fault.message ?? 'invalid') }
 }

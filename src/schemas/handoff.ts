@@ -9,6 +9,11 @@ export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
+/** One of these strings. An enum, because Ajv reports a wrong value once for an enum, but once for each member of a union. */
+export function oneOf<const T extends string> (values: readonly T[], more: object = {}): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: values, ...more })
+}
+
 /** An Idempotency-Key: 1 to 128 visible ASCII characters. */
 export const keyPattern = '^[!-~]{1,128}$'
 export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
@@ -41,7 +46,7 @@ export type WaitQuery = Static<typeof waitQuery>
 
 export const statusQuery = Type.Object({
   wait,
-  until: Type.Optional(Type.Union([Type.Literal('caught'), Type.Literal('done')], { default: 'done', description: 'The status to wait for.', examples: ['done'] })),
+  until: Type.Optional(oneOf(['caught', 'done'], { default: 'done', description: 'The status to wait for.', examples: ['done'] })),
 }, { additionalProperties: false })
 export type StatusQuery = Static<typeof statusQuery>
 

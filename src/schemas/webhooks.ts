@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { namePattern, urlPattern, webhookTypes } from '../model.ts'
-import { nullable, time } from './handoff.ts'
+import { nullable, oneOf, time } from './handoff.ts'
 
 /** The schemas of webhooks. */
 
@@ -32,7 +32,7 @@ export const replayBody = Type.Object({
 export type ReplayBody = Static<typeof replayBody>
 
 export const deliveriesQuery = Type.Object({
-  status: Type.Optional(Type.Union([Type.Literal('pending'), Type.Literal('delivered'), Type.Literal('failed')], { description: 'Only deliveries with this status.', examples: ['failed'] })),
+  status: Type.Optional(oneOf(['pending', 'delivered', 'failed'], { description: 'Only deliveries with this status.', examples: ['failed'] })),
 }, { additionalProperties: false })
 export type DeliveriesQuery = Static<typeof deliveriesQuery>
 

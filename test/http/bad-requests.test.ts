@@ -133,3 +133,10 @@ t.test('a refused body doesn’t close the connection', async t => {
   post('{"task":"t"}')
   t.equal((await answer()).statusCode, 201)
 })
+
+t.test('a value that is none of the allowed ones has one error, with their names', async t => {
+  const service = await testApp(t)
+  const id = await passed(service)
+  const status = await service.call('bob', 'GET', `/api/status/${id}?until=ended`)
+  t.same(isProblem(t, status, 400, 'invalid_request').errors, [{ pointer: '/until', message: 'querystring: must be one of caught, done' }])
+})
