@@ -1,4 +1,5 @@
 import { HandoffError, abortedBy } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 import { Timeout, sharedTimeout } from './timeout.ts'
 
 /** The part of `fetch` that the client uses. */
@@ -16,7 +17,7 @@ export async function attempt (fetch: Fetch, url: string, init: RequestInit, mil
   // The caller's signal ends this attempt alone.
   const timeout = signal === undefined ? sharedTimeout(milliseconds) : new Timeout(milliseconds)
   const stop = () => timeout.abort()
-  signal?.addEventListener('abort', stop)
+  const forget = signal && onAbort(signal, stop)
   timeout.join()
   try {
     // A redirect isn't followed: the payload would go to an address that nobody has named.
@@ -28,7 +29,7 @@ export async function attempt (fetch: Fetch, url: string, init: RequestInit, mil
     throw new HandoffError('connection_failed', { detail: `No answer: ${reasonOf(cause)}.`, retryable: true, cause })
   } finally {
     timeout.leave()
-    signal?.removeEventListener('abort', stop)
+    forget?.()
   }
 }
 

@@ -1,4 +1,5 @@
 import { abortedBy } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 
 /** The longest delay of a timer: with a longer one it fires at once. */
 export const longest = 2 ** 31 - 1
@@ -31,12 +32,13 @@ export function pause (milliseconds: number, signal: AbortSignal | undefined): P
     if (signal?.aborted === true) return reject(abortedBy(signal))
     const stop = () => {
       clearTimeout(timer)
+      forget?.()
       reject(abortedBy(signal!))
     }
     const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop)
+      forget?.()
       resolve()
     }, Math.min(milliseconds, longest))
-    signal?.addEventListener('abort', stop, { once: true })
+    const forget = signal && onAbort(signal, stop)
   })
 }

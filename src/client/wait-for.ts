@@ -1,6 +1,7 @@
 import type { CallOptions } from './call.ts'
 import { longest, longestWait, moment, pause, since } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
+import { onAbort } from './on-abort.ts'
 import type { Operations } from './operations.ts'
 import type { Status } from './types.ts'
 
@@ -18,7 +19,7 @@ export async function waitFor (client: Operations, id: string, state: 'caught' |
   const own = new AbortController()
   const stop = () => own.abort(signal!.reason)
   if (signal?.aborted === true) stop()
-  signal?.addEventListener('abort', stop)
+  const forget = signal && onAbort(signal, stop)
   const late = new HandoffError('timeout', { detail: `Not ${state} within ${timeout} ms.`, retryable: true })
   const timer = timeout > longest ? undefined : setTimeout(() => own.abort(late), timeout)
   try {
@@ -27,7 +28,7 @@ export async function waitFor (client: Operations, id: string, state: 'caught' |
     throw isHandoffError(error, 'aborted') && error.cause === late ? late : error
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', stop)
+    forget?.()
   }
 }
 

@@ -4,6 +4,7 @@ import { isHandoffError } from './errors.ts'
 import { insist } from './insist.ts'
 import { Lease } from './lease.ts'
 import type { HeartbeatOptions } from './lease.ts'
+import { onAbort } from './on-abort.ts'
 import type { Operations } from './operations.ts'
 import { report } from './report.ts'
 import type { Outcome } from './report.ts'
@@ -42,7 +43,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
   const over = new AbortController()
   const end = () => over.abort(signal?.reason)
   if (signal?.aborted === true) end()
-  signal?.addEventListener('abort', end)
+  const forget = signal && onAbort(signal, end)
   let thrown: { error: unknown } | undefined
   const crash = (error: unknown) => {
     thrown ??= { error }
@@ -81,7 +82,7 @@ export async function work (client: Operations, inbox: string | undefined, handl
     }
   } finally {
     end()
-    signal?.removeEventListener('abort', end)
+    forget?.()
     while (running.size > 0) await oneEnds()
   }
   if (thrown !== undefined) throw thrown.error

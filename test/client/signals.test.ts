@@ -69,6 +69,17 @@ t.test('100 calls under one signal leave no listener', async t => {
   t.equal(listeners(signal), 0)
 })
 
+t.test('50 calls at once under one signal share a listener, and its end ends them all', async t => {
+  const { client } = await clientTest(t)
+  const alice = client('alice')
+  const own = new AbortController()
+  const calls = Array.from({ length: 50 }, () => t.rejects(alice.catchNext({ inbox: 'empty', wait: 30, signal: own.signal }), refused))
+  t.equal(listeners(own.signal), 1)
+  own.abort(reason)
+  await Promise.all(calls)
+  t.equal(listeners(own.signal), 0)
+})
+
 t.test('a process whose calls are over ends', async t => {
   const { client, address } = await clientTest(t)
   const { handoff_id: id } = await client('alice').pass({ task: 'x', to: 'in', heartbeat_within: 60 })
