@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createContext, runInContext } from 'node:vm'
@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 import { publint } from 'publint'
 import t from 'tap'
 import type { Test } from 'tap'
-import { clientTest } from '../helpers/client.ts'
+import { clientTest, serve } from '../helpers/client.ts'
 import { secrets } from '../helpers/app.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -31,7 +31,7 @@ async function pack (t: Test): Promise<Packed> {
 
 t.test('the package', async t => {
   const { folder, tarball, files } = await pack(t)
-  const { address } = await clientTest(t)
+  const { address } = await clientTest(t, { EVENTS_RETENTION: '1h' })
   const place = join(folder, 'node_modules/agent-handoff-client')
 
   t.ok(tarball.length < 24_000, `${tarball.length} bytes`)
@@ -84,4 +84,26 @@ console.log(status, error?.code)`)
     })()`, context)
     t.equal(result, 'done undefined')
   })
+
+  for (const [runtime, options] of [['bun', ['run']], ['deno', ['run', '--no-lock', '--allow-env', '--allow-net']]] as const) {
+    const isThere = await run(runtime, ['--version']).then(() => true, () => false)
+    await t.test(`it runs on ${runtime}`, { skip: !isThere && `no ${runtime} is installed` }, async t => {
+      const program = join(folder, 'program.mjs')
+      await copyFile(join(projectRoot, 'test/client/runtime-program.mjs'), program)
+      const silent = await serve(t, () => {})
+      const env = { PATH: process.env.PATH, HOME: folder, HANDOFF_URL: address, HANDOFF_KEY: secrets.alice }
+      const { stdout, stderr } = await run(runtime, [...options, program, silent], { cwd: folder, env })
+      t.strictSame(JSON.parse(stdout), {
+        exact: true,
+        result: { answer: 42 },
+        again: 'already_done',
+        worked: 'done',
+        aborted: ['aborted'],
+        closed: 'connection_failed',
+        silent: 'timeout',
+        event: 'handoff.passed',
+      })
+      t.equal(stderr, '')
+    })
+  }
 })
