@@ -92,9 +92,12 @@ export class Operations {
     return readEvents(this.#settings, options)
   }
 
-  /** Up to 100 operations in one request. What is refused is a result like any other. */
+  /**
+   * Up to 100 operations in one request. What is refused is a result like any other. An `idempotencyKey` has 125 characters at most here: each
+   * operation’s key is this one with -0 to -99 behind it.
+   */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
-    return await batch(this.#settings, operations, keyOf(options), options)
+    return await batch(this.#settings, operations, keyOf(options, 125), options)
   }
 
   #post<T extends object> (path: string, body: object, options: CallOptions, key?: string, wait?: number) {
@@ -108,8 +111,8 @@ function said (error: Failure): Exclude<Failure, string> {
   return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
 }
 
-function keyOf ({ idempotencyKey }: CallOptions): string {
+function keyOf ({ idempotencyKey }: CallOptions, longest = 128): string {
   if (idempotencyKey === undefined) return crypto.randomUUID()
-  if (!/^[!-~]{1,128}$/.test(idempotencyKey)) throw new TypeError('an idempotencyKey must be 1 to 128 visible ASCII characters')
+  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > longest) throw new TypeError(`an idempotencyKey must be 1 to ${longest} visible ASCII characters`)
   return idempotencyKey
 }

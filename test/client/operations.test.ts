@@ -100,6 +100,10 @@ t.test('a batch: each operation has a key of its own, each result a text of its 
   const [caught] = (await bob.batch([{ op: 'catch', id: String(results[0]!.body.handoff_id) }])).results
   t.match(caught!.body.text, /"output":\{"big":1e400\}/)
   t.match((await alice.batch([{ op: 'pass', body: { task: 'two' }, idempotency_key: 'my-own' }])).results, [{ replayed: true }])
+
+  const hundred = Array.from({ length: 100 }, () => ({ op: 'pass' as const, body: { task: 'x' } }))
+  t.ok((await alice.batch(hundred, { idempotencyKey: 'k'.repeat(125) })).results.every(({ status }) => status === 201))
+  await t.rejects(alice.batch(hundred, { idempotencyKey: 'k'.repeat(126) }), { name: 'TypeError', message: /1 to 125/ })
 })
 
 t.test('numbers that JavaScript doesn’t have go through as text', async t => {
