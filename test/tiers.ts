@@ -70,6 +70,7 @@ export const smoke: readonly string[] = [
 /** Files that only `npm run test:all` adds, one at a time: most of them use the whole machine. */
 export const long: readonly string[] = [
   'bench-growth.test.ts',
+  'client/failover.test.ts',
   'docs/failover.test.ts',
   'docs/newcomer.test.ts',
   'embedded/first-start.test.ts',
