@@ -1,27 +1,31 @@
 #!lua flags=allow-oom
--- Takes deliveries of a webhook that are due. Each is due again after a while, when whoever took it has died.
+-- Takes deliveries of a webhook that are due. Each is due again after a while, when whoever took it has died. A repeat takes what it took
+-- before, as far as nothing has come of it since: all of a claim's deliveries are due again at one time, which the webhook keeps with the token.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
 --       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
 --       3 prefix:{tag}:hook:tenant:id:pending  what they are
--- ARGV: 1 the call's deadline (ms)  2 how many at most  3 after how long each is due again (ms)
+-- ARGV: 1 the call's deadline (ms)  2 how many at most  3 after how long each is due again (ms)  4 the claim's token
 -- Replies: {'claimed', now, first, url, generation, old_until, id, delivery, …}
 --                     first: when the first of all that are left is due, or empty; old_until as webhook-create.lua has it, or empty;
 --                     a delivery as webhook-plan.lua has it
 --          {'gone'}   there is no such webhook
 --          {'late'}   the call's deadline is over; nothing changed
-local key, due, pending, lease = KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[3])
+local key, due, pending, most, lease, token = KEYS[1], KEYS[2], KEYS[3], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = clock()
-local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until')
-local ids = redis.call('ZRANGE', due, '-inf', ms(now), 'BYSCORE', 'LIMIT', 0, ARGV[2])
+local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until', 'claim', 'claim_due')
+local isRepeat = webhook[4] == token
+local again = isRepeat and webhook[5] or ms(now + lease)
+local ids = redis.call('ZRANGE', due, isRepeat and again or '-inf', isRepeat and again or ms(now), 'BYSCORE', 'LIMIT', 0, most)
 
 if late(ARGV[1], now) then return { 'late' } end
 if not webhook[1] then return { 'gone' } end
 
 local claimed = { 'claimed', ms(now), '', webhook[1], webhook[2], webhook[3] or '' }
 for _, id in ipairs(ids) do
-  redis.call('ZADD', due, ms(now + lease), id)
+  if not isRepeat then redis.call('ZADD', due, again, id) end
   claimed[#claimed + 1], claimed[#claimed + 2] = id, redis.call('HGET', pending, id)
 end
+if #ids > 0 and not isRepeat then redis.call('HSET', key, 'claim', token, 'claim_due', again) end
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
 claimed[3] = first[2] or ''
 return claimed

@@ -9,7 +9,8 @@
 -- Replies: {'created', fields}  it is there now, or the same operation made it before: no two webhooks have one id
 --          {'too_many'}         the tenant has as many as it may have; nothing changed
 --          {'late'}             the call's deadline is over; nothing changed
--- The fields of a webhook, as HGETALL gives them: url types inbox created generation cursor [rotated old_until] [disabled] [failing].
+-- The fields of a webhook, as HGETALL gives them: url types inbox created generation cursor [rotated old_until] [disabled] [failing]
+-- [claim claim_due].
 -- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest, old_until is how
 -- long the one before it signs as well. cursor is the last event of the feed that was looked at, disabled says why it is disabled, failing
 -- since when all attempts failed. Times in milliseconds since the epoch.

@@ -125,10 +125,10 @@ export class Webhooks {
       ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) }))
   }
 
-  /** Takes what is due. @param lease in milliseconds: then what was taken is due again @returns null: there is no such webhook */
-  claim (tenant: string, id: string, most: number, lease: number): Promise<Claimed | null> {
+  /** Takes what is due. @param lease in milliseconds: then what was taken is due again @param token of this claim @returns null: there is no such webhook */
+  claim (tenant: string, id: string, most: number, lease: number, token: string): Promise<Claimed | null> {
     const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease)], ([outcome, ...parts]) => {
+    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease), token], ([outcome, ...parts]) => {
       if (outcome === 'gone') return null
       const [now, first, url, generation, oldUntil] = parts.map(String)
       const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map(([id, text]) => readDelivery(String(id), String(text)))

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { iso } from '../handoff/answers.ts'
 import { toldIn } from '../handoff/event-answer.ts'
+import { randomToken } from '../handoff/id.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
 import { disableAfter, pauseAfter } from './schedule.ts'
@@ -80,7 +81,7 @@ export class Endpoint {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false
       if (this.#free <= 0) return
-      const claimed = await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease)
+      const claimed = await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease, randomToken())
       if (claimed === null) return
       for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
       this.#sleep(claimed)
