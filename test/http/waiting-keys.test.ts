@@ -162,9 +162,12 @@ t.test('a thousand waits with one key end with one look-up, and cost nothing bef
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   await untilKnown(one.keys, key)
-  const waits = Array.from({ length: 1000 }, () => ask(one, key, `status/${id}?wait=30`))
-  await asleep(one, id)
-  await until(async () => /handoff_waiters 1000\n/.test((await one.app.inject('/metrics')).body))
+  const waits: Array<ReturnType<typeof ask>> = []
+  // Not all at once: on a busy machine some would be refused with 503.
+  while (waits.length < 1000) {
+    for (let count = 0; count < 50; count++) waits.push(ask(one, key, `status/${id}?wait=60`))
+    await until(async () => (await one.app.inject('/metrics')).body.includes(`handoff_waiters ${waits.length}\n`))
+  }
   await sleep(500)
   const calls = async () => [await callsOf(redis.admin, 'hmget'), await callsOf(redis.admin, 'hgetall')]
   const before = await calls()
