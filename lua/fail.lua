@@ -20,8 +20,10 @@ if late(ARGV[1], now) then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 
-local attempt = { outbox = openOutbox(key, key, member), key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', fault } }
-local successor = may_retry == '1' and isTriedAgain(extra) and succeed(attempt, pauseBefore(extra))
+local attempt = { outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', fault } }
+local pause = may_retry == '1' and pauseBehind(extra)
+local successor = pause and succeed(attempt, pause)
 endAttempt(attempt, 'failed', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token, successor)
+if successor then redis.call('ZADD', due, successor.due, successor.member) end
 redis.call('ZREM', due, member)
 return { 'failed', now, successor and successor.id or false }

@@ -28,7 +28,7 @@ if extend_by ~= '' then
   if extended > tonumber(deadline) then
     deadline, changed = ms(extended), true
     if not string.match(extra, ' f') then extra = extra .. ' f1' end
-    redis.call('PEXPIREAT', key, ms(extended + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
+    redis.call('PEXPIREAT', key, ms(extended + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
   end
 end
 local within, beat = string.match(extra, ' b(%d+)'), false

@@ -36,12 +36,13 @@ if status == 'rejected' then return { 'rejected', now, record, extra, decision }
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
 local over = tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
-local attempt = { outbox = openOutbox(key, key, member), key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {} }
+local attempt = { outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {} }
 local next = succeed(attempt, 0)
 if status == 'caught' and now < over then
   endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k-', next)
 else
   endAttempt(attempt, status == 'caught' and 'expired' or status, '', next)
 end
+redis.call('ZADD', due, next.due, next.member)
 redis.call('ZREM', due, member)
 return { 'reissued', next.id, next.record, next.extra, status == 'caught' and now < over and 1 or 0 }

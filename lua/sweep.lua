@@ -22,12 +22,13 @@ local now, micros = clock()
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
-local expired, stalled, stalled_reissued, late_reissued, named, behind = 0, 0, 0, 0, {}, {}
+local expired, stalled, stalled_reissued, late_reissued, named, behind, successors = 0, 0, 0, 0, {}, {}, {}
+local attempt, is_plain = { retention = retention, now = now, micros = micros }, true
 for place, member in ipairs(members) do
   local key = prefix .. 'h:' .. member
-  local record = redis.call('HGET', key, 's')
+  local record, extra, told = readDue(key, not is_plain)
   local status, approval, expires, until_done = string.match(record or '', DEADLINES)
-  local extra = record and string.sub(record, 1, 2) == '2:' and redis.call('HGET', key, 'x')
+  is_plain = not extra
   local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
   -- A newer version's record is left to that version's sweep, so it stays in the index.
   local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
@@ -38,9 +39,9 @@ for place, member in ipairs(members) do
   else
     if deadline then
       local isStalled = beat and tonumber(beat) < tonumber(until_done)
-      if status == 'caught' and isTriedAgain(extra) then
-        local attempt = { outbox = openOutbox(key, key, member), key = key, due = due, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = {} }
-        endAttempt(attempt, 'expired', '', succeed(attempt, pauseBefore(extra)))
+      local pause = status == 'caught' and pauseBehind(extra)
+      if pause then
+        tryAgain(attempt, openOutbox(key, key, member), key, member, record, extra, told, pause, successors)
         if isStalled then stalled_reissued = stalled_reissued + 1 else late_reissued = late_reissued + 1 end
       else
         local outbox, over = openOutbox(key, key, member), (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
@@ -68,9 +69,7 @@ for place, member in ipairs(members) do
     end
   end
 end
--- All at once, since they are the first in the index; and last, so that none leaves it unseen.
-if #members > 0 then redis.call('ZREMRANGEBYRANK', due, 0, #members - 1) end
-if #behind > 0 then redis.call('ZADD', due, unpack(behind)) end
+updateDue(due, #members, behind, successors)
 local live = redis.call('ZCARD', due)
 local first = live > 0 and redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now, stalled, stalled_reissued, late_reissued, unpack(named) }

@@ -12,7 +12,7 @@ local function becomeCaught(key, due, member, record, extra, expires, token, age
   else
     redis.call('HSET', key, 's', record)
   end
-  redis.call('PEXPIREAT', key, ms(deadline + retention + (hasAttemptsLeft(extra) and UNSWEPT or 0)))
+  redis.call('PEXPIREAT', key, ms(deadline + retention + (attemptBeforeOthers(extra) and UNSWEPT or 0)))
   -- If the work's deadline is later than the pickup's, the index stays as it is: the sweep comes too early, looks at the record, and moves the
   -- entry on.
   if looked_at < tonumber(expires) then redis.call('ZADD', due, ms(looked_at), member) end

@@ -1,74 +1,95 @@
--- Is an attempt that ends now tried again by itself? By field x.
-local function isTriedAgain(extra)
-  return hasAttemptsLeft(extra) and not string.match(extra, ' q')
+-- How long the next attempt is delayed (ms), if one that ends now is tried again by itself: twice as long each time, an hour at most. By field x;
+-- nil if it isn't.
+local function pauseBehind(extra)
+  local number = attemptBeforeOthers(extra)
+  if not number or string.find(extra, ' q', 1, true) then return nil end
+  return math.min(3600000, tonumber(string.match(extra, ' d(%d+)') or 1000) * 2 ^ (number - 1))
 end
--- How long the next attempt is delayed (ms): twice as long each time, an hour at most.
-local function pauseBefore(extra)
-  local attempt = tonumber(string.match(extra, ' n(%d+)') or 1)
-  return math.min(3600000, tonumber(string.match(extra, ' d(%d+)') or 1000) * 2 ^ (attempt - 1))
+-- Formats a time. The successors of one batch share most of theirs.
+local formatted = {}
+local function msOnce(time)
+  local text = formatted[time]
+  if not text then
+    text = ms(time)
+    formatted[time] = text
+  end
+  return text
 end
+-- The characters of base64url by what they stand for, and those of the last id. Both tables are made once in a script, and only for a successor.
+local letters, characters
 -- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes two successors, and an id
 -- that comes back has a different one. 128 bits of a SHA-1, in base64url.
 local function idBehind(id, created)
-  local letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-  local hex = redis.sha1hex(id .. ' ' .. created)
-  local name = string.sub(id, 1, 3)
-  for at = 1, 31, 3 do
-    local bits = tonumber(string.sub(hex, at, at + 2), 16)
-    local high, low = math.floor(bits / 64), bits % 64
-    -- Only two of the last character's bits belong to the 128.
-    if at == 31 then low = low - low % 16 end
-    name = name .. string.sub(letters, high + 1, high + 1) .. string.sub(letters, low + 1, low + 1)
+  if not letters then
+    letters = { [0] = string.byte('A'), string.byte('BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 1, 63) }
+    characters = {}
   end
-  return name
+  -- 24 bits at a time, as many as any server's tonumber takes: six hex digits, which are four characters. The last two are too many.
+  local digest, count = string.sub(redis.sha1hex(id .. ' ' .. created), 1, 32) .. '0000', 0
+  local sub, tonumber, letters, characters = string.sub, tonumber, letters, characters
+  for at = 1, 31, 6 do
+    local bits = tonumber(sub(digest, at, at + 5), 16)
+    local fourth = bits % 64
+    bits = (bits - fourth) / 64
+    local third = bits % 64
+    bits = (bits - third) / 64
+    local second = bits % 64
+    characters[count + 1], characters[count + 2], characters[count + 3], characters[count + 4] = letters[(bits - second) / 64], letters[second], letters[third], letters[fourth]
+    count = count + 4
+  end
+  return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- Makes the next attempt from the hash of one that ends, and returns its id and its fields s and x. What the old hash must keep is collected for
--- endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place at every moment and isn't copied
--- through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving to another node, Redis refuses the command before
--- anything is written.
+-- The fields that the hash of one that ends must keep, besides s and x: two of the person's decision, the schema, and two that are its own.
+local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
+-- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, and its fields s and x. What the
+-- old hash must keep is collected for endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place
+-- at every moment and isn't copied through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving to another node,
+-- Redis refuses the command before anything is written. The caller puts the next attempt into the due index.
 local function succeed(attempt, pause)
-  local key, record, extra, now = attempt.key, attempt.record, attempt.extra or '', attempt.now
-  local tenant, id = string.match(attempt.member, '^([^:]+):(.+)$')
-  local _, approval, created, expires, passed_by, passed = string.match(record, RECORD)
+  local key, extra, now, member, kept = attempt.key, attempt.extra or '', attempt.now, attempt.member, attempt.kept
+  local colon = string.find(member, ':', 1, true)
+  local id = string.sub(member, colon + 1)
+  local approval, created, expires, passed_by, passed = string.match(attempt.record, '^2?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
   local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
   -- The time to be caught counts from the pass for a first attempt, and from the end of the delay for later ones.
   local from = number > 2 and string.match(extra, ' a(%d+)') or created
-  local until_expiry = ms(now + pause + (expires - from))
-  local next = { id = idBehind(id, created), extra = ' n' .. number .. ' o' .. id }
-  local next_key = string.sub(key, 1, #key - #id) .. next.id
-  local names = { 'd', 'h', 'r', 'c', 'g' }
-  for at, value in ipairs(redis.call('HMGET', key, unpack(names))) do
+  local available = msOnce(now + pause)
+  local until_expiry = msOnce(now + pause + (expires - from))
+  local next_id = idBehind(id, created)
+  local next_member, next_key = string.sub(member, 1, colon) .. next_id, string.sub(key, 1, #key - #id) .. next_id
+  local has_told = #kept > 0
+  local told = attempt.told or redis.call('HMGET', key, unpack(SET_ASIDE))
+  for at = 1, #SET_ASIDE do
+    local value = told[at]
     if value then
-      attempt.kept[#attempt.kept + 1] = names[at]
-      attempt.kept[#attempt.kept + 1] = value
+      kept[#kept + 1], kept[#kept + 2] = SET_ASIDE[at], value
+      has_told = has_told or at > 3
     end
   end
-  if pause > 0 then next.extra = next.extra .. ' a' .. ms(now + pause) end
-  for word in string.gmatch(extra, ' [bcdgmprstuw]%S+') do next.extra = next.extra .. word end
+  local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') .. string.gsub(extra, ' [^bcdgmprstuw]%S+', '')
   local trace = string.match(passed, TRACE)
-  next.record = '2:pending ' .. approval .. ' ' .. ms(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
+  local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
 
   redis.call('RENAME', key, next_key)
-  redis.call('HSET', next_key, 's', next.record, 'x', next.extra)
-  if #attempt.kept > 0 then redis.call('HDEL', next_key, 'c', 'g', 'e') end
-  redis.call('PEXPIREAT', next_key, ms(until_expiry + attempt.retention))
-  local member = tenant .. ':' .. next.id
-  local inbox = inboxOf(next_key, member, next.extra)
-  redis.call('ZADD', attempt.due, inbox and pause > 0 and ms(now + pause) or until_expiry, member)
-  if inbox and pause == 0 then enterInbox(inbox, member, next.extra, attempt.micros) end
-  return next
+  redis.call('HSET', next_key, 's', next_record, 'x', next_extra)
+  if has_told then redis.call('HDEL', next_key, 'c', 'g', 'e') end
+  redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
+  local inbox = inboxOf(next_key, next_member, next_extra)
+  if inbox and pause == 0 then enterInbox(inbox, next_member, next_extra, attempt.micros) end
+  return { id = next_id, member = next_member, due = inbox and pause > 0 and available or until_expiry, record = next_record, extra = next_extra }
 end
 -- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however long ago it ended, so that a
 -- request for it finds the successor. The caller removes it from the due index.
 local function endAttempt(attempt, status, words, next)
   local record, extra, member, outbox, micros = attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
-  local ends_now = string.match(record, '^2?:?(%l+)') == 'caught'
-  record = '2:' .. status .. string.match(record, ' .*')
+  local space = string.find(record, ' ', 1, true)
+  local ends_now = string.sub(record, space - 6, space - 1) == 'caught'
+  record = '2:' .. status .. string.sub(record, space)
   redis.call('HSET', attempt.key, 's', record, 'x', next and extra .. ' i' .. next.id or extra, unpack(attempt.kept))
-  redis.call('PEXPIREAT', attempt.key, ms(attempt.now + attempt.retention))
+  redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
   redis.call('SPUBLISH', attempt.key, status)
   if ends_now then tell(outbox, micros, status, member, record, extra) end
   if not next then return end
   tell(outbox, micros, 'reissued', member, record, extra, nil, ' i' .. next.id)
-  tell(outbox, micros, 'passed', string.match(member, '^[^:]+:') .. next.id, next.record, next.extra)
+  tell(outbox, micros, 'passed', next.member, next.record, next.extra)
 end

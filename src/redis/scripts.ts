@@ -29,7 +29,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   decline: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
   reissue: ['events', 'attempts', 'inbox', 'entering', 'successor'],
   cancel: ['events', 'inbox', 'entering', 'pending'],
-  sweep: ['events', 'attempts', 'inbox', 'entering', 'pending', 'successor'],
+  sweep: ['events', 'attempts', 'inbox', 'entering', 'pending', 'successor', 'sweeping'],
 }
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */

@@ -3,9 +3,9 @@ import { isId, tags } from '../../src/handoff/id.ts'
 import { attempts, fault, progress, reason, schema } from '../helpers/further-states.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
-import { cancel, catchIt, decline, done, dumped, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { approve, cancel, catchIt, decline, done, dumped, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
-import { T, at, id, nextId, payload, restore, states } from '../helpers/states.ts'
+import { T, at, digest, id, nextId, note, payload, restore, states } from '../helpers/states.ts'
 import type { Hash, State } from '../helpers/states.ts'
 import { idBehind } from '../helpers/successors.ts'
 
@@ -127,6 +127,28 @@ t.test('one batch of those that have successors and of those that haven’t', as
   const before = await test.dump()
   t.strictSame((await sweep(on, now, 40) as unknown[]).slice(0, 4), ['swept', 0, 0, live], 'a second one has nothing to do')
   t.strictSame(await test.dump(), before)
+})
+
+t.test('in a batch each of those that are alike leaves to its successor what the first one does', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const names = ['0', '1', '2'].map(n => `T_g${n.repeat(22)}`)
+  const options = ' w1500 b300 m2 d200 sitsschema'
+  for (const name of names) {
+    const its = { ...on, member: `${tenant}:${name}` }
+    await pass(its, at.passed, asking(at.passed, 'passer', `ptok${name}`), true, payload + schema, `${options} z${schema.length}`)
+    await approve(its, at.decided, asking(at.decided, 'approver', 'dectok'), note)
+    await catchIt(its, at.caught, asking(at.caught))
+    await heartbeat(its, at.caught, { agent: 'A', deadline: at.caught }, undefined, progress)
+  }
+  const now = at.caught + 300
+  t.strictSame((await sweep(on, now, 40) as unknown[]).slice(0, 4), ['swept', 3, 3, 3])
+  const found = await handoffs(test, 3)
+  for (const name of names) {
+    t.match(found[name], { d: / dectok/, h: digest, r: schema, g: `${at.caught} ${progress}` }, name)
+    t.strictSame(Object.keys(found[idBehind(name, at.passed)]!).sort(), ['d', 'h', 'p', 'r', 's', 'x'], `${name}: no progress of another attempt`)
+    t.match(found[idBehind(name, at.passed)], { d: found[name]!.d, h: digest, r: schema })
+  }
 })
 
 t.test('a sweep and a reissue at once: whichever is first makes it, and both name the same', async t => {

@@ -92,6 +92,32 @@ t.test('on a Cluster', async t => {
     })
   }
 
+  await t.test('a handoff that the sweep only moves on, alone in the index', async t => {
+    const place = await passed(freshTag(), '', { expiresIn: 100 })
+    await handoffs.catch(place, randomToken(), 'bob')
+    await sleep(150)
+    const { live } = await whileMoving(place.tag, [], () => handoffs.sweep(place.tag, 100, false))
+    t.equal(live, 1)
+    t.match(await handoffs.sweep(place.tag, 100, false), { lookedAt: 0, live: 1 }, 'is still looked at when its work is due')
+  })
+
+  await t.test('several that are tried again at once', async t => {
+    for (const count of [0, 1, 3]) {
+      const tag = freshTag()
+      const places = [await passed(tag, ' b1 m3 d1000'), await passed(tag, ' b1 m3 d0'), await passed(tag, ' b1 m3 d1000')]
+      for (const place of places) await handoffs.catch(place, randomToken(), 'bob')
+      await sleep(10)
+      await whileMoving(tag, places.slice(0, count).map(keyOf), () => handoffs.sweep(tag, 100, false))
+      await until(async () => (await handoffs.sweep(tag, 100, false)).lookedAt === 0)
+      for (const place of places) {
+        const { record } = await handoffs.status(place) as { record: { status: string, extra: { reissuedAs: string } } }
+        t.equal(record.status, 'expired')
+        t.match(await handoffs.status({ ...place, id: record.extra.reissuedAs }), { record: { status: 'pending' } }, `${count} gone ahead`)
+      }
+      t.match(await handoffs.sweep(tag, 100, false), { live: 3 }, 'each of the next ones is looked at when it is due')
+    }
+  })
+
   await t.test('what is approved while its tenant’s home moves', async t => {
     const tag = homeTag('default')
     const at = { tenant: 'default', inbox: 'asked', tag }
