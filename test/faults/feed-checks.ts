@@ -9,6 +9,9 @@ import type { Hash, RedisState } from './redis-state.ts'
 /** The events of each handoff (`tenant:id`) in its tenant's feed: their types, without `handoff.`. */
 export type Feeds = Map<string, string[]>
 
+/** An event as the feed has it (lua/lib/events.lua). */
+export interface FeedEntry { id: string, text: string }
+
 /** Events read at once. */
 const pageSize = 10_000
 /** Within this long a transition is in the feed (ms), after an outage: another replica takes the relay's lease over and goes round twice. */
@@ -18,26 +21,38 @@ const untilTold = 10_000
 export async function readFeeds (masters: readonly Redis[], prefix: string): Promise<Feeds> {
   const feeds: Feeds = new Map()
   for (const redis of masters) {
-    const keys = new Set<string>()
-    for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
-    for (const key of keys) await readFeed(redis, key, feeds)
-  }
-  return feeds
-}
-
-async function readFeed (redis: Redis, key: string, feeds: Feeds): Promise<void> {
-  const tenant = key.slice(key.lastIndexOf(':') + 1)
-  for (let from = '-'; ;) {
-    const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
-    for (const [, [, text]] of entries) {
-      const [type, , id] = text!.split(' ')
+    for await (const [tenant, { text }] of readEntries(redis, prefix)) {
+      const [type, , id] = text.split(' ')
       const member = `${tenant}:${id}`
       const types = feeds.get(member)
       if (types === undefined) feeds.set(member, [type!])
       else types.push(type!)
     }
-    if (entries.length < pageSize) return
-    from = `(${entries.at(-1)![0]}`
+  }
+  return feeds
+}
+
+/** Reads one tenant's feed. @param masters a connection to each */
+export async function readFeed (masters: readonly Redis[], prefix: string, tenant: string): Promise<FeedEntry[]> {
+  const feed: FeedEntry[] = []
+  for (const redis of masters) {
+    for await (const [of, entry] of readEntries(redis, prefix)) if (of === tenant) feed.push(entry)
+  }
+  return feed
+}
+
+/** The events of all feeds that a master has, each with its tenant. */
+async function * readEntries (redis: Redis, prefix: string): AsyncGenerator<[tenant: string, entry: FeedEntry]> {
+  const keys = new Set<string>()
+  for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
+  for (const key of keys) {
+    const tenant = key.slice(key.lastIndexOf(':') + 1)
+    for (let from = '-'; ;) {
+      const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
+      for (const [id, [, text]] of entries) yield [tenant, { id, text: text! }]
+      if (entries.length < pageSize) break
+      from = `(${entries.at(-1)![0]}`
+    }
   }
 }
 
