@@ -108,7 +108,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
 async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], prefix: string, tally: Tally): Promise<ReturnType<typeof webhookFaults>> {
   const { tenant, madeAt } = hooked
   const ids = owedIds(await readFeed(masters, prefix, tenant), madeAt)
-  await hooked.untilReceived(ids)
+  await hooked.untilTaken(ids)
   // Events go on, as handoffs expire: the feed is read after what has come.
   const received = new Map(hooked.received)
   const feed = await readFeed(masters, prefix, tenant)

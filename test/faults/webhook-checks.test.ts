@@ -14,7 +14,7 @@ const ids = owedIds(feed, 1795377044680)
 function message (id: string, type: string, more: Partial<Received> = {}): [string, Received] {
   const time = new Date(Number(id.split('-')[0])).toISOString()
   const data = { handoff_id: 'x', status: type === 'passed' ? 'pending' : type, passed_by: 'alice', caught_by: type === 'passed' ? undefined : 'bob' }
-  return [id, { body: JSON.stringify({ type: `handoff.${type}`, timestamp: time, data }), times: 1, isSame: true, isSigned: true, ...more }]
+  return [id, { body: JSON.stringify({ type: `handoff.${type}`, timestamp: time, data }), times: 1, isTaken: true, isSame: true, isSigned: true, ...more }]
 }
 
 const whole = [message('1795377044681-0', 'passed'), message('1795377044682-0', 'caught', { times: 3 }), message('1795377044683-0', 'done')]
@@ -40,6 +40,8 @@ t.test('what is missing, unknown, wrong or forged is a fault', async t => {
   t.strictSame(faultsOf([...whole.slice(1), message('1795377044681-0', 'passed', { times: 2, isSame: false })]),
     ['acme:x the event 1795377044681-0 came to the webhook 2 times, not always with the same body'])
   t.match(faultsOf([...whole.slice(1), message('1795377044681-0', 'passed', { isSigned: false })]), [/wrong signature$/])
+  t.strictSame(faultsOf([...whole.slice(1), message('1795377044681-0', 'passed', { isTaken: false })]),
+    ["acme:x the event 1795377044681-0 was not taken when it came to the webhook (1 times), and didn't come again"])
   const [, of] = message('1795377044681-0', 'passed')
   for (const body of [message('1795377044681-0', 'done')[1].body, of.body.replace('"x"', '"y"'), of.body.replace(':44.681Z', ':44.682Z'), of.body.replace('alice', 'bob'), 'passed']) {
     t.match(faultsOf([...whole.slice(1), ['1795377044681-0', { ...of, body }]]), [/^acme:x the event 1795377044681-0 is passed pending x alice - in the feed, but the webhook got /], body)

@@ -1,12 +1,14 @@
 import type { FeedEntry } from './feed-checks.ts'
 
-/** I16: a webhook's receiver gets each event of its tenant's feed at least once and nothing else, in one signed message however often it comes. */
+/** I16: a webhook's receiver takes each event of its tenant's feed at least once and gets nothing else, in one signed message however often it comes. */
 
 /** What a receiver got with one `webhook-id`. */
 export interface Received {
   /** The first body. */
   body: string
   times: number
+  /** Whether it was answered 2xx at least once: what wasn't must come again. */
+  isTaken: boolean
   /** Whether each body was the same. */
   isSame: boolean
   /** Whether each signature was right. */
@@ -33,11 +35,13 @@ export function webhookFaults ({ tenant, feed, ids }: Owed, received: ReadonlyMa
   const fault = (id: string, sentence: string) => {
     faults.push({ member: `${tenant}:${texts.get(id)?.split(' ')[2] ?? '?'}`, sentence: `the event ${id} ${sentence}` })
   }
-  for (const id of ids) if (!received.has(id)) fault(id, `(${texts.get(id)?.split(' ')[0]}) is in the feed, and never came to the webhook`)
-  for (const [id, { body, times, isSame, isSigned }] of received) {
+  const owed = new Set(ids)
+  for (const id of owed) if (!received.has(id)) fault(id, `(${texts.get(id)?.split(' ')[0]}) is in the feed, and never came to the webhook`)
+  for (const [id, { body, times, isTaken, isSame, isSigned }] of received) {
     const text = texts.get(id)
     if (text === undefined) fault(id, `came to the webhook, and is not in the feed: ${body}`)
     else if (!tells(body, id, text)) fault(id, `is ${text} in the feed, but the webhook got ${body}`)
+    if (!isTaken && owed.has(id)) fault(id, `was not taken when it came to the webhook (${times} times), and didn't come again`)
     if (!isSame) fault(id, `came to the webhook ${times} times, not always with the same body`)
     if (!isSigned) fault(id, 'came to the webhook with a wrong signature')
   }

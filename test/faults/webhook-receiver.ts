@@ -72,12 +72,13 @@ export class HookedTenant {
     this.#verifier = new Webhook(secret)
   }
 
-  /** Resolves when all of these have come, or nothing of them comes any more: the checker reports what is missing. */
-  async untilReceived (ids: readonly string[]): Promise<void> {
-    let missing = ids.filter(id => !this.received.has(id))
+  /** Resolves when all of these were taken, or nothing of them comes any more: the checker reports what is missing. */
+  async untilTaken (ids: readonly string[]): Promise<void> {
+    const isMissing = (id: string) => !this.received.get(id)?.isTaken
+    let missing = ids.filter(isMissing)
     for (let end = clock() + patience; missing.length > 0 && clock() < end;) {
       await new Promise(resolve => setTimeout(resolve, 50))
-      const left = missing.filter(id => !this.received.has(id))
+      const left = missing.filter(isMissing)
       if (left.length < missing.length) end = clock() + patience
       missing = left
     }
@@ -91,16 +92,22 @@ export class HookedTenant {
   #take (request: IncomingMessage, response: ServerResponse, body: string): void {
     const id = String(request.headers['webhook-id'])
     const isSigned = this.#isSigned(request, body)
-    const known = this.received.get(id)
-    if (known === undefined) this.received.set(id, { body, times: 1, isSame: true, isSigned })
-    else Object.assign(known, { times: known.times + 1, isSame: known.isSame && known.body === body, isSigned: known.isSigned && isSigned })
-    const draw = known === undefined ? this.#random.next() : 1
-    const answer = (status: number) => response.writeHead(status).end()
-    if (draw < failing) answer(500)
+    let known = this.received.get(id)
+    const isFirst = known === undefined
+    if (known === undefined) this.received.set(id, known = { body, times: 0, isTaken: false, isSame: true, isSigned: true })
+    known.times++
+    known.isSame &&= known.body === body
+    known.isSigned &&= isSigned
+    const take = () => {
+      known.isTaken = true
+      response.writeHead(204).end()
+    }
+    const draw = isFirst ? this.#random.next() : 1
+    if (draw < failing) response.writeHead(500).end()
     else if (draw < failing + breaking) response.destroy()
-    else if (draw < failing + breaking + late) setTimeout(answer, lateMs, 204)
-    else if (draw > 1 - hanging && draw < 1 && this.#hung < mostHanging) this.#hung++
-    else answer(204)
+    else if (draw < failing + breaking + late) setTimeout(take, lateMs)
+    else if (draw < failing + breaking + late + hanging && this.#hung < mostHanging) this.#hung++
+    else take()
   }
 
   #isSigned ({ headers }: IncomingMessage, body: string): boolean {
