@@ -14,7 +14,8 @@
 -- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 if
 --                        there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come before what is left; a turn is
 --                        0 if ARGV 11 is empty; each item's other parts are those of catch.lua; if ARGV 7 is 0, nothing changed
---          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed
+--          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed; a turn is 0 if the first
+--                        call read none
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
@@ -60,7 +61,7 @@ while most > 0 and more == 0 do
       record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
       tell(outbox, micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
-      gone[#gone + 1], names = member, names .. ' ' .. member
+      gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(turn) or '')
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
     end
   end

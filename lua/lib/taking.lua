@@ -7,7 +7,7 @@ end
 -- refuses to look for two keys together, and the service calls the script again.
 local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
-  for member in string.gmatch(members, '%S+') do
+  for member, turn in string.gmatch(members, '([^%s/]+)/?(%d*)') do
     local key = prefix .. member
     local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))
     if not record then redis.call('EXISTS', remembered, key) end
@@ -15,13 +15,13 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
     local beat = extra and string.match(extra, ' h(%d+)')
     local isOver = status == 'caught' and (now >= tonumber(deadline) or beat and now >= tonumber(beat))
     if status == 'caught' and not isOver and by == agent and made_by == token then
-      addItem(items, 0, member, created, payload, decision, passed, record, extra, schema)
+      addItem(items, tonumber(turn) or 0, member, created, payload, decision, passed, record, extra, schema)
     end
   end
   return items
 end
 -- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the request's digest, how many
--- handoffs it left to the other list, and the members that it took. Instead of the members there may be an @, the asker that takes from the other
+-- handoffs it left to the other list, and the members that it took, with a slash and a turn where turns were read. Instead of the members there may be an @, the asker that takes from the other
 -- list first, and the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other asker takes
 -- anything with this token.
 local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)

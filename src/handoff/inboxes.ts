@@ -116,12 +116,12 @@ export class InboxService {
 
   /** What this key took before; null if it took nothing. */
   async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
-    const look = (place: InboxPlace, most: number) => this.#takeFrom(place, caller, most, keyed, 0, null)
+    const look = (place: InboxPlace, most: number, turns: string[] | null = null) => this.#takeFrom(place, caller, most, keyed, 0, turns)
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // The first request may have broken off between the two lists. Then its part of the home list is taken now.
-    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0 ? await look(home, first.elsewhere) : second
-    return { items: [...first.items, ...rest?.items ?? []], replayed: true }
+    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0 ? await look(home, first.elsewhere, []) : second
+    return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
   }
 
   async #wait (places: Places, caller: Caller, asked: Asked, keyed: Claim | null, waiting: WaitOptions | null): Promise<Batch> {
@@ -191,7 +191,7 @@ export class InboxService {
     // Other requests with this key must see in the own list's partition that this one looks at the home list. That note needs the home's turns.
     if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, asked, keyed, true)
     const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
-    const items = [...taken.items, ...rest.items].sort((one, other) => one.turn - other.turn)
+    const items = inTurn(taken.items, rest.items)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
     // Another request took the home list's handoffs first. Without the note about them this key can take from the own list again.
     if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
@@ -243,6 +243,11 @@ export class InboxService {
 /** What is known about a list that wasn't read. */
 const unread: Turns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
+
+/** Merges what came from both lists, each in order. Where one gave nothing, the other's turns may be unknown. */
+function inTurn (own: readonly Taken[], home: readonly Taken[]): Taken[] {
+  return [...own, ...home].sort((one, other) => one.turn - other.turn)
+}
 
 function placesOf (tenant: string, inbox: string): Places {
   const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]

@@ -78,9 +78,9 @@ export class Webhooks {
     await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
   }
 
-  /** The tenants that have webhooks in these partitions. */
+  /** The tenants that have webhooks in these partitions, without those that can't be asked now: a slot moves, or a master is away. */
   async tenants (tags: readonly string[]): Promise<string[]> {
-    const found = await Promise.all(tags.map(tag => this.#options.connectionTo(tag)?.zrange(this.#keyNames.webhookTenants(tag), '0', '-1') ?? []))
+    const found = await Promise.all(tags.map(tag => this.#options.connectionTo(tag)?.zrange(this.#keyNames.webhookTenants(tag), '0', '-1').catch(() => []) ?? []))
     return found.flat()
   }
 

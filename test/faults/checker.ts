@@ -24,9 +24,9 @@ import { lines } from './words.ts'
  * I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it; I11 a handoff
  * ends once; I12 after a cancel with force nothing is done, failed or declined; I13 an answered heartbeat came before the deadline of
  * the answer before it; I14 an inbox gives what was passed to it, and lists exactly what can be caught from it; I15 a feed has each
- * transition once, in order (feed-checks.ts).
+ * transition once, in order (feed-checks.ts); I16 a webhook gets each event of its feed, and one message of each (webhook-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14' | 'I15'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14' | 'I15' | 'I16'
 
 export interface Violation {
   invariant: Invariant

@@ -2,12 +2,16 @@ import type { Redis } from 'ioredis'
 import { usual } from './checker.ts'
 import { clock } from './history.ts'
 import { statusIn } from './index-checks.ts'
+import { dumpRedis } from './redis-state.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
 /** I15: a tenant's feed has each of its handoffs' transitions exactly once, in the order in which they happened. */
 
 /** The events of each handoff (`tenant:id`) in its tenant's feed: their types, without `handoff.`. */
 export type Feeds = Map<string, string[]>
+
+/** An event as the feed has it (lua/lib/events.lua). */
+export interface FeedEntry { id: string, text: string }
 
 /** Events read at once. */
 const pageSize = 10_000
@@ -18,26 +22,38 @@ const untilTold = 10_000
 export async function readFeeds (masters: readonly Redis[], prefix: string): Promise<Feeds> {
   const feeds: Feeds = new Map()
   for (const redis of masters) {
-    const keys = new Set<string>()
-    for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
-    for (const key of keys) await readFeed(redis, key, feeds)
-  }
-  return feeds
-}
-
-async function readFeed (redis: Redis, key: string, feeds: Feeds): Promise<void> {
-  const tenant = key.slice(key.lastIndexOf(':') + 1)
-  for (let from = '-'; ;) {
-    const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
-    for (const [, [, text]] of entries) {
-      const [type, , id] = text!.split(' ')
+    for await (const [tenant, { text }] of readEntries(redis, prefix)) {
+      const [type, , id] = text.split(' ')
       const member = `${tenant}:${id}`
       const types = feeds.get(member)
       if (types === undefined) feeds.set(member, [type!])
       else types.push(type!)
     }
-    if (entries.length < pageSize) return
-    from = `(${entries.at(-1)![0]}`
+  }
+  return feeds
+}
+
+/** Reads one tenant's feed. @param masters a connection to each */
+export async function readFeed (masters: readonly Redis[], prefix: string, tenant: string): Promise<FeedEntry[]> {
+  const feed: FeedEntry[] = []
+  for (const redis of masters) {
+    for await (const [of, entry] of readEntries(redis, prefix)) if (of === tenant) feed.push(entry)
+  }
+  return feed
+}
+
+/** The events of all feeds that a master has, each with its tenant. */
+async function * readEntries (redis: Redis, prefix: string): AsyncGenerator<[tenant: string, entry: FeedEntry]> {
+  const keys = new Set<string>()
+  for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
+  for (const key of keys) {
+    const tenant = key.slice(key.lastIndexOf(':') + 1)
+    for (let from = '-'; ;) {
+      const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
+      for (const [id, [, text]] of entries) yield [tenant, { id, text: text! }]
+      if (entries.length < pageSize) break
+      from = `(${entries.at(-1)![0]}`
+    }
   }
 }
 
@@ -50,9 +66,9 @@ export function feedFaults ({ hashes }: Pick<RedisState, 'hashes'>, feeds: Feeds
   })
 }
 
-/** The same, once the relay has had its time. */
+/** The same, once the relay has had its time. @param state read again where it doesn't fit: what expires meanwhile is in the feed alone */
 export async function feedFaultsInTime (state: RedisState, masters: readonly Redis[], prefix: string): Promise<Array<{ member: string, sentence: string }>> {
-  for (const end = clock() + untilTold + usual.slack; ;) {
+  for (const end = clock() + untilTold + usual.slack; ; state = await dumpRedis(masters, prefix)) {
     const faults = feedFaults(state, await readFeeds(masters, prefix))
     if (faults.length === 0 || clock() > end) return faults
   }

@@ -3,7 +3,7 @@
 /** `agent` is 'tenant/agent', as in a history. */
 export interface Key { tenant: string, agent: string, secret: string }
 
-const tenants = ['north', 'east', 'south', 'west']
+export const tenants = ['north', 'east', 'south', 'west']
 
 function keysOf (role: string, perTenant: number): Key[] {
   return Array.from({ length: perTenant * tenants.length }, (_, index) => {
@@ -17,10 +17,9 @@ export const agentKeys: readonly Key[] = keysOf('agent', 8)
 /** People; they also read the final status. */
 export const approverKeys: readonly Key[] = keysOf('person', 2)
 
-/** The settings that a service under this load needs. */
-/** The service's settings under load, and those with events, which a trial holds to what happened. */
+/** The service's settings under load, and those with events and webhooks, which a trial holds to what happened. */
 export const loadSettings = { API_KEYS: settingOf(agentKeys), APPROVER_KEYS: settingOf(approverKeys) }
-export const eventSettings = { ...loadSettings, EVENTS_RETENTION: '86400' }
+export const eventSettings = { ...loadSettings, EVENTS_RETENTION: '86400', WEBHOOK_SECRET: 'the-secret-of-all-webhooks-under-load', WEBHOOK_ALLOW: '127.0.0.0/8' }
 
 function settingOf (keys: readonly Key[]): string {
   return keys.map(({ agent, secret }) => `${agent}:${secret}`).join(',')

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 import t from 'tap'
-import { loadSettings } from './agents.ts'
+import { eventSettings, loadSettings } from './agents.ts'
 import type { Invariant } from './checker.ts'
 import { startRedisServer } from './fleet/redis.ts'
 import { startSentinelFleet } from './fleet/sentinel.ts'
 import { startServiceReplica } from './fleet/service.ts'
-import { mutated, noDeadline, noExpiry, noToken, noWait } from './mutations.ts'
+import { mutated, noDeadline, noExpiry, noLease, noToken, noWait } from './mutations.ts'
 import type { Mutation } from './mutations.ts'
 import { Tally, operationsMore, runTrial } from './trial.ts'
 
@@ -101,5 +101,29 @@ t.test('the trial finds a service without the expiry check', t => bothWays(t, no
   const { url } = await startServiceReplica(t, { env: { ...loadSettings, REDIS_URL: redis.url }, ...projectOf(project) })
   const tally = new Tally()
   await runTrial(t, { urls: [url], agents: 32, seed: 4, faults: history => operationsMore(history, 10_000), healed: async () => [redis.admin] }, tally)
+  return tally
+}))
+
+t.test('the trial finds a service that forgets what a dead replica was delivering', { timeout: 200_000 }, t => bothWays(t, noLease, ['I16'], async (t, project) => {
+  const redis = await startRedisServer(t)
+  const env = { ...eventSettings, REDIS_URL: redis.url }
+  let service = await startServiceReplica(t, { env, ...projectOf(project) })
+  const { url } = service
+  const tally = new Tally()
+  await runTrial(t, {
+    urls: [url],
+    agents: 32,
+    seed: 5,
+    events: env,
+    async faults (history) {
+      for (let kill = 0; kill < 5; kill++) {
+        await operationsMore(history, 500)
+        await service.kill()
+        service = await startServiceReplica(t, { env: { ...env, PORT: new URL(url).port }, ...projectOf(project) })
+      }
+      await operationsMore(history, 500)
+    },
+    healed: async () => [redis.admin],
+  }, tally)
   return tally
 }))

@@ -23,6 +23,9 @@ export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return
 /** Without the check an expired handoff can be caught until the sweep reaches it. */
 export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'status == \'pending\' and now >= tonumber(expires)', to: 'false' }]
 
+/** Without the lease a delivery is forgotten when the replica that took it dies. */
+export const noLease: Mutation[] = [{ file: 'lua/webhook-claim.lua', from: "redis.call('ZADD', due, ms(now + lease), id)", to: "redis.call('ZREM', due, id)" }]
+
 /** A copy of the built service with these changes. @returns its folder, deleted when the stage ends @throws if a change doesn't apply */
 export async function mutated (t: Stage, mutations: readonly Mutation[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'handoff-mutated-'))

@@ -3,12 +3,15 @@ import { audit, runAgents } from './agents.ts'
 import type { Counts } from './agents.ts'
 import { checkHistory, describe, usual } from './checker.ts'
 import type { CheckOptions, Violation } from './checker.ts'
-import { feedFaultsInTime } from './feed-checks.ts'
+import { feedFaultsInTime, readFeed } from './feed-checks.ts'
 import { longestGap } from './gaps.ts'
 import { History, clock } from './history.ts'
+import { tenants } from './load-keys.ts'
 import { dumpRedis } from './redis-state.ts'
 import type { Stage } from './scenario.ts'
 import { untilSwept } from './swept.ts'
+import { owedIds, webhookFaults } from './webhook-checks.ts'
+import { HookedTenant } from './webhook-receiver.ts'
 
 /** Load on a service with faults, and the checks after recovery. */
 export interface Trial {
@@ -29,8 +32,8 @@ export interface Trial {
   tried?: number
   /** The share of handoffs for inboxes; by default none. */
   inboxed?: number
-  /** Whether the service tells events, which are held to what happened. */
-  events?: boolean
+  /** The service's settings where it tells events: they are held to what happened, and a webhook of one of the tenants to its feed. */
+  events?: Record<string, string>
   /** Seconds until the other handoffs expire. */
   lifetime?: number
   /** Most handoffs begun per second. */
@@ -41,11 +44,19 @@ export interface Trial {
 export class Tally {
   counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
   violations: Violation[] = []
+  /** What webhooks were owed, and how often any of it came again. */
+  readonly webhooks = { events: 0, repeats: 0 }
 
   /** The text for the table. */
   get result (): string {
     const { requests, unavailable } = this.counts
     return `${this.violations.length} violations; ${unavailable} of ${requests} answered 503`
+  }
+
+  /** What the webhooks had to do with, for the table. */
+  get delivered (): string {
+    const { events, repeats } = this.webhooks
+    return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats`
   }
 
   add (counts: Counts, violations: readonly Violation[]): void {
@@ -60,30 +71,50 @@ export class Tally {
  */
 export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{ history: History, gap: number }> {
   const history = new History()
+  const hooked = trial.events && await HookedTenant.start(tenants[trial.seed % tenants.length]!, trial.seed, trial.urls[0]!, trial.events)
   const over = new AbortController()
   const load = runAgents({ ...trial, history, until: over.signal })
   load.catch(() => {}) // awaited below
   try {
-    await trial.faults(history)
+    try {
+      await trial.faults(history)
+    } finally {
+      over.abort()
+    }
+    // Recovery first, because agents retry until they know the outcome.
+    const gap = longestGap(history, clock())
+    const masters = await trial.healed()
+    const counts = await load
+    await audit(trial.urls, history)
+    const prefix = trial.prefix ?? 'handoff'
+    await untilSwept(masters, prefix)
+    const state = await dumpRedis(masters, prefix)
+    const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
+    const unsent = hooked ? await webhookFaultsInTime(hooked, masters, prefix, tally) : []
+    const violations: Violation[] = [
+      ...checkHistory(history, { ...usual, ...trial.tolerance }, state),
+      ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
+      ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
+    ]
+    for (const violation of violations.slice(0, 5)) t.comment(describe(violation))
+    tally.add(counts, violations)
+    return { history, gap }
   } finally {
-    over.abort()
+    hooked?.stop()
   }
-  // Recovery first, because agents retry until they know the outcome.
-  const gap = longestGap(history, clock())
-  const masters = await trial.healed()
-  const counts = await load
-  await audit(trial.urls, history)
-  const prefix = trial.prefix ?? 'handoff'
-  await untilSwept(masters, prefix)
-  const state = await dumpRedis(masters, prefix)
-  const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
-  const violations: Violation[] = [
-    ...checkHistory(history, { ...usual, ...trial.tolerance }, state),
-    ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
-  ]
-  for (const violation of violations.slice(0, 5)) t.comment(describe(violation))
-  tally.add(counts, violations)
-  return { history, gap }
+}
+
+/** What a webhook's receiver got, held to the feed, once the deliveries have had their time. */
+async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], prefix: string, tally: Tally): Promise<ReturnType<typeof webhookFaults>> {
+  const { tenant, madeAt } = hooked
+  const ids = owedIds(await readFeed(masters, prefix, tenant), madeAt)
+  await hooked.untilTaken(ids)
+  // Events go on, as handoffs expire: the feed is read after what has come.
+  const received = new Map(hooked.received)
+  const feed = await readFeed(masters, prefix, tenant)
+  tally.webhooks.events += ids.length
+  for (const { times } of received.values()) tally.webhooks.repeats += times - 1
+  return webhookFaults({ tenant, feed, ids }, received)
 }
 
 /** Resolves when so many more operations have been sent. */

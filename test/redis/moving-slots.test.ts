@@ -118,6 +118,14 @@ t.test('on a Cluster', async t => {
     }
   })
 
+  await t.test('the tenants with webhooks, while another partition moves', async t => {
+    const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
+    await untilServing(store.handoffs)
+    await store.webhooks!.create('default', 'wh_x', { url: 'https://example.com/', types: null, inbox: null })
+    const elsewhere = tags.find(tag => slotOf(tag) !== slotOf(homeTag('default')))!
+    t.strictSame(await whileMoving(elsewhere, [], () => store.webhooks!.tenants(tags)), ['default'])
+  })
+
   await t.test('what is approved while its tenant’s home moves', async t => {
     const tag = homeTag('default')
     const at = { tenant: 'default', inbox: 'asked', tag }

@@ -58,7 +58,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       seed: 200 + round,
       tried: triedShare,
       inboxed: inboxShare,
-      events: true,
+      events: env,
       // A request that a paused replica had got is served when it resumes, later than a client waits.
       ...fault === replicasPaused && { tolerance: { budget: usual.budget + servicePause } },
       async faults (history) {
@@ -79,7 +79,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
     await Promise.all(fleet.servers.map(server => refused.read(server)))
     // Checked handoffs are dropped, to save memory.
     for (const { admin } of await fleet.masters()) await admin.flushall()
-    t.comment(`round ${round + 1}, ${fault.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations; ` +
+    t.comment(`round ${round + 1}, ${fault.name}: ${tally.counts.requests} requests so far, ${tally.violations.length} violations, ${tally.delivered}; ` +
       `outside the gap ${seen.unavailable} of ${seen.requests} answered 503, ${seen.shed} shed${gaps.map(gap => `, gap ${Math.round(lengthOf(gap))} ms`).join('')}`)
   }
   const crossSlot = refused.total('CROSSSLOT') + [...services, light].flatMap(({ lines }) => lines).filter(line => line.includes('CROSSSLOT')).length
@@ -89,7 +89,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
   const times = (fault: unknown) => befell.filter((_, round) => faults[round % faults.length] === fault).length
   return {
     load: `${times(killed)} kills, ${times(paused)} pauses of 6 s, ${times(replicasKilled)} times each replica of the service killed, ${times(replicasPaused)} times paused, ${sum(one => one.failovers)} \`CLUSTER FAILOVER\`, ${times(resettled) + times(resettledLightly)} masters replaced by an empty one, ${sum(one => one.slots)} slots moved ` +
-      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every eighth round one with \`none\`), events on`,
+      `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every eighth round one with \`none\`); ${tally.delivered}`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
       `answered 503 (${(unserved * 100).toFixed(3)} %), ${outside.shed} more shed for overload; gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
     held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,

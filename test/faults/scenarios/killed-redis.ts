@@ -29,7 +29,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     agents: inFlight,
     seed: 2,
     inboxed: inboxShare,
-    events: true,
+    events: env,
     async faults (history) {
       for (let kill = 0; kill < kills; kill++) {
         await operationsMore(history, 200 + random.between(0, 300))
@@ -43,7 +43,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     healed: async () => [redis.admin],
   }, tally)
   return {
-    load: `${kills} kills, ${tally.counts.requests} operations all along, 2 replicas of the service`,
+    load: `${kills} kills, ${tally.counts.requests} operations all along, 2 replicas of the service; ${tally.delivered}`,
     result: tally.result,
     held: tally.violations.length === 0,
   }

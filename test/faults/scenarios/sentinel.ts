@@ -84,7 +84,7 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       seed: 100 + round,
       tried: triedShare,
       inboxed: inboxShare,
-      events: true,
+      events: env,
       async faults (history) {
         await operationsMore(history, around)
         await faults[name](fleet, history, around)
@@ -97,12 +97,12 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
     gaps[name].push(gap)
     // Checked handoffs are dropped, to save memory.
     await (await fleet.master()).admin.flushall()
-    t.comment(`round ${round + 1}, ${name}: ${tally.counts.acknowledged} acknowledged so far, gap ${Math.round(gap)} ms, ${tally.violations.length} violations`)
+    t.comment(`round ${round + 1}, ${name}: ${tally.counts.acknowledged} acknowledged so far, gap ${Math.round(gap)} ms, ${tally.violations.length} violations, ${tally.delivered}`)
   }
   const all = Object.values(gaps).flat()
   const kinds = Object.entries(gaps).map(([name, those]) => `${name} ${seconds(median(those))}`).join(', ')
   return {
-    load: `${all.length} failovers (down-after 1.1 s), ${tally.counts.acknowledged.toLocaleString('en')} acknowledged`,
+    load: `${all.length} failovers (down-after 1.1 s), ${tally.counts.acknowledged.toLocaleString('en')} acknowledged; ${tally.delivered}`,
     result: `${tally.result}; gap p50 ${seconds(median(all))} (${kinds})`,
     held: tally.violations.length === 0 && median(all) < 2500,
   }

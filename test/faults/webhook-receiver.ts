@@ -1,0 +1,121 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Webhook } from 'standardwebhooks'
+import { handoff, parsed } from '../helpers/command.ts'
+import { keepSecret } from '../helpers/log-sink.ts'
+import { clock } from './history.ts'
+import { Random } from './random.ts'
+import type { Received } from './webhook-checks.ts'
+
+/** How it receives an event the first time, by shares: it fails, breaks the connection off, or answers late. The rest is taken at once. */
+const failing = 0.01
+const breaking = 0.003
+const late = 0.003
+const lateMs = 300
+/** How many it never answers. Each holds up one of the 16 attempts that a webhook may have under way until it is given up, after 15 s. */
+const mostHanging = 2
+const hanging = 0.001
+/**
+ * For how long nothing of what is missing may come (ms): a delivery that a replica took along when it died is due again after 30 s, one
+ * that was never answered after 15 s and then at most 6 s, and a replica that finds a webhook's queue full looks again after 5 s.
+ */
+const patience = 60_000
+
+/** A tenant with a webhook, and the webhook's receiver, which keeps what it gets and sometimes fails. */
+export class HookedTenant {
+  readonly tenant: string
+  readonly received = new Map<string, Received>()
+  /** When the webhook was made (ms, by Redis's clock). */
+  madeAt = NaN
+  readonly #random: Random
+  #hung = 0
+  #verifier: Webhook | undefined
+  readonly #server = createServer((request, response) => {
+    text(request).then(body => this.#take(request, response, body), () => {}) // its sender has left
+  })
+
+  private constructor (tenant: string, seed: number) {
+    this.tenant = tenant
+    this.#random = new Random(seed)
+  }
+
+  /** Makes the webhook. @param url the service's @param env its settings, by which the key is made that may make webhooks */
+  static async start (tenant: string, seed: number, url: string, env: Record<string, string>): Promise<HookedTenant> {
+    const hooked = new HookedTenant(tenant, seed)
+    try {
+      await hooked.#make(url, env)
+      return hooked
+    } catch (error) {
+      hooked.stop()
+      throw error
+    }
+  }
+
+  async #make (url: string, { API_KEYS: _, APPROVER_KEYS: __, ...env }: Record<string, string>): Promise<void> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    const { port } = this.#server.address() as AddressInfo
+    const { key } = parsed<{ key: string }>(await handoff(['keys', 'create', '--name', 'hooks', '--tenant', this.tenant, '--scopes', 'webhooks', '--json'], { env }))
+    keepSecret(key)
+    const answer = await fetch(`${url}/api/webhooks`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ url: `http://127.0.0.1:${port}/` }),
+    })
+    if (answer.status !== 201) throw new Error(`no webhook was made: ${await answer.text()}`)
+    const { secret, created_at: madeAt } = await answer.json() as { secret: string, created_at: string }
+    keepSecret(secret)
+    this.madeAt = Date.parse(madeAt)
+    this.#verifier = new Webhook(secret)
+  }
+
+  /** Resolves when all of these were taken, or nothing of them comes any more: the checker reports what is missing. */
+  async untilTaken (ids: readonly string[]): Promise<void> {
+    const isMissing = (id: string) => !this.received.get(id)?.isTaken
+    let missing = ids.filter(isMissing)
+    for (let end = clock() + patience; missing.length > 0 && clock() < end;) {
+      await new Promise(resolve => setTimeout(resolve, 50))
+      const left = missing.filter(isMissing)
+      if (left.length < missing.length) end = clock() + patience
+      missing = left
+    }
+  }
+
+  stop (): void {
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  #take (request: IncomingMessage, response: ServerResponse, body: string): void {
+    const id = String(request.headers['webhook-id'])
+    const isSigned = this.#isSigned(request, body)
+    let known = this.received.get(id)
+    const isFirst = known === undefined
+    if (known === undefined) this.received.set(id, known = { body, times: 0, isTaken: false, isSame: true, isSigned: true })
+    known.times++
+    known.isSame &&= known.body === body
+    known.isSigned &&= isSigned
+    const take = () => {
+      known.isTaken = true
+      response.writeHead(204).end()
+    }
+    const draw = isFirst ? this.#random.next() : 1
+    if (draw < failing) response.writeHead(500).end()
+    else if (draw < failing + breaking) response.destroy()
+    else if (draw < failing + breaking + late) setTimeout(take, lateMs)
+    else if (draw < failing + breaking + late + hanging && this.#hung < mostHanging) this.#hung++
+    else take()
+  }
+
+  #isSigned ({ headers }: IncomingMessage, body: string): boolean {
+    try {
+      this.#verifier!.verify(body, headers as Record<string, string>)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
