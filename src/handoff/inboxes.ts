@@ -5,7 +5,9 @@ import type { Caller } from '../model.ts'
 import type { Claim, Inboxes, InboxPlace, Taken, Turns } from '../store/inboxes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { iso } from './answers.ts'
-import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from './id.ts'
+import { digestToken, randomToken, tagOfDigest } from './id.ts'
+import { inTurn, placesOf } from './inbox-lists.ts'
+import type { Places } from './inbox-lists.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
 import { sizeOf } from './taken-answer.ts'
@@ -19,9 +21,6 @@ export interface Batch { items: Taken[], replayed: boolean }
 export interface Asked { inbox: string, most: number, raw: Buffer }
 
 interface Looked extends Asked { isWaiting: boolean }
-
-/** An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one partition has both. */
-interface Places { own: InboxPlace, home: InboxPlace | null }
 
 /** What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is taking for both. */
 interface Found extends Batch { isMore: boolean, isLeft?: boolean }
@@ -243,13 +242,3 @@ export class InboxService {
 /** What is known about a list that wasn't read. */
 const unread: Turns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
-
-/** Merges what came from both lists, each in order. Where one gave nothing, the other's turns may be unknown. */
-function inTurn (own: readonly Taken[], home: readonly Taken[]): Taken[] {
-  return [...own, ...home].sort((one, other) => one.turn - other.turn)
-}
-
-function placesOf (tenant: string, inbox: string): Places {
-  const [tag, home] = [inboxTag(tenant, inbox), homeTag(tenant)]
-  return { own: { tenant, inbox, tag }, home: home === tag ? null : { tenant, inbox, tag: home } }
-}
