@@ -54,7 +54,7 @@ export function membersOf (bytes: Buffer, nested: readonly string[] = []): Membe
 }
 
 /** Is it application/json, in UTF-8 if it names a charset, and not encoded? Other parameters have no meaning (RFC 8259, 11). */
-function isPlainJson (request: FastifyRequest): boolean {
+export function isPlainJson (request: FastifyRequest): boolean {
   const { 'content-type': type = '', 'content-encoding': encoding } = request.headers
   if (encoding !== undefined) return false
   if (type === 'application/json') return true

@@ -7,6 +7,7 @@ import { problemType } from '../schemas/problem.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import { requestFields } from './logs.ts'
 import type { FaultLog } from './logs.ts'
+import { firstFault } from './precedence.ts'
 
 /** The error codes for the framework's own errors. readStatus covers those that aren't listed. */
 const frameworkCodes: Record<string, ErrorCode> = {
@@ -46,7 +47,7 @@ export function problemText (problem: Problem, requestId: string, base: string):
  */
 export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = asProblem(error)
+    const problem = asProblem(firstFault(error, request))
     refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
     answerProblem(problem, request, reply, base)

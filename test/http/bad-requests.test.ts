@@ -140,3 +140,39 @@ t.test('a value that is none of the allowed ones has one error, with their names
   const status = await service.call('bob', 'GET', `/api/status/${id}?until=ended`)
   t.same(isProblem(t, status, 400, 'invalid_request').errors, [{ pointer: '/until', message: 'querystring: must be one of caught, done' }])
 })
+
+t.test('of several faults the first is told: scope, query and header fields, media type, size, body', async t => {
+  const service = await testApp(t, { BODY_LIMIT: '1024', BATCH_LIMIT: '2048' })
+  const { call } = service
+  const id = await passed(service)
+  const before = await service.dump()
+  const plain = { 'content-type': 'text/plain' }
+  const tooLarge = ' '.repeat(4096)
+  isProblem(t, await call('approver', 'POST', '/api/pass?x=1', tooLarge, plain), 403, 'insufficient_scope')
+  for (const path of ['/api/pass', `/api/done/${id}`, '/api/catch', '/api/batch', `/api/cancel/${id}`]) {
+    for (const body of ['{', '{"unknown":1}', tooLarge]) {
+      const name = `${path} ${body.slice(0, 20)}`
+      for (const headers of [plain, {}]) {
+        const { errors } = isProblem(t, await call('alice', 'POST', `${path}?x=1`, body, headers), 400, 'invalid_request', name)
+        t.strictSame(errors, [{ pointer: '/x', message: 'querystring: unknown' }], `${name}: the query comes first`)
+        const field = isProblem(t, await call('alice', 'POST', path, body, { ...headers, 'idempotency-key': 'a b' }), 400, 'invalid_request', name)
+        t.equal(field.errors[0].pointer, '/idempotency-key', `${name}: then a header field`)
+      }
+      isProblem(t, await call('alice', 'POST', path, body, plain), 415, 'unsupported_media_type', name)
+      isProblem(t, await call('alice', 'POST', path, body, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type', name)
+    }
+    isProblem(t, await call('alice', 'POST', path, tooLarge), 413, 'payload_too_large', path)
+  }
+  isProblem(t, await call('alice', 'POST', '/mcp', tooLarge, plain), 415, 'unsupported_media_type', '/mcp')
+  t.strictSame(await service.dump(), before)
+})
+
+t.test('a body that is too large ends its connection, whatever is told first', async t => {
+  const { app } = await testApp(t)
+  const { send, answer, ended } = await wire(t, await listen(app))
+  send(`POST /api/pass?x=1 HTTP/1.1\r\n${head}Content-Type: text/plain\r\nContent-Length: 2000000\r\n\r\n{`)
+  const refused = await answer()
+  isProblem(t, refused, 400, 'invalid_request')
+  t.equal(refused.headers.connection, 'close')
+  await ended
+})

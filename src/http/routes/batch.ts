@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { invalid } from '../../errors.ts'
 import { batchAnswer, batchBody } from '../../schemas/batch.ts'
 import { noQuery } from '../../schemas/handoff.ts'
@@ -29,8 +29,8 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, s
       body: batchBody(batchOperations),
       response: { 200: batchAnswer, ...problems({ body: true }) },
     },
+    onRequest: refuseKey,
   }, async (request, reply) => {
-    if (request.headers['idempotency-key'] !== undefined) throw invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' })
     const entries = cutBatch(request.bytes)
     sizes.add(entries.length)
     const { caller, id: requestId } = request
@@ -41,4 +41,9 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, s
     reply.header('content-type', jsonType)
     return answer
   })
+}
+
+function refuseKey (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
+  const isThere = request.headers['idempotency-key'] !== undefined
+  done(isThere ? invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' }) : undefined)
 }
