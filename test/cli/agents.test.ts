@@ -64,7 +64,7 @@ t.test('inboxes and approvals', async t => {
   const second = await json('alice', 'pass', '--task', 'two', '--to', 'w', '--priority', '9')
   await json('alice', 'pass', '--task', 'mine', '--to', 'bob')
   t.match(await json('alice', 'inbox', 'w'), { inbox: 'w', pending: 2 })
-  t.strictSame((await json('bob', 'next', 'w', '--max', '2', '--wait', '1s')).items.map((item: any) => item.handoff_id), [second.handoff_id, first.handoff_id])
+  t.strictSame((await json('bob', 'next', 'w', '--max', '2', '--wait', '1')).items.map((item: any) => item.handoff_id), [second.handoff_id, first.handoff_id])
   t.match((await run('bob', 'next')).stdout, /^task +mine$/m, 'the agent’s own')
   const asked = await json('alice', 'pass', '--task', 'ask', '--require-human')
   t.match(await run('approver', 'approvals'), { code: 0, stdout: /^task +ask$/m })
@@ -155,7 +155,7 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   t.match(await handoff(['status', 'x', '--url', 'ftp://x'], { env: { HANDOFF_KEY: 'k' } }), { code: 2, stderr: /http/ })
   const latin = join(dir, 'latin.json')
   await writeFile(latin, Buffer.from('{"a":"\xe9"}', 'latin1'))
-  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', `@${latin}`], ['pass', '--task', 't', '--idempotency-key', 'a b'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '5'],
+  for (const args of [['pass'], ['pass', '--task', 't', '--output', '{'], ['pass', '--task', 't', '--output', `@${latin}`], ['pass', '--task', 't', '--idempotency-key', 'a b'], ['pass', '--task', 't', '--output', '[1]'], ['pass', '--task', 't', '--output', '@/nowhere'], ['pass', '--task', 't', '--delay', '05'], ['pass', '--task', 't', '--delay', '1500ms'],
     ['pass', '--task', 't', '--priority', 'x'], ['done'], ['fail', 'x'], ['status', 'x', '--until', 'never'], ['heartbeat', 'x', '--percent', '101'], ['next', 'a', '--max', '1.5'],
     ['catch', 'x', '--no-such'], ['work', 'w'], ['work', 'w', '--concurrency', '0', '--', 'true'], ['work', 'w', '--', 'no-such-command']]) {
     const ended = await run('alice', ...args)

@@ -8,10 +8,10 @@ import { wrong } from '../values.ts'
 
 /** Parsers of the agents' options. The service checks what depends on its settings. */
 
-/** `0s`, `60s`, `15m`. @returns seconds */
+/** `0s`, `60s`, `15m`, and `60`: the API's durations are plain seconds, and agents know those. @returns seconds */
 export function parseSeconds (option: string, text: string): number {
-  const duration = readDuration(text)
-  if (duration === undefined || duration % 1000 > 0) throw wrong(option, text, 'takes a whole number with its unit, as in 30s, 15m, 48h or 90d')
+  const duration = readDuration(/^[0-9]+$/.test(text) ? `${text}s` : text)
+  if (duration === undefined || duration % 1000 > 0) throw wrong(option, text, 'takes whole seconds, or a whole number with its unit, as in 30s, 15m, 48h or 90d')
   return duration / 1000
 }
 
