@@ -57,13 +57,13 @@ t.test('a service ends whose log nobody reads any more', async t => {
   // Both lines are logged in one turn of the event loop: the second is what pino would write again and again as the process exits.
   const script = `import { openStdoutLog } from './dist/log.js'
     const { log, end } = openStdoutLog('info')
-    log.info('listening')
     process.once('SIGTERM', async () => {
       log.info('draining')
       log.fatal('stopped')
       if (process.argv[1] === 'gracefully') await end()
       process.exit(3)
     })
+    log.info('listening')
     setInterval(() => {}, 1000)`
   for (const way of ['gracefully', 'at once']) {
     const service = run(loopback, process.execPath, ['--input-type=module', '-e', script, way], { cwd: projectRoot, stdio: ['ignore', 'pipe', 'inherit'] })
