@@ -45,8 +45,12 @@ export const first: readonly string[] = [
 /**
  * What `.ci/run` adds to `npm test`: one file of each long kind, which has a short form for it (helpers/extent.ts), and files that cost many
  * others' time and fail for changes of what they are about only: traces, packaging, the benches' and fault tests' own parts, TLS, locales.
+ * The longest come first.
  */
 export const smoke: readonly string[] = [
+  'faults/short-sentinel.test.ts',
+  'faults/short-cluster.test.ts',
+  'hot-path.test.ts',
   'bench.test.ts',
   'bench-parts.test.ts',
   'client/heap.test.ts',
@@ -56,11 +60,8 @@ export const smoke: readonly string[] = [
   'embedded/bootstrap.test.ts',
   'faults/fleet.test.ts',
   'faults/scenarios.test.ts',
-  'faults/short-cluster.test.ts',
-  'faults/short-sentinel.test.ts',
   'faults/simulation.test.ts',
   'fleet/suite.test.ts',
-  'hot-path.test.ts',
   'http/generated-client.test.ts',
   'lua/locale.test.ts',
   'redis/tls.test.ts',
@@ -99,16 +100,16 @@ const together = 6
 export const runs = ['quick', 'smoke', 'all'] as const
 export type Run = typeof runs[number]
 
-/** Files that run together, those of `alone` after the others. */
+/** Files that run together: those that take longest first, those of `alone` after the others. */
 export function inBatches (files: readonly string[], jobs: number): FilesToRun[] {
-  const others = files.filter(path => !alone.includes(path))
+  const others = [...first.filter(path => files.includes(path)), ...files.filter(path => !first.includes(path) && !alone.includes(path))]
   const apart = alone.filter(path => files.includes(path))
   return [{ files: others, jobs }, { files: apart, jobs: Math.min(jobs, 2) }].filter(batch => batch.files.length > 0)
 }
 
 /** The batches of a run, one after the other. */
 export function batchesOf (run: Run): FilesToRun[] {
-  const quick = [...first, ...everyFile().filter(path => ![...first, ...smoke, ...long].includes(path))]
+  const quick = everyFile().filter(path => ![...smoke, ...long].includes(path))
   const batches = { quick: inBatches(quick, together), smoke: [{ files: smoke, jobs: 3 }], all: [{ files: [...smoke, ...long], jobs: 1 }] }
   return run === 'all' ? [...batches.quick, ...batches.all] : batches[run]
 }
