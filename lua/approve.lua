@@ -15,7 +15,8 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting = KEYS[1], KEYS[2]
 local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local now, micros = clock()
+local now, seconds, micros = clock()
+micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end

@@ -13,7 +13,8 @@
 --          {'late'}      the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local now, micros = clock()
+local now, seconds, micros = clock()
+micros = seconds .. micros
 local record, extra, decision, fault = unpack(redis.call('HMGET', key, 's', 'x', 'd', 'e'))
 
 if late(ARGV[1], now) then return { 'late' } end

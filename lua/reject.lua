@@ -16,7 +16,8 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local now, micros = clock()
+local now, seconds, micros = clock()
+micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -30,7 +31,7 @@ record = string.gsub(record, 'pending waiting', 'rejected rejected', 1)
 redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
-redis.call('PEXPIREAT', key, now + retention)
+redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZREM', waiting, member)
 redis.call('ZREM', due, member)
 redis.call('SPUBLISH', key, 'rejected')

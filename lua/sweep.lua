@@ -18,7 +18,8 @@
 -- 2^n - 1 s are over. Everything else that sets the score sets a whole number.
 local due = KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
-local now, micros = clock()
+local now, seconds, micros = clock()
+micros = seconds .. micros
 local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end

@@ -22,7 +22,7 @@
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local prefix, most, size, kept_for, request, asker = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
-local now, micros = clock()
+local now, seconds, micros, formatted = clock()
 local before = redis.call('GET', remembered)
 
 if late(ARGV[1], now) then return { 'late' } end
@@ -58,8 +58,8 @@ while most > 0 and more == 0 do
       -- Nothing was written before the first of them.
       outbox = outbox or openOutbox(inbox, key, member)
       local deadline
-      record, extra, deadline = becomeCaught(key, due, member, record, extra, expires, token, agent, work_ttl, retention, now)
-      tell(outbox, micros, 'caught', member, record, extra, agent)
+      record, extra, deadline = becomeCaught(key, due, record, extra, expires, agent .. ' ' .. token, work_ttl, retention, now, formatted)
+      tell(outbox, seconds .. micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
       gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(turn) or '')
       addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)

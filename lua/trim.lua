@@ -6,7 +6,8 @@
 -- Replies: {'trimmed', removed}
 --          {'late'}   the call's deadline is over; nothing changed
 local outbox, index, upto, tenant = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
-local now, micros = clock()
+local now, seconds, micros = clock()
+micros = seconds .. micros
 
 if late(ARGV[1], now) then return { 'late' } end
 local removed = 0

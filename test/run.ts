@@ -60,8 +60,9 @@ async function runFiles (what: FilesToRun, options: readonly string[], more: Rec
   const tap = spawn('tap', ['run', '--timeout=0', ...options, compiledTest('files.ts')], { stdio: 'inherit', env: { ...env, ...more, TEST_FILES: JSON.stringify(what) } })
   const stop = () => tap.kill('SIGTERM')
   process.once('SIGTERM', stop)
-  const [code] = await once(tap, 'exit') as [number | null]
+  const [code, signal] = await once(tap, 'exit') as [number | null, string | null]
   process.off('SIGTERM', stop)
+  if (code !== 0) say(`tap ended with ${signal ?? code}`)
   return code === 0
 }
 
@@ -85,7 +86,7 @@ const extent = named.length > 0 ? {} : { TEST_RUN: run ?? 'quick' }
 for (const batch of batches) {
   if (!interrupted) passed = await runFiles(batch, options, extent) && passed
 }
-const refused = await limited?.end() ?? []
+const refused = await limited?.end().catch((error: Error) => [`be asked what it refused (${error.message})`]) ?? []
 for (const line of refused) say(`deploy/redis/users.acl does not let the service: ${line}`)
-await redis.stop()
+await redis.stop().catch((error: Error) => say(`the tests' Redis doesn't stop: ${error.message}`))
 process.exit(passed && !interrupted && refused.length === 0 ? 0 : 1)

@@ -86,6 +86,7 @@ export const long: readonly string[] = [
   'fleet/mcp.test.ts',
   'fleet/newcomer.test.ts',
   'fleet/prometheus.test.ts',
+  'release.test.ts',
 ]
 
 /** Every test file. */

@@ -1,5 +1,10 @@
--- Redis's own clock, in milliseconds and in microseconds. All deadlines are compared with this clock only. Tests replace it.
+-- Redis's own clock: milliseconds; seconds and the six digits of the microseconds behind them, as texts; and milliseconds as text. The two texts joined are
+-- microseconds. All deadlines are compared with this clock only. Tests replace it. The texts are pieces of Redis's reply: formatting a number
+-- takes twice as long.
 local function clock()
   local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
+  local seconds, micros = time[1], time[2]
+  if #micros < 6 then micros = string.rep('0', 6 - #micros) .. micros end
+  local formatted = seconds .. string.sub(micros, 1, 3)
+  return formatted + 0, seconds, micros, formatted
 end

@@ -32,7 +32,8 @@ local RECORD = '^2?:?(%l+) (%S+) (%d+) (%d+) (%S+) (%S+) ?%d* ?(%d*) ?(%S*) ?(%S
 -- Fewer captures, for the sweep, which may have a million records to read: status approval expires deadline.
 local DEADLINES = '^2?:?(%l+) (%S+) %d+ (%d+) %S+ %S+ ?%d* ?(%d*)'
 -- The two parts of the word with pass_token.
-local OPERATION, TRACE = '^[^/]+', '/(.+)$'
+local OPERATION = '^[^/]+'
+local TRACE = '/(.+)$'
 local DONE = '^(%d+) (%S+)$'
 -- Captures when, by whom, and by which operation.
 local DECIDED = '^(%d+) (%S+) ([^%s/]+)'

@@ -27,6 +27,7 @@ export class ClusterMasters implements Masters {
   readonly #address: ClusterNodes
   readonly #slotsByTag: ReadonlyMap<string, number>
   readonly #log: ConnectionLog
+  readonly #open: typeof connectNode
   readonly #masters = new Map<string, Master>()
   /** When MOVED or ASK last redirected to it. */
   readonly #sentAt = new WeakMap<Master, number>()
@@ -42,8 +43,10 @@ export class ClusterMasters implements Masters {
   #closed = false
   trouble: Error | undefined
 
-  constructor (address: ClusterNodes, tags: readonly string[], log: ConnectionLog) {
+  /** @param open connects to one node; the simulator passes its own */
+  constructor (address: ClusterNodes, tags: readonly string[], log: ConnectionLog, open: typeof connectNode = connectNode) {
     this.#address = address
+    this.#open = open
     this.#slotsByTag = new Map(tags.map(tag => [tag, slotOf(tag)]))
     this.#log = log
     this.doubt()
@@ -132,7 +135,7 @@ export class ClusterMasters implements Masters {
   async #ask (host: Host): Promise<SlotRange[]> {
     const master = this.#masters.get(nodeName(host))
     if (master !== undefined) return askSlots(master.calls, host)
-    const redis = connectNode(host, this.#address)
+    const redis = this.#open(host, this.#address)
     try {
       return await askSlots(redis, host)
     } finally {
@@ -154,7 +157,8 @@ export class ClusterMasters implements Masters {
       this.#masters.delete(name)
       hangUp(master)
     }
-    if (left.length > 0 || this.#bySlot.some((master, slot) => before[slot] !== master)) this.#tellChange()
+    // Only the partitions' slots are anybody's concern.
+    if (left.length > 0 || [...this.#slotsByTag.values()].some(slot => before[slot] !== this.#bySlot[slot])) this.#tellChange()
   }
 
   /** Whether it has no slots yet, or none in the map of the node that answered. */
@@ -166,7 +170,7 @@ export class ClusterMasters implements Masters {
     const name = nodeName(host)
     let master = this.#masters.get(name)
     if (master === undefined) {
-      master = openMaster(name, () => connectNode(host, this.#address, this.#log), [])
+      master = openMaster(name, () => this.#open(host, this.#address, this.#log), [])
       master.calls.on('close', () => this.doubt())
       this.#masters.set(name, master)
       for (const listener of this.#newcomer) listener(master)

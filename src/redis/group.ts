@@ -42,19 +42,23 @@ export class Group {
    * Ends the group, after its last call on the same connection.
    * @param key a key of this master, for the barrier
    * @param replicas how many must acknowledge
-   * @returns resolves when the group is over, either way
+   * @returns when the group is over, either way: answers its calls, or has them retried
    */
-  commit (redis: Redis, key: string, replicas: number): Promise<void> {
+  commit (redis: Redis, key: string, replicas: number): Promise<() => void> {
     return write(redis, barrier, key, replicas).catch((error: Error) => {
       // The calls before the barrier have their replies by now.
       const own = elsewhere.test(error.message) ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0] : undefined
       if (own === undefined) throw error
       redis.asking().catch(() => {})
       return write(redis, ownBarrier, own, replicas)
-    }).then(count => {
-      if (count >= replicas) this.#calls.forEach((call, at) => call.answer(this.#replies[at]))
-      else this.#refuse(`${count} of ${replicas} replicas acknowledged in time`)
-    }, (error: Error) => this.#refuse(error.message))
+    }).then(
+      count => count >= replicas ? () => this.#answer() : () => this.#refuse(`${count} of ${replicas} replicas acknowledged in time`),
+      (error: Error) => () => this.#refuse(error.message)
+    )
+  }
+
+  #answer (): void {
+    for (const [at, call] of this.#calls.entries()) call.answer(this.#replies[at])
   }
 
   #refuse (reason: string): void {

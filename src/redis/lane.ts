@@ -10,14 +10,6 @@ const clockRefresh = 5000
 /** After a reconnect because a server took no writes, how long until the next such reconnect, in milliseconds. */
 const reconnectPause = 1000
 
-/**
- * How many groups may be under way at once. WAIT blocks its connection until the replicas have acknowledged, so consecutive groups
- * take one round trip to the replicas each. If each tick sent its own group, ticks faster than that would queue up without end, and
- * thousands of groups would wait for a stalled replica, 500 ms each. Meanwhile calls are parked, and form the next group. Two, so
- * that the next group is already there when one ends.
- */
-const groupsAtOnce = 2
-
 /** Durability: how many replicas must acknowledge. */
 export interface Durability {
   replicas: number
@@ -27,14 +19,16 @@ export interface Durability {
 
 /**
  * The calls to one master, on one connection. A tick's calls are sent in one write, and with `durability` one WAIT follows them: a
- * group commit. Without a connection, calls are parked here.
+ * group commit. Without a connection, calls are parked here, and also while a group is under way: they form the next one. So groups
+ * don't queue up behind a stalled replica, and large groups share the cost of a WAIT (bench/README.md, "Settled once": neither more
+ * groups at once, nor more connections, nor a connection of its own for barrier and WAIT is faster).
  */
 export class Lane {
   readonly #master: Master
   readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
-  /** Connected, and few enough groups under way that calls needn't be parked. */
+  /** Connected, and no group under way: calls needn't be parked. */
   #taking = false
   #group: Group | undefined
   #groups = 0
@@ -136,15 +130,17 @@ export class Lane {
     this.#underWay++
     setImmediate(() => {
       this.#group = undefined
-      this.#taking = this.#ready && this.#underWay < groupsAtOnce
+      this.#taking = this.#ready && this.#underWay === 0
       // Another partition each time, because one whose slot is migrating refuses.
       const { calls, tags } = this.#master
       const own = tags[this.#groups++ % tags.length]
       // The master has no partitions, so it is importing the slot of the group's calls.
       if (own === undefined) this.#sayAsking()
-      group.commit(calls, barrierKey(own ?? tag), replicas).then(() => {
+      group.commit(calls, barrierKey(own ?? tag), replicas).then(settle => {
         this.#underWay--
         this.#resume()
+        // After the parked calls are sent, at the end of this turn: the servers work on them while these are answered.
+        setImmediate(settle)
       })
     })
     return group
@@ -161,7 +157,7 @@ export class Lane {
   }
 
   #resume (): void {
-    if (!this.#ready || this.#underWay >= groupsAtOnce) return
+    if (!this.#ready || this.#underWay > 0) return
     this.#taking = true
     for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.asking)
   }

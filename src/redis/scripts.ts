@@ -15,14 +15,14 @@ export type ScriptName = typeof names[number]
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place'],
   'key-list': ['place'],
-  pass: ['events', 'entering'],
+  pass: ['events'],
   approve: ['events', 'inbox', 'entering', 'decision'],
   reject: ['events', 'inbox', 'decision'],
-  catch: ['events', 'attempts', 'inbox', 'catching'],
+  catch: ['events'],
   take: ['events', 'attempts', 'catching', 'taking', 'length'],
   turns: ['length'],
   inbox: ['entering'],
-  done: ['events', 'holder'],
+  done: ['events'],
   read: ['holder'],
   heartbeat: ['holder', 'attempts'],
   fail: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
@@ -64,7 +64,14 @@ export interface ScriptOptions {
   clock?: string | undefined
   /** Where transitions tell what happened. Left out: nowhere, so they don't pay for it. */
   events?: EventTarget | undefined
+  /** What the scripts that run most have as constants: an argument, and making a number of it, costs Redis 2 % of such a call. */
+  lifetimes?: Lifetimes | undefined
 }
+
+/** How long an agent has for the work, and how long a handoff is kept after its end, in milliseconds. */
+export interface Lifetimes { workTtl: number, retention: number }
+
+const day = 86_400_000
 
 /**
  * Where a transition writes its event: to its tenant's feed (what the feeds' keys begin with, and for how long they keep events, in
@@ -73,33 +80,44 @@ export interface ScriptOptions {
 export type EventTarget = { feeds: string, retention: number } | 'outbox'
 
 /** Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file. */
-export function loadScripts ({ clock = readLua('lib/clock.lua'), events }: ScriptOptions = {}): Scripts {
-  const shared = `${readLua('lib/late.lua')}${clock}${readLua('lib/record.lua')}`
+export function loadScripts ({ clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day } }: ScriptOptions = {}): Scripts {
+  const shared = `${clock}${readLua('lib/record.lua')}local WORK_TTL = ${lifetimes.workTtl}\nlocal RETENTION = ${lifetimes.retention}\n`
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
 }
 
 /** The optional libraries that a script uses. */
 export function libraryOf (name: ScriptName, events?: EventTarget): string {
-  return librariesOf(name).map(library => library === 'events' ? eventLibrary(events) : readLua(`lib/${library}.lua`)).join('')
+  const within = [...readLua(`${name}.lua`).matchAll(uses)].flatMap(([, names]) => names!.split(' '))
+  return eventsOf(name, events) + [...othersOf(name), ...within].map(readLibrary).join('')
 }
 
-function eventLibrary (events: EventTarget | undefined): string {
-  if (events === undefined) return readLua('lib/no-events.lua')
-  if (events === 'outbox') return readLua('lib/events.lua') + readLua('lib/relayed.lua')
-  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ${events.retention + feedMargin}\n${readLua('lib/direct.lua')}`
+/** Where a script's text says so, libraries are put there, so that only calls that get there run their code. */
+const uses = /^ *-- uses ([a-z -]+)\n/gm
+
+/** The libraries in front of a script's own text, apart from `events`. */
+function othersOf (name: ScriptName): string[] {
+  return (sharedByFew[name] ?? []).filter(library => library !== 'events')
 }
 
-function librariesOf (name: ScriptName): string[] {
-  return sharedByFew[name] ?? []
+function readLibrary (name: string): string {
+  return readLua(`lib/${name}.lua`)
+}
+
+function eventsOf (name: ScriptName, events: EventTarget | undefined): string {
+  if (sharedByFew[name]?.includes('events') !== true) return ''
+  if (events === undefined) return readLibrary('no-events')
+  if (events === 'outbox') return readLibrary('events') + readLibrary('relayed')
+  return `${readLibrary('events')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ${events.retention + feedMargin}\n${readLibrary('direct')}`
 }
 
 function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const body = text.slice(endOfFlags + 1)
-  const tells = events === 'outbox' && librariesOf(name).includes('events')
-  const source = withoutComments(`${flags}\n${shared}${libraryOf(name, events)}${tells ? telling(body) : body}`)
+  const body = text.slice(endOfFlags + 1).replace(uses, (_, names: string) => names.split(' ').map(readLibrary).join(''))
+  const others = othersOf(name).map(readLibrary).join('')
+  const whole = withoutComments(`${flags}\n${shared}${withEvents(eventsOf(name, events), others, body, events)}`)
+  const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
   const sha1 = createHash('sha1').update(source).digest('hex')
   return {
     name,
@@ -112,12 +130,36 @@ function loadScript (name: ScriptName, shared: string, events: EventTarget | und
   }
 }
 
+/** Both libraries and the script's body. Where events are off, the statements that tell them are left out, unless others need what those define. */
+function withEvents (telling: string, others: string, body: string, events: EventTarget | undefined): string {
+  const silent = others + body.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
+  if (events === undefined && !/\b(?:openOutbox|outbox|tell)\b/.test(withoutComments(silent))) return silent
+  return telling + others + (telling !== '' && events === 'outbox' ? replyingEvents(body) : body)
+}
+
+/**
+ * Is the call's own deadline over? By then its caller has been told that the operation did not happen, so it must not happen. Scripts ask
+ * `late(ARGV[1], now)`, which tests define otherwise; here it becomes a comparison, since a function would cost each call 0.5 %.
+ */
+function comparing (source: string): string {
+  return source.replace(/\blate\(ARGV\[1\], ([a-z()]+)\) then/g, '$1 > ARGV[1] + 0 then')
+}
+
 /** A script whose reply, where it appended events, is `{ 'told', events, reply }`. Only the last return follows a write (test/lua/headers). */
-function telling (body: string): string {
-  return body.replace(/return (\{[^\n]+\})\n$/, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n")
+function replyingEvents (body: string): string {
+  return body.replace(/return ([^\n]+)\n$/, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n")
+}
+
+/** Leaves out functions and constants of the libraries that nothing mentions: each call would make them. */
+function withoutUnused (source: string): string {
+  const isUsed = (name: string) => source.split(new RegExp(`\\b${name}\\b`)).length > 2
+  const kept = source
+    .replace(/^local function (\w+)\((?:.* end|[^]*?^end)\n/gm, (text, name: string) => isUsed(name) ? text : '')
+    .replace(/^local ([A-Z_]+) = .*\n/gm, (text, name: string) => isUsed(name) ? text : '')
+  return kept === source ? source : withoutUnused(kept)
 }
 
 /** Removes whole-line comments, because the text is sent whenever a server has lost its scripts. */
 function withoutComments (source: string): string {
-  return source.replace(/^--.*\n/gm, '')
+  return source.replace(/^ *--.*\n/gm, '')
 }

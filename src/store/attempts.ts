@@ -1,12 +1,12 @@
 import { hasNext } from '../model.ts'
 import type { HandoffRecord } from '../model.ts'
-import type { HolderRefusal, Lifetimes, Place } from './handoffs.ts'
+import type { HolderRefusal, Place } from './handoffs.ts'
 import { memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, Seen } from './replies.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
 export type HeartbeatReply = { outcome: 'caught', deadline: number, heartbeatDeadline: number | null, isCancelRequested: boolean, cancelReason: Buffer | null } | Refused<HolderRefusal>

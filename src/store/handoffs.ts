@@ -4,10 +4,7 @@ import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, Seen } from './replies.ts'
-import type { Scripts } from '../redis/scripts.ts'
-
-/** Milliseconds. */
-export interface Lifetimes { workTtl: number, retention: number }
+import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** A handoff's place: its tenant, its id, and the hash tag of its partition. */
 export interface Place { tenant: string, id: string, tag: string }
@@ -79,15 +76,14 @@ export class Handoffs {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
-  readonly #workTtl: string
   readonly #retention: string
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, lifetimes: Lifetimes) {
+  /** @param retention milliseconds; the scripts were loaded with the same */
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, { retention }: Pick<Lifetimes, 'retention'>) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
-    this.#workTtl = String(lifetimes.workTtl)
-    this.#retention = String(lifetimes.retention)
+    this.#retention = String(retention)
   }
 
   pass (handoff: NewHandoff): Promise<PassReply> {
@@ -97,8 +93,9 @@ export class Handoffs {
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
     if (handoff.to !== undefined) keys.push(handoff.requireHuman ? this.#keyNames.undecided(tag, tenant, handoff.to) : this.#keyNames.inbox(tag, tenant, handoff.to))
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
-    const texts = [token, handoff.passedBy, String(handoff.expiresIn), this.#retention, member, handoff.options]
-    return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: readPass })
+    const texts = [`${handoff.passedBy} ${token}`, String(handoff.expiresIn)]
+    if (handoff.options !== '') texts.push(handoff.options)
+    return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: reply => readPass(reply, handoff.expiresIn) })
   }
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
@@ -110,14 +107,15 @@ export class Handoffs {
   /** @param inboxes the inboxes that the key may catch from; null for any */
   catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [token, agent, this.#workTtl, this.#retention, member, inboxes === null ? '' : ` ${[...inboxes].join(' ')} `]
+    const texts = [`${agent} ${token}`]
+    if (inboxes !== null) texts.push(` ${[...inboxes].join(' ')} `)
     return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch<CatchRefusal> })
   }
 
   /** @param result JSON text; empty for none @param satisfied the digest of the schema that the result was checked against; empty if it wasn't */
   done (place: Place, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
-    const texts = [token, agent, this.#retention, member, satisfied]
+    const texts = satisfied === '' ? [agent, token] : [agent, token, satisfied]
     return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
   }
 
@@ -154,7 +152,8 @@ export class Handoffs {
   }
 }
 
-function readPass (reply: unknown): PassReply {
+function readPass (reply: unknown, expiresIn: number): PassReply {
+  if (typeof reply === 'number') return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null }
   const [outcome, createdAt, expiresAt, availableAt] = tagged(reply)
   if (outcome === 'reused' || outcome === 'fresh') return { outcome }
   return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number, availableAt: (availableAt ?? null) as number | null }
@@ -170,7 +169,7 @@ function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refus
 /** A caught handoff, from the parts that lua/catch.lua replies with, and lua/take.lua for each item. */
 export function readCaught (createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown, schema: unknown): Caught {
   return {
-    createdAt: createdAt as number,
+    createdAt: Number(createdAt),
     payload: payload as Buffer,
     decision: parseDecision(decision),
     traceparent: traceparent == null ? undefined : String(traceparent),
@@ -180,9 +179,9 @@ export function readCaught (createdAt: unknown, payload: unknown, decision: unkn
 }
 
 function readDone (reply: unknown): DoneReply {
+  if (typeof reply === 'number') return { outcome: 'done', completedAt: reply }
   const parts = tagged(reply)
   const [outcome, first, second] = parts
-  if (outcome === 'done') return { outcome, completedAt: first as number }
   if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
   const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
   return refused.outcome === 'replayed' ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! } : refused as Refused<HolderRefusal>

@@ -1,10 +1,10 @@
-import type { Caught, Lifetimes } from './handoffs.ts'
+import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
 import { handoffOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
-import type { Scripts } from '../redis/scripts.ts'
+import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** One of the two partitions where an inbox has a list: its own, or its tenant's home partition, for what a person approved. */
 export interface InboxPlace { tenant: string, inbox: string, tag: string }

@@ -11,7 +11,8 @@ interface Growing extends Batch { events: string[], last: string }
 /**
  * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they needn't be read.
  * Each comes with the number of the event before it: where another replica wrote that one and hasn't moved it yet, the outbox is read
- * instead. Whatever is lost here (the replica dies, a reply is lost) RelayRound finds in the outbox.
+ * instead. So an earlier event whose reply comes later, over another connection, needn't be taken. Whatever is lost here (the replica dies,
+ * a reply is lost) RelayRound finds in the outbox.
  */
 export class Relay {
   readonly #events: Events
@@ -60,7 +61,7 @@ export class Relay {
     const batch = batches.get(tag)
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
-    } else {
+    } else if (Number(numberOf(event)) > Number(batch.last)) {
       // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are read from the outbox.
       if (batch.last !== from) batch.from = from
       batch.events.push(event)

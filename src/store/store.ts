@@ -5,7 +5,6 @@ import { ClusterMasters } from '../redis/cluster.ts'
 import { Events } from './events.ts'
 import { Handoffs } from './handoffs.ts'
 import { Inboxes } from './inboxes.ts'
-import type { Lifetimes } from './handoffs.ts'
 import { KeyRecords } from './key-records.ts'
 import { KeyNames } from './key-names.ts'
 import { Lanes } from '../redis/lanes.ts'
@@ -20,7 +19,7 @@ import { Relay } from './relay.ts'
 import { RelayRound } from './relay-round.ts'
 import { Rates } from './rates.ts'
 import { loadScripts } from '../redis/scripts.ts'
-import type { EventTarget, Script } from '../redis/scripts.ts'
+import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
 import { lookAtRedis, told } from './readiness.ts'
@@ -89,7 +88,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   const isRelayed = areEventsOn && (options.isRelayed ?? address.kind === 'cluster')
   const keyNames = new KeyNames(keyPrefix, !isRelayed)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
-  const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined })
+  const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options })
   const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined)
   const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')
   const subscriptions = new Subscriptions(masters)
@@ -110,6 +109,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
+    masterOf: tag => masters.of(tag)?.name,
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,

@@ -16,8 +16,8 @@ const glance = 5
 /** How many handoffs each further call expires, if the first found that many: half a millisecond of Redis. */
 const batch = 40
 /**
- * How many further calls are under way at once, over all partitions. Other calls to Redis wait behind no more than these, however much is due. Two,
- * so that Redis always has the next one and gives the backlog all the time that others leave.
+ * How many further calls are under way at once at one master. Other calls to it wait behind no more than these, however much is due. Two, so that it
+ * always has the next one and gives the backlog all the time that others leave.
  */
 const callsAtOnce = 2
 /**
@@ -34,6 +34,8 @@ export interface SweeperOptions {
   tags: readonly string[]
   /** The lease's key in a partition. */
   leaseKey (tag: string): string
+  /** The name of the partition's master, as far as known. */
+  masterOf (tag: string): string | undefined
   /** Is the partition's master connected? */
   reaches (tag: string): boolean
   onFault (error: unknown): void
@@ -59,7 +61,8 @@ export class Sweeper {
   readonly #underWay = new Set<string>()
   /** Partitions with more due than their last call took, in the order of their turns. */
   readonly #backlog = new Set<string>()
-  readonly #drains = new Set<Promise<void>>()
+  /** What takes calls from the backlog, and for which master. */
+  readonly #drains = new Map<Promise<void>, string | undefined>()
   readonly #statistics: SweepStatistics
   /** How many handoffs this replica has expired, how many of them missed a heartbeat, and how many have a successor, by what they missed. */
   expired = 0
@@ -91,7 +94,7 @@ export class Sweeper {
     clearInterval(this.#timer)
     await this.#part
     this.#setMine(false)
-    await Promise.all(this.#drains)
+    await Promise.all(this.#drains.keys())
   }
 
   async #sweepPart (): Promise<void> {
@@ -102,20 +105,25 @@ export class Sweeper {
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
     const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#sweepPartition(tag, glance))
     await withinTimeout(Promise.all(sweeps))
-    while (this.#drains.size < Math.min(callsAtOnce, this.#backlog.size)) this.#startDrain()
+    for (const tag of this.#backlog) {
+      const master = this.#options.masterOf(tag)
+      if ([...this.#drains.values()].filter(one => one === master).length < callsAtOnce) this.#startDrain(master)
+    }
   }
 
-  #startDrain (): void {
-    const drain = this.#drain().catch(error => this.#failed(error)).finally(() => this.#drains.delete(drain))
-    this.#drains.add(drain)
+  #startDrain (master: string | undefined): void {
+    const drain = this.#drain(master).catch(error => this.#failed(error)).finally(() => this.#drains.delete(drain))
+    this.#drains.set(drain, master)
   }
 
-  /** Sweeps each partition of the backlog in turn, one call at a time, until none is left. */
-  async #drain (): Promise<void> {
+  /** Sweeps each partition that this master has in the backlog in turn, one call at a time, until none is left. */
+  async #drain (master: string | undefined): Promise<void> {
+    const { masterOf, reaches } = this.#options
     // The loop also reaches partitions that are put back meanwhile, behind the others.
     for (const tag of this.#backlog) {
+      if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)
-      if (this.#mine && this.#options.reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
+      if (this.#mine && reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
     }
   }
 

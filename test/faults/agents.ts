@@ -31,6 +31,8 @@ export interface LoadOptions extends AskingOptions {
   tried?: number
   /** The share of handoffs for inboxes. */
   inboxed?: number
+  /** The inboxes' names; by default always the same. */
+  inboxes?: readonly string[]
   /** Seconds until other handoffs expire; by default a day. */
   lifetime?: number
   /** Most handoffs begun per second; by default as many as the service answers. */
@@ -43,7 +45,7 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   const began = clock()
   const isOver = typeof until === 'function' ? until : () => until.aborted
   const asking = new Asking(options)
-  const inboxLoad = new InboxLoad(asking, options.lifetime)
+  const inboxLoad = new InboxLoad(asking, options)
   const waiting = new Set<Promise<void>>()
   // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`

@@ -65,6 +65,8 @@ export interface AskingOptions {
   timeout?: number | undefined
   /** Time-out of a wish in milliseconds. */
   patience?: number | undefined
+  /** A key's secret at the moment; by default the one that it was made with. */
+  secretOf?: ((who: Key) => string) | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
@@ -73,15 +75,17 @@ export class Asking {
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #patience: number
+  readonly #secretOf: (who: Key) => string
   readonly #client: HttpClient
   /** For pauses only: their number depends on timing, so they must not use the seed's numbers. */
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = 3000, patience = 30_000 }: AskingOptions) {
+  constructor ({ urls, history, timeout = 3000, patience = 30_000, secretOf = ({ secret }) => secret }: AskingOptions) {
     this.#urls = urls
     this.#history = history
     this.#patience = patience
+    this.#secretOf = secretOf
     this.#client = new HttpClient(timeout)
   }
 
@@ -118,7 +122,7 @@ export class Asking {
     const operation = this.#history.sentToInbox(`${who.tenant}/${inbox}`, who.agent, token)
     const body = JSON.stringify({ inbox, max })
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${this.#secretOf(who)}\r\n${key}`
     const reply = await this.#client.ask(this.#nextUrl(), `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
     const at = clock()
     this.#count(reply)
@@ -151,7 +155,7 @@ export class Asking {
   async once (wish: Wish): Promise<Operation> {
     const { kind, handoff, who, token, asked = null, firm = false } = wish
     const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
-    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, markOf(operation)))
+    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, this.#secretOf(who), markOf(operation)))
     const at = clock()
     this.#count(reply)
     if (reply === null) this.#history.unanswered(operation)
@@ -164,11 +168,11 @@ export class Asking {
   }
 }
 
-function requestOf ({ kind, id, who, token, body, firm = false, wait }: Wish, mark: string): string {
+function requestOf ({ kind, id, token, body, firm = false, wait }: Wish, secret: string, mark: string): string {
   const isRead = kind === 'catch' || kind === 'status'
   const key = token === null ? '' : `idempotency-key: ${token}\r\n`
   const path = `/api/${kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
-  const head = `${isRead ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+  const head = `${isRead ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${secret}\r\n${key}`
   if (isRead) return `${head}\r\n`
   const text = body ?? bodyOf(kind, mark, firm)
   return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`

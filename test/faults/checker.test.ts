@@ -25,6 +25,7 @@ const good: Array<[what: string, track: Track, options?: Partial<CheckOptions>]>
   ['a pass whose answer was lost', tale().lost('pass', 0, 5, { agent: 'north/alice', token: 'p' }).pass(10, 20, { replayed: false }).track()],
   ['an expiry', tale().pass(0, 5, { expiresIn: 1000 }).refused('catch', 1000, 1010, 410, 'expired').status(1020, 1030, 'expired').audited()],
   ['a catch in the last moment', tale().pass(0, 5, { expiresIn: 1000 }).catch(995, 1030).status(1040, 1050, 'caught', caught(1000)).audited()],
+  ['work that came due while its final status was on its way', tale().pass(0, 5).catch(10, 20).status(500, 630, 'expired', { ...caught(15), endedAt: start + 515 }).audited(), { workTtl: 500 }],
   ['work that took too long', tale().pass(0, 5).catch(10, 20).refused('done', 600, 610, 410, 'expired').status(620, 630, 'expired', { ...caught(15), endedAt: start + 515 }).audited(), { workTtl: 500 }],
   ['a person who approves', tale().pass(0, 5, { human: true }).refused('catch', 10, 20, 409, 'approval_required').decide('approve', 15, 40)
     .catch(30, 50).status(60, 70, 'caught', { ...caught(45), approval: 'approved' }).audited()],

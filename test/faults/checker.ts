@@ -7,7 +7,7 @@ import type { Fact, Facts } from './facts.ts'
 import { markOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
 import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
-import { indexFaults } from './index-checks.ts'
+import { indexFaults, sweepRound } from './index-checks.ts'
 import { findStuck } from './linear.ts'
 import { finalFaults } from './final-checks.ts'
 import { payloadFaults } from './payload-checks.ts'
@@ -42,10 +42,12 @@ export type Fault = Omit<Violation, 'handoff'>
 export interface CheckOptions extends Tolerance {
   /** Whether a proxy may answer 502, 503, 504 instead of the service. */
   gateway: boolean
+  /** Within this long the sweep reaches what is due (ms). */
+  sweep: number
 }
 
 /** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */
-export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, gateway: false }
+export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, gateway: false, sweep: sweepRound }
 
 /** Checks a whole history, with its catches from inboxes. */
 export function checkHistory (history: History, options: CheckOptions, state?: RedisState): Violation[] {
@@ -67,9 +69,9 @@ export function check (tracks: Iterable<Track>, options: CheckOptions = usual, s
     const track = byMember.get(member)
     violations.push({ invariant, handoff: track?.name ?? member, sentence, operations: track?.operations ?? [] })
   }
-  indexFaults(state, options.slack).forEach(inRedis('I7'))
+  indexFaults(state, options).forEach(inRedis('I7'))
   payloadFaults(state).forEach(inRedis('I10'))
-  listFaults(state, options.slack).forEach(inRedis('I14'))
+  listFaults(state, options).forEach(inRedis('I14'))
   const held = new Set(state.hashes.map(({ member }) => member))
   for (const [member, track] of byMember) {
     if (!held.has(member)) violations.push({ invariant: 'I1', handoff: track.name, sentence: 'it was passed, but Redis has no hash of it', operations: track.operations })

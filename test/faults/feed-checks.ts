@@ -66,12 +66,15 @@ export function feedFaults ({ hashes }: Pick<RedisState, 'hashes'>, feeds: Feeds
   })
 }
 
-/** The same, once the relay has had its time. @param state read again where it doesn't fit: what expires meanwhile is in the feed alone */
+/** The same, once the relay has had its time. What comes due between the reads of the state and of the feeds doesn't fit once: a fault is what never fits. */
 export async function feedFaultsInTime (state: RedisState, masters: readonly Redis[], prefix: string): Promise<Array<{ member: string, sentence: string }>> {
-  for (const end = clock() + untilTold + usual.slack; ; state = await dumpRedis(masters, prefix)) {
-    const faults = feedFaults(state, await readFeeds(masters, prefix))
-    if (faults.length === 0 || clock() > end) return faults
+  let faults = feedFaults(state, await readFeeds(masters, prefix))
+  for (const end = clock() + untilTold + usual.slack; faults.length > 0 && clock() < end;) {
+    const before = new Set(faults.map(({ member }) => member))
+    state = await dumpRedis(masters, prefix)
+    faults = feedFaults(state, await readFeeds(masters, prefix)).filter(({ member }) => before.has(member))
   }
+  return faults
 }
 
 /** What a handoff has gone through, by its record (lua/lib/record.lua): a list for each way that the record leaves open. */

@@ -18,7 +18,8 @@ export function finalFaults (track: Track, facts: Facts, options: CheckOptions):
   if (final === null) return faults
   if (final.answered === null || final.status >= 500) fault('nothing is known of it in the end', passed, final)
   if (final.status !== 200 || final.answer === null) return faults
-  const isOver = final.sent + options.slack >= (toldDeadline(track, facts, options.workTtl) ?? Infinity)
+  // It may come due while the status is on its way.
+  const isOver = final.answered! + options.slack >= (toldDeadline(track, facts, options.workTtl) ?? Infinity)
   for (const operation of operations) {
     const lost = lostOf(operation, final.answer, isOver)
     if (lost !== null) fault(`${lost} was acknowledged, but in the end it is ${final.answer.status}`, operation, final)

@@ -73,6 +73,8 @@ export interface Operation {
   replayed: boolean
   /** A catch from this inbox (`tenant/inbox`), not by the handoff's id. */
   inbox?: string
+  /** The checker added it: a catch from an inbox that may have caught this one, though no answer said so. */
+  isAssumed?: boolean
 }
 
 /** Durations in milliseconds; only those that were passed. */
@@ -148,6 +150,8 @@ export class History {
   readonly tracks = new Map<string, Track>()
   /** Catches from inboxes that weren't answered 200: what they caught nobody knows. */
   readonly untold: Operation[] = []
+  /** Catches from inboxes that were answered, with or without handoffs. */
+  readonly told: Operation[] = []
   /** Recorded so far, those of dropped tracks too. */
   count = 0
 
@@ -168,6 +172,7 @@ export class History {
    * @param items `name` is that of the first attempt
    */
   answeredByInbox (request: Operation, items: ReadonlyArray<{ name: string, answer: Answer, same: boolean }>, replayed: boolean, at: number): void {
+    this.told.push({ ...request, ended: at })
     for (const { name, answer, same } of items) {
       const track = this.#attempt(name, answer.attempt ?? 1)
       track.id ??= answer.id ?? null
@@ -234,6 +239,6 @@ export class History {
   /** Drops checked handoffs. */
   drop (tracks: Iterable<Track>): void {
     for (const { name } of tracks) this.tracks.delete(name)
-    if (this.tracks.size === 0) this.untold.length = 0
+    if (this.tracks.size === 0) this.untold.length = this.told.length = 0
   }
 }

@@ -2,7 +2,8 @@ import type { CheckOptions, Fault, Violation } from './checker.ts'
 import { factsOf } from './facts.ts'
 import { isUnknown, passOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
-import { grouped, statusIn, sweepRound } from './index-checks.ts'
+import { grouped, statusIn } from './index-checks.ts'
+import type { SweepTolerance } from './index-checks.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
 /** I14: an inbox gives what was passed to it, and its lists have exactly what can be caught from it, and what waits for a person. */
@@ -25,35 +26,40 @@ export function refusedTakes ({ untold }: History, { gateway }: CheckOptions): V
 
 /**
  * Adds to each handoff the catches from its inbox that may have caught it though no answer said so: by its catcher, when it was caught.
- * Whether they fit is for the search for an order.
+ * Those were not answered, or the handoff had ended by the time of the answer: the service's connection to Redis broke, and when it asked
+ * again there was nothing to give any more. Whether they fit is for the search for an order.
  */
 export function assignUntold (history: History, { slack, budget }: CheckOptions): void {
   const unknown = history.untold.filter(isUnknown)
-  if (unknown.length === 0) return
-  const byCatcher = grouped(unknown, ({ inbox, agent }) => `${inbox} ${agent}`)
+  if (unknown.length === 0 && history.told.length === 0) return
+  const told = new Set(history.told)
+  const byCatcher = grouped([...unknown, ...history.told], ({ inbox, agent }) => `${inbox} ${agent}`)
   for (const track of history.tracks.values()) {
     const pass = passOf(track)
     if (pass?.asked?.to === undefined) continue
     const tenant = pass.agent.split('/', 1)[0]
-    const { facts: { caughtAt, caughtBy } } = factsOf(track)
+    const { facts: { caughtAt, caughtBy, expiredAt, endedAt } } = factsOf(track)
     if (caughtAt === null) continue
+    const over = expiredAt ?? endedAt ?? Infinity
     for (const operation of byCatcher.get(`${tenant}/${pass.asked.to} ${tenant}/${caughtBy}`) ?? []) {
       const { sent, ended } = operation
+      // This one's answer would have had it.
+      if (told.has(operation) && over > ended! + slack) continue
       if (caughtAt < sent - slack || caughtAt > Math.max(ended ?? Infinity, sent + budget) + slack) continue
-      track.operations.push({ ...operation, n: history.count++, handoff: track.name })
+      track.operations.push({ ...operation, n: history.count++, handoff: track.name, isAssumed: true })
     }
   }
 }
 
 /** @returns a sentence for each handoff that breaks I14 in Redis's data, by its member (`tenant:id`) */
-export function listFaults (state: RedisState, slack: number): Array<{ member: string, sentence: string }> {
+export function listFaults (state: RedisState, tolerance: SweepTolerance): Array<{ member: string, sentence: string }> {
   const faults: Array<{ member: string, sentence: string }> = []
   const listed = grouped(state.listed, ({ member }) => member)
   const hashes = new Map(state.hashes.map(hash => [hash.member, hash]))
   for (const member of new Set([...listed.keys(), ...hashes.keys()])) {
     const places = (listed.get(member) ?? []).map(({ tag, list }) => `{${tag}} ${list}`)
     const hash = hashes.get(member)
-    const wanted = hash === undefined ? [] : placesOf(hash, state, slack)
+    const wanted = hash === undefined ? [] : placesOf(hash, state, tolerance)
     if (wanted !== null && wanted.join() !== places.join()) {
       faults.push({ member, sentence: `it is ${hash === undefined ? 'gone' : statusIn(hash)} and listed in ${places.join(' and ') || 'no inbox'}, not in ${wanted.join() || 'none'}` })
     }
@@ -62,7 +68,7 @@ export function listFaults (state: RedisState, slack: number): Array<{ member: s
 }
 
 /** The lists where it must be; null if it is about to enter or to leave one. */
-function placesOf (hash: Hash, { from, to }: RedisState, slack: number): string[] | null {
+function placesOf (hash: Hash, { from, to }: RedisState, { slack, sweep }: SweepTolerance): string[] | null {
   const { member, tag, record, extra } = hash
   const inbox = / t(\S+)/.exec(extra)?.[1]
   if (inbox === undefined || statusIn(hash) !== 'pending') return []
@@ -73,5 +79,5 @@ function placesOf (hash: Hash, { from, to }: RedisState, slack: number): string[
   if (approval === 'waiting') return [`${list}:waiting`]
   const available = Number(/ a(\d+)/.exec(extra)?.[1] ?? 0)
   if (available > to + slack) return []
-  return available + sweepRound + slack > from ? null : [list]
+  return available + sweep + slack > from ? null : [list]
 }

@@ -12,7 +12,6 @@ import { Wishes } from './wishes.ts'
 
 /** Handoffs that are passed to inboxes, and the workers that serve these. All at random. */
 
-const inboxes = ['work', 'mail']
 /** Workers for each agent that passes. */
 const workersEach = 0.25
 
@@ -23,12 +22,14 @@ export class InboxLoad {
   /** What was passed under each name, for comparing it with what is caught. */
   readonly #payloads = new Map<string, { payload: string, passer: Key }>()
   readonly #lifetime: number
+  readonly #inboxes: readonly string[]
   #tokens = 0
 
   /** @param lifetime seconds until handoffs expire */
-  constructor (asking: Asking, lifetime = 86_400) {
+  constructor (asking: Asking, { lifetime = 86_400, inboxes = ['work', 'mail'] }: { lifetime?: number, inboxes?: readonly string[] } = {}) {
     this.#asking = asking
     this.#lifetime = lifetime
+    this.#inboxes = inboxes
   }
 
   /** Passes one, and sometimes decides on it, catches it by its id, or takes it back. */
@@ -39,7 +40,7 @@ export class InboxLoad {
     const asked: Asked = {
       human: random.chance(0.15),
       expiresIn: this.#lifetime * 1000,
-      to: random.pick(inboxes),
+      to: random.pick(this.#inboxes),
       ...random.chance(0.1) && { delay: 1000 },
       ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
       ...random.chance(0.1) && { workWithin: 2000 },
@@ -78,7 +79,7 @@ export class InboxLoad {
   async #next (random: Random, isLast: boolean): Promise<Caught[] | null> {
     const who = random.pick(agentKeys)
     const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
-    const wish = { inbox: random.pick(inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
+    const wish = { inbox: random.pick(this.#inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
     if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)

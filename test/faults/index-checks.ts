@@ -1,23 +1,26 @@
+import type { CheckOptions } from './checker.ts'
 import type { Due, Hash, RedisState } from './redis-state.ts'
 
 /** I7: after a sweep, the due indexes have exactly the live handoffs, at their deadline, or earlier if catch left that to the sweep. */
 
-/** The sweep reaches a due handoff within this long (ms). */
+/** The sweep reaches a due handoff within this long (ms), on a machine that isn't busy. */
 export const sweepRound = 3000
 
+export type SweepTolerance = Pick<CheckOptions, 'slack' | 'sweep'>
+
 /** @returns a sentence for each handoff that breaks I7, by its member (`tenant:id`) */
-export function indexFaults (state: RedisState, slack: number): Array<{ member: string, sentence: string }> {
+export function indexFaults (state: RedisState, tolerance: SweepTolerance): Array<{ member: string, sentence: string }> {
   const faults: Array<{ member: string, sentence: string }> = []
   const due = grouped(state.due, memberOf)
   const hashes = grouped(state.hashes, memberOf)
   for (const member of new Set([...due.keys(), ...hashes.keys()])) {
-    const sentence = faultOf(due.get(member) ?? [], hashes.get(member) ?? [], state, slack)
+    const sentence = faultOf(due.get(member) ?? [], hashes.get(member) ?? [], state, tolerance)
     if (sentence !== null) faults.push({ member, sentence })
   }
   return faults
 }
 
-function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: number): string | null {
+function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, { slack, sweep }: SweepTolerance): string | null {
   if (hashes.length > 1) return `its hash is there ${hashes.length} times`
   if (due.length > 1) return `it is due ${due.length} times: ${due.map(({ tag, score }) => `{${tag}} at ${score}`).join(', ')}`
   const [hash] = hashes
@@ -25,7 +28,7 @@ function faultOf (due: Due[], hashes: Hash[], { from, to }: RedisState, slack: n
   const deadline = hash === undefined ? null : deadlineOf(hash)
   const earliest = Math.min(deadline ?? Infinity, entry?.score ?? Infinity)
   // Long overdue: the sweep has been there. Recently overdue, or during this read: the sweep may be there now.
-  if (earliest + sweepRound + slack < from) {
+  if (earliest + sweep + slack < from) {
     return deadline === null ? `it is not live, but due at ${entry?.score}` : `its deadline was ${earliest}, and ${Math.round(from - earliest)} ms later it was still live`
   }
   if (earliest <= to + slack) return null

@@ -37,6 +37,7 @@ export const lawful: Array<[what: string, tracks: Track[], options?: Partial<Che
   ['a delay', [first({ delay: 1000 }, { answer: { status: 'pending', createdAt: start + 1, expiresAt: start + 60_001, availableAt: start + 1001 } })
     .refused('catch', 500, 510, ...refused('not_yet')).catch(1010, 1020).status(1030, 1040, 'caught', { ...caught(1015), availableAt: start + 1001 }).audited()]],
   ['heartbeats', [heard().beat(4000, 4010, 60_012, 9005).beat(8000, 8010, 60_012, 13_005).status(8020, 8030, 'caught', caught(12)).audited()]],
+  ['a heartbeat that the service sent again, as it lost the first answer', [heard().beat(5000, 5110, 60_012, 10_105).status(5120, 5130, 'caught', caught(12)).track()]],
   ['a heartbeat whose answer was lost, and one long after it', [heard().lost('heartbeat', 4000, 4010).beat(8000, 8010, 60_012, 13_005).track()]],
   ['a stall', [heard().beat(4000, 4010, 60_012, 9005).refused('done', 9010, 9020, 410, 'expired').status(9100, 9110, 'expired', { ...caught(12), ...ended(9005, null), expiredBecause: 'stalled' }).audited()]],
   ['a catch that was asked again after its work had expired', [caughtAndExpired(1200)]],
@@ -112,6 +113,6 @@ export const broken: Array<[Invariant, what: string, tracks: Track[], options?: 
   ['I12', 'one that goes on after a cancel by force', [held().cancel(20, 25, 22, { firm: true }).status(30, 35, 'caught', caught(12)).track()]],
   ['I13', 'a heartbeat after its deadline', [heard().beat(5100, 5110, 60_012, 10_105).status(5120, 5130, 'caught', caught(12)).track()]],
   ['I13', 'a heartbeat after the deadline that the one before was told', [heard().beat(4000, 4010, 60_012, 9005).beat(9020, 9030, 60_012, 14_025).status(9040, 9050, 'caught', caught(12)).track()]],
-  ['I13', 'a heartbeat that was heard too late, by its own word', [heard().beat(5000, 5110, 60_012, 10_105).status(5120, 5130, 'caught', caught(12)).track()]],
+  ['I13', 'a heartbeat that was heard too late, by its own word', [heard().beat(5005, 5025, 60_012, 10_020).status(5120, 5130, 'caught', caught(12)).track()]],
   ['I13', 'a stall before the deadline that was told', [heard().beat(4000, 4010, 60_012, 9005).status(5100, 5110, 'expired', { ...caught(12), ...ended(5012, null), expiredBecause: 'stalled' }).track()]],
 ]

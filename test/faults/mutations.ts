@@ -9,8 +9,8 @@ export interface Mutation { file: string, from: string, to: string }
 
 /** Without tokens a retried operation looks like another's. */
 export const noToken: Mutation[] = [
-  { file: 'lua/pass.lua', from: 'if string.match(made_by, OPERATION) ~= string.match(token, OPERATION) then', to: 'if true then' },
-  { file: 'lua/catch.lua', from: 'if by ~= agent or made_by ~= token then', to: 'if true then' },
+  { file: 'lua/pass.lua', from: "if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then", to: 'if true then' },
+  { file: 'lua/catch.lua', from: "if by .. ' ' .. made_by ~= words then", to: 'if true then' },
   { file: 'lua/lib/holder.lua', from: 'if made_by == token then', to: 'if false then' },
 ]
 
@@ -18,10 +18,10 @@ export const noToken: Mutation[] = [
 export const noWait: Mutation[] = [{ file: 'dist/redis/group.js', from: 'count >= replicas', to: 'true' }]
 
 /** Without the deadline an operation that was answered 503 happens later. */
-export const noDeadline: Mutation[] = [{ file: 'lua/lib/late.lua', from: 'return now > tonumber(deadline)', to: 'return false' }]
+export const noDeadline: Mutation[] = [{ file: 'dist/redis/scripts.js', from: "'$1 > ARGV[1] + 0 then'", to: "'false then'" }]
 
 /** Without the check an expired handoff can be caught until the sweep reaches it. */
-export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'status == \'pending\' and now >= tonumber(expires)', to: 'false' }]
+export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'not created or now >= expires or', to: 'not created or' }]
 
 /** Without the lease a delivery is forgotten when the replica that took it dies. */
 export const noLease: Mutation[] = [{ file: 'lua/webhook-claim.lua', from: "redis.call('ZADD', due, ms(now + lease), id)", to: "redis.call('ZREM', due, id)" }]

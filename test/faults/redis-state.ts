@@ -13,10 +13,26 @@ export interface Listed { tag: string, list: string, member: string }
 export interface RedisState { from: number, to: number, due: Due[], hashes: Hash[], listed: Listed[] }
 
 const keysPerCall = 1000
+/** Writes are held up for this long at most (ms), if nobody ends that. */
+const longest = 5000
+
+/**
+ * Reads it at one moment: writes are held up meanwhile. Otherwise, of the keys that one step changes when a handoff comes due, some may be read
+ * before it and some after. @param masters a connection to each
+ */
+export async function snapshotRedis (masters: readonly Redis[], prefix: string): Promise<RedisState> {
+  await Promise.all(masters.map(redis => redis.call('CLIENT', 'PAUSE', longest, 'WRITE')))
+  try {
+    return await dumpRedis(masters, prefix)
+  } finally {
+    await Promise.all(masters.map(redis => redis.call('CLIENT', 'UNPAUSE')))
+  }
+}
 
 /** Reads it, while there is no load on the service. @param masters a connection to each */
 export async function dumpRedis (masters: readonly Redis[], prefix: string): Promise<RedisState> {
   const state: RedisState = { from: clock(), to: 0, due: [], hashes: [], listed: [] }
+  const leaves = new Map<Hash, number>()
   for (const redis of masters) {
     // SCAN may return a key more than once. A key that two masters have must show up twice.
     const keys = new Set<string>()
@@ -24,9 +40,11 @@ export async function dumpRedis (masters: readonly Redis[], prefix: string): Pro
       for (const key of some) if (isIndex(key) || key.includes(handoffMark)) keys.add(key)
     }
     const all = [...keys]
-    for (let at = 0; at < all.length; at += keysPerCall) await readKeys(redis, all.slice(at, at + keysPerCall), state)
+    for (let at = 0; at < all.length; at += keysPerCall) await readKeys(redis, all.slice(at, at + keysPerCall), state, leaves)
   }
   state.to = clock()
+  // A handoff whose time is over meanwhile was read, and its successor, which leaves right behind it, perhaps not.
+  state.hashes = state.hashes.filter(hash => leaves.get(hash)! > state.to)
   return state
 }
 
@@ -37,11 +55,12 @@ function isIndex (key: string): boolean {
   return key.endsWith('}:due') || key.includes(inboxMark)
 }
 
-async function readKeys (redis: Redis, keys: string[], state: RedisState): Promise<void> {
+/** @param leaves when Redis deletes each hash */
+async function readKeys (redis: Redis, keys: string[], state: RedisState, leaves: Map<Hash, number>): Promise<void> {
   const pipeline = redis.pipeline()
   for (const key of keys) {
     if (isIndex(key)) pipeline.zrange(key, '0', '-1', 'WITHSCORES')
-    else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p')
+    else pipeline.hmget(key, 's', 'x').hstrlen(key, 'p').pexpiretime(key)
   }
   const replies = (await pipeline.exec() ?? []).map(([error, reply]) => {
     if (error !== null) throw error
@@ -60,9 +79,13 @@ async function readKeys (redis: Redis, keys: string[], state: RedisState): Promi
       }
     } else {
       const payload = replies.next().value as number
+      const leavesAt = replies.next().value as number
       const [record, extra] = reply as Array<string | null>
       // The key has been deleted since the scan, or is being deleted.
-      if (record != null) state.hashes.push({ tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', payload })
+      if (record == null) continue
+      const hash = { tag, member: key.slice(key.indexOf(handoffMark) + handoffMark.length), record, extra: extra ?? '', payload }
+      state.hashes.push(hash)
+      leaves.set(hash, leavesAt === -1 ? Infinity : leavesAt)
     }
   }
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { Model } from '../helpers/model.ts'
 import type { Agent, Expected } from '../helpers/model.ts'
+import { usual } from './checker.ts'
 import type { Answer, Kind, Operation, Track } from './history.ts'
 import { operation, start, trackOf } from './made-history.ts'
 
@@ -10,7 +11,7 @@ import { operation, start, trackOf } from './made-history.ts'
  */
 
 const workTtl = 5000
-export const tellOptions = { slack: 10, budget: 2100, workTtl, gateway: false }
+export const tellOptions = { ...usual, workTtl }
 
 /** An operation's outcome: it is answered, answered 503, or its client leaves. Without an answer it may have happened or not. */
 const fate = fc.constantFrom('answered', 'answered', 'answered', 'answered', 'unavailable', 'broken')

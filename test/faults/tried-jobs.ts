@@ -39,7 +39,7 @@ export class TriedJob {
     this.#isSlow = isSlow
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
-    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random)), expiresIn: lifetime * 1000 }
+    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random, lifetime)), expiresIn: lifetime * 1000 }
     this.#payload = makePayload(random, handoff)
     this.#wishes = new Wishes(asking, random, handoff, this.#payload)
   }
@@ -132,13 +132,13 @@ export class TriedJob {
   }
 }
 
-/** Windows longer than a run, so that nothing comes due after its end. */
-function quickTerms (random: Random): Omit<Asked, 'expiresIn'> {
+/** Windows longer than a run, so that nothing comes due after its end; with a shorter lifetime as long as that. */
+function quickTerms (random: Random, lifetime: number): Omit<Asked, 'expiresIn'> {
   return {
     human: random.chance(0.1),
     ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
-    ...random.chance(0.5) && { workWithin: 3_600_000 },
-    ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
+    ...random.chance(0.5) && { workWithin: Math.min(3600, lifetime) * 1000 },
+    ...random.chance(0.5) && { heartbeatWithin: Math.min(1800, lifetime) * 1000 },
   }
 }
 

@@ -44,9 +44,12 @@ export function readCode (source: string, library: Library = new Map()): LuaCode
   const code: LuaCode = { keys: [], args: [], otherUses: [], commands: [], calls: [], returns: [], loops: [], comparesDeadline: false }
   const body = nodes(chunk.body)
   const tagsOf = returnedTags(body, library)
+  // Scripts that run most look it up once: `local call = redis.call`.
+  const named = body.find(({ type, variables }) => type === 'LocalStatement' && nodes(variables)[0]!.name === 'call')
+  const call = named === undefined ? 'call' : nameOf(nodes(named.init)[0]!)
   visit(chunk, (node, parent) => {
     if (node.type === 'Identifier' && (node.name === 'KEYS' || node.name === 'ARGV')) noteUse(code, node, parent)
-    if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node, library)
+    if (node.type.endsWith('CallExpression') || node.type === 'CallStatement') noteCall(code, node, library, call)
     if (/^(For|While|Repeat)/.test(node.type)) code.loops.push(node.range)
     if (node.type === 'IfClause' && isDeadlineCheck(node, body)) code.comparesDeadline = true
     if (node.type === 'ReturnStatement') {
@@ -74,9 +77,11 @@ function noteUse (code: LuaCode, node: LuaNode, parent: LuaNode | undefined): vo
   else code.otherUses.push(String(node.name))
 }
 
-function noteCall (code: LuaCode, call: LuaNode, library: Library): void {
+/** @param named what the script names `call` */
+function noteCall (code: LuaCode, call: LuaNode, library: Library, named: string): void {
   if (call.type === 'CallStatement') return
-  const name = nameOf(call.base as LuaNode)
+  const given = nameOf(call.base as LuaNode)
+  const name = given === 'call' ? named : given
   const commands = name === 'redis.call' ? [commandOf(call)] : library.get(name)?.commands
   if (name !== 'redis.call') code.calls.push(name)
   code.commands.push(...(commands ?? []).map(name => ({ name, at: call.range[0] })))
@@ -119,30 +124,41 @@ function isFirstArgument (node: LuaNode | undefined): boolean {
   return node?.type === 'IndexExpression' && (node.base as LuaNode).name === 'ARGV' && (node.index as LuaNode).value === 1
 }
 
-/** The tags that a return's reply can have. `?` stands for an unknown one. */
+/** The tags that a return's reply can have; `(now)` for a reply that is the time alone. `?` stands for an unknown one. */
 function returnedTags (body: LuaNode[], library: Library): (node: LuaNode) => string[] {
   const possible = statusesAt(body)
   return node => {
     const [given, ...more] = nodes(node.arguments)
+    return more.length > 0 ? ['?'] : tagsOfReply(given, possible.get(node) ?? ['?'])
+  }
+
+  function tagsOfReply (given: LuaNode | undefined, statusHere: readonly string[]): string[] {
+    if (given?.type === 'LogicalExpression') {
+      // `c and x or y`: see tagsOf.
+      const { left, right, operator } = given as unknown as { left: LuaNode, right: LuaNode, operator: string }
+      return [...operator === 'or' ? tagsOfReply(left, statusHere) : [], ...tagsOfReply(right, statusHere)]
+    }
+    if (body.some(statement => isLocalClock(statement, given))) return ['(now)']
     const reply = tableOf(body, given)
     if (reply?.type === 'CallExpression') return library.get(nameOf(reply.base as LuaNode))?.tags ?? ['?']
     const [first] = reply?.type === 'TableConstructorExpression' ? nodes(reply.fields) : []
-    if (more.length > 0 || first?.type !== 'TableValue') return ['?']
-    return tagsOf(first.value as LuaNode, possible.get(node) ?? ['?'])
+    return first?.type === 'TableValue' ? tagsOf(first.value as LuaNode, statusHere) : ['?']
   }
 }
 
 /** The table that a return returns, or the initial value of the local that it returns. Such a local may only get further members later. */
 function tableOf (body: LuaNode[], given: LuaNode | undefined): LuaNode | undefined {
   if (given?.type !== 'Identifier') return given
-  const local = body.find(statement => statement.type === 'LocalStatement' && nodes(statement.variables)[0]!.name === given.name)
+  const locals: LuaNode[] = []
   let tagStays = true
   for (const statement of body) {
-    visit(statement, ({ type, variables }) => {
+    visit(statement, node => {
+      const { type, variables } = node
+      if (type === 'LocalStatement' && nodes(variables)[0]!.name === given.name) locals.push(node)
       if (type === 'AssignmentStatement' && nodes(variables).some(variable => changesTag(variable, given))) tagStays = false
     })
   }
-  return local !== undefined && tagStays ? nodes(local.init)[0] : undefined
+  return locals.length === 1 && tagStays ? nodes(locals[0]!.init)[0] : undefined
 }
 
 /** Whether an assignment replaces the table or its first member. */

@@ -12,7 +12,7 @@ const reads = new Set(['EXISTS', 'GET', 'HGET', 'HGETALL', 'HMGET', 'HSTRLEN', '
 const writes = new Set(['DEL', 'HDEL', 'HSET', 'LTRIM', 'PEXPIREAT', 'RENAME', 'RPUSH', 'SET', 'SPUBLISH', 'XADD', 'XTRIM', 'ZADD', 'ZREM', 'ZREMRANGEBYRANK'])
 /** Functions that any script may call. None can fail halfway: pcall and error are left out, and so is cjson, which could fail on payloads. */
 const functions = new Set(['clock', 'ipairs', 'late', 'math.floor', 'math.max', 'math.min', 'ms', 'redis.acl_check_cmd',
-  'redis.sha1hex', 'select', 'string.find', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
+  'redis.sha1hex', 'select', 'string.find', 'string.format', 'string.gmatch', 'string.gsub', 'string.match', 'string.sub', 'tonumber', 'tostring', 'type', 'unpack'])
 /** Functions that only a read-only script may call as well: if it fails, nothing is half written. */
 const functionsOfReaders = new Set(['pcall'])
 
@@ -65,7 +65,7 @@ function readHeader (lines: string[]): Header | string {
     what: what.replace(/^-- /gm, ''),
     keys: numbered(keys, /^\S+/),
     args: numbered(args, /^.*?(?= {2}|$)/),
-    replies: [...replies.matchAll(/\{'(\w+)'/g)].map(([, tag]) => tag!),
+    replies: [...replies.matchAll(/\{'(\w+)'|(\(now\))/g)].map(([, tag, number]) => (tag ?? number)!),
   }
 }
 

@@ -5,6 +5,6 @@ declare module 'luaparse' {
     range: [number, number]
     [member: string]: unknown
   }
-  const luaparse: { parse (source: string, options: { ranges: true, comments: false }): LuaNode }
+  const luaparse: { parse (source: string, options: { ranges: true, comments: false, luaVersion?: '5.1', encodingMode?: 'pseudo-latin1' }): LuaNode }
   export default luaparse
 }

@@ -103,16 +103,17 @@ export function fleetStore (t: Test, url: string, options: TestStoreOptions = {}
  * them once.
  */
 const movableClock = `local function late(deadline)
-    local time = redis.call('TIME')
-    return time[1] * 1000 + time[2] / 1000 > tonumber(deadline)
-  end
-  local function clock()
-    local set = redis.call('GET', 'clock-' .. string.match(KEYS[1], '^[^:]*'))
-    if set then return tonumber(set), set * 1000 end
-    local time = redis.call('TIME')
-    return time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
-  end
-  `
+  local time = redis.call('TIME')
+  return time[1] * 1000 + time[2] / 1000 > tonumber(deadline)
+end
+local function clock()
+  local set = redis.call('GET', 'clock-' .. string.match(KEYS[1], '^[^:]*'))
+  if set then return tonumber(set), set, '000', set end
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  return now, time[1], string.format('%06d', time[2]), string.format('%d', now)
+end
+`
 
 // Without the prefix's colon, so that a dump leaves it out.
 function clockKey (prefix: string): string {

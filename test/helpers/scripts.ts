@@ -21,7 +21,12 @@ export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
   return { redis, prefix, keys: new KeyNames(prefix) }
 }
 
-const scripts = loadScripts({ clock: 'local function clock() return @now, @now * 1000 end\n' })
+export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, mostWork: 10_000 } as const
+
+/** The scripts' clock, for a source in which `@now` is then replaced with the time in milliseconds. */
+export const clockAtNow = "local function clock() return @now, '@now', '000', '@now' end\n"
+
+const scripts = loadScripts({ clock: clockAtNow, lifetimes })
 
 /** A script's text with a clock that stands still, in milliseconds since the epoch. */
 export function sourceAt (name: ScriptName, now: number): string {
@@ -45,27 +50,32 @@ export const tenant = 'acme'
 export const member = `${tenant}:${id}`
 export const nextMember = `${tenant}:${nextId}`
 
-export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, mostWork: 10_000 } as const
-
 export interface Asking { agent: string, token: string, deadline: number }
 
 const itself = (on: Raw) => on.member ?? member
 
-/** @param requireHuman adds the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options besides require_human's */
-export function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"', options = '') {
+/** @param requireHuman adds the waiting list's key @param payload begins with `"task":` and ends with the task, which the list keeps whole @param options besides require_human's @returns its reply, a number as a tagged one */
+export async function pass (on: Raw, now: number, { agent, token, deadline }: Asking, requireHuman = false, payload: string | Buffer = '"task":"new"', options = '') {
   const keys = [on.keys.handoff(tag, itself(on)), on.keys.due(tag), ...(requireHuman ? [on.keys.waiting(tag, tenant)] : [])]
   const itsOptions = requireHuman && options !== ' ?' ? `${options} l${payload.length - 8} h${digest}` : options
-  return run(on, 'pass', now, keys, [deadline, token, agent, lifetimes.expiresIn, lifetimes.retention, itself(on), itsOptions, payload])
+  const reply = await run(on, 'pass', now, keys, [deadline, `${agent} ${token}`, lifetimes.expiresIn, ...itsOptions === '' ? [] : [itsOptions], payload])
+  return typeof reply === 'number' ? ['passed', reply, reply + lifetimes.expiresIn] : reply
 }
 
-export function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
-  return run(on, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, token, agent, workTtl, lifetimes.retention, itself(on)])
+/** @returns its reply with all of its parts, those that are left out at its end as null */
+export async function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
+  const source = on.sourceAt ?? sourceAt
+  const withWorkTtl = (name: ScriptName, at: number) => source(name, at).replace(/^(local WORK_TTL = )\d+/m, `$1${workTtl}`)
+  const reply = await run({ ...on, sourceAt: withWorkTtl }, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, `${agent} ${token}`]) as unknown[]
+  if (on.sourceAt !== undefined || (reply[0] !== 'caught' && reply[0] !== 'replayed')) return reply
+  const [outcome, created, ...parts] = reply
+  return [outcome, Number(created), ...parts, ...Array.from({ length: 6 - parts.length }, () => null)]
 }
 
-/** @param result JSON text; empty for none */
-export function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}', satisfied = '') {
-  return run(on, 'done', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)],
-    [deadline, token, agent, lifetimes.retention, itself(on), satisfied, result])
+/** @param result JSON text; empty for none @returns its reply, a number as a tagged one */
+export async function done (on: Raw, now: number, { agent, token, deadline }: Asking, result = '{"new":1}', satisfied = '') {
+  const reply = await run(on, 'done', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, token, ...satisfied === '' ? [] : [satisfied], result])
+  return typeof reply === 'number' ? ['done', reply] : reply
 }
 
 /** @param fault JSON text */

@@ -63,3 +63,17 @@ t.test('a result is to be held to the schema first, and to that one: nothing hap
   await put(on, states.caught)
   t.strictSame(await done(on, states.caught.now, { ...asking, deadline: states.caught.now }, '', 'itsschema'), ['done', states.caught.now])
 })
+
+t.test('a name that another word of the record has is not the catcher’s', async t => {
+  const test = await testStore(t)
+  const on = raw(test)
+  const { now, hash }: State = states.caught
+  const [, , , , passedBy, token, caught, deadline] = hash!.s.split(' ') as string[]
+  for (const agent of [passedBy!, token!, caught!, deadline!, 'ctok']) {
+    await put(on, states.caught)
+    t.strictSame(await done(on, now, { agent, token: 'dtok', deadline: now }), refused('not_the_catcher', states.caught), agent)
+    const itself: State = { ...states.caught, hash: { ...hash!, s: hash!.s.replace(' A ', ` ${agent} `) } }
+    await put(on, itself)
+    t.strictSame(await done(on, now, { agent, token: 'dtok', deadline: now }), ['done', now], `${agent}, who caught it`)
+  }
+})

@@ -177,13 +177,11 @@ t.test('as production runs them: by digest, by Redis’s own clock', async t => 
     return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
   }
   const passAt = async (deadline: number) => await test.redis.evalsha(scripts.pass.sha1, 2, on.keys.handoff(tag, member), on.keys.due(tag),
-    deadline, 'ptok', 'passer', lifetimes.expiresIn, lifetimes.retention, member, '', payload) as [string, number, number]
+    deadline, 'passer ptok', lifetimes.expiresIn, payload) as number | [string]
 
   const before = await time()
   t.strictSame(await passAt(before - 1), ['late'])
-  const [outcome, created, expires] = await passAt(before + 60_000)
+  const created = await passAt(before + 60_000) as number
   const after = await time()
-  t.equal(outcome, 'passed')
   t.ok(created >= before && created <= after)
-  t.equal(expires, created + lifetimes.expiresIn)
 })

@@ -10,7 +10,7 @@ import type { ScriptName } from '../../src/redis/scripts.ts'
 import { furtherStates } from '../helpers/further-states.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
-import { approve, cancel, catchIt, decline, done, fail, heartbeat, inspect, lineage, member, pass, put, raw, read as readAgain, reissue, reject, status, sweep, tag, waiting } from '../helpers/scripts.ts'
+import { approve, cancel, catchIt, decline, done, fail, heartbeat, inspect, lifetimes, lineage, member, pass, put, raw, read as readAgain, reissue, reject, status, sweep, tag, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { at, digest, note, payload, result, stateNames, states } from '../helpers/states.ts'
 import type { Hash, State, StateName } from '../helpers/states.ts'
@@ -19,8 +19,10 @@ const formerFile = (path: string) => readFileSync(new URL(`former/${path}.lua`, 
 
 /** What today's steps give a script, as it was asked then: without what a decision or a result is held to, and with one option alone. */
 const askedThen: Partial<Record<ScriptName, string>> = {
-  pass: "ARGV[7] = string.match(ARGV[7], ' l(%d+)') or '0'",
-  done: 'table.remove(ARGV, 6)',
+  pass: `local by, token, options = string.match(ARGV[2], '^%S+'), string.match(ARGV[2], '%S+$'), ARGV[5] and ARGV[4] or ''
+    local ARGV = { ARGV[1], token, by, ARGV[3], '${lifetimes.retention}', string.sub(KEYS[1], #KEYS[2]), string.match(options, ' l(%d+)') or '0', ARGV[5] or ARGV[4] }`,
+  catch: `local ARGV = { ARGV[1], string.match(ARGV[2], '%S+$'), string.match(ARGV[2], '^%S+'), '${lifetimes.workTtl}', '${lifetimes.retention}', string.sub(KEYS[1], #KEYS[2]) }`,
+  done: `local ARGV = { ARGV[1], ARGV[3], ARGV[2], '${lifetimes.retention}', string.sub(KEYS[1], #KEYS[2]), ARGV[4] }`,
   approve: 'table.remove(ARGV, 6)',
   reject: 'table.remove(ARGV, 7)',
 }

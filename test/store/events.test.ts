@@ -40,6 +40,22 @@ async function passUnmoved (t: Test, { prefix, url }: TestStore, places: Place[]
   for (const place of places) await pass(store, place)
 }
 
+t.test('an event is in the feed although the reply that tells of it comes after that of a later one, as over two connections', async t => {
+  const service = await withEvents(t)
+  const { store, prefix, url } = service
+  const place = newPlace()
+  const { store: other } = await testStore(t, { eventsRetention: 60_000, isRelayed: true, prefix, url })
+  other.relay.move = async () => {}
+  await pass(other, place)
+  await other.handoffs.catch(place, randomToken(), 'bob')
+  const [passed, caught] = await store.events!.outbox(place.tag, tenant, '0', 10) as [string, string]
+  const told = (from: string, event: string) => store.relay.take(place.tag, [Buffer.from('told'), [tenant, from, event].map(text => Buffer.from(text)), null])
+  told(passed.split(' ')[0]!, caught)
+  told('0', passed)
+  await store.relay.move()
+  t.strictSame(await feedOf(store, 2), lifeOf(place).slice(0, 2))
+})
+
 /** As in a Cluster, and as where one Redis has all keys. */
 for (const isRelayed of [true, false]) {
   t.test(`each transition is in the feed once, in the order of its handoff, whichever replica made it${isRelayed ? ', relayed' : ''}`, async t => {

@@ -30,8 +30,12 @@ export const cluster: Scenario = {
 
 const everyFault = [killed, slotsMoved, replicasKilled, paused, failedOver, replicasPaused, resettled, resettledLightly]
 
+/** The share of requests that may be answered 503 outside the gap; in a test, which may share the machine with others. */
+const mostUnserved = 0.001
+export const mostUnservedWhenBusy = 0.02
+
 /** @param faults they take turns, each at least once */
-export async function runCluster (t: Stage, scale: number, faults: readonly ClusterFault[] = everyFault): Promise<Outcome> {
+export async function runCluster (t: Stage, scale: number, faults: readonly ClusterFault[] = everyFault, most = mostUnserved): Promise<Outcome> {
   const fleet = await startCluster(t, { empty: 1 })
   const env = { ...eventSettings, REDIS_URL: fleet.url, DURABILITY: 'replicas:1' }
   const services = await Promise.all([1, 2].map(() => startServiceReplica(t, { env })))
@@ -92,7 +96,7 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       `with ${sum(one => one.keys)} keys (met by ${refused.total('MOVED')} MOVED, ${refused.total('ASK')} ASK, ${refused.total('TRYAGAIN')} TRYAGAIN); ${tally.counts.requests} requests, ${agents} agents, 2 replicas of the service, \`replicas:1\` (every eighth round one with \`none\`); ${tally.delivered}`,
     result: `${tally.violations.length} violations; ${crossSlot} CROSSSLOT; outside the gap ${outside.unavailable} of ${outside.requests} ` +
       `answered 503 (${(unserved * 100).toFixed(3)} %), ${outside.shed} more shed for overload; gap p50 ${(median(lengths) / 1000).toFixed(2)} s, longest ${(Math.max(...lengths) / 1000).toFixed(2)} s`,
-    held: tally.violations.length === 0 && crossSlot === 0 && unserved < 0.001,
+    held: tally.violations.length === 0 && crossSlot === 0 && unserved < most,
   }
 }
 
@@ -110,8 +114,8 @@ function countOutside (history: History, gaps: readonly Gap[]): { requests: numb
   for (const { operations, final } of [...history.tracks.values(), { operations: history.untold, final: null }]) {
     for (const operation of operations) {
       const { sent, ended, answered, status, answer } = operation
-      // The final statuses, which no agent asked for.
-      if (operation === final) continue
+      // The final statuses, which no agent asked for, and catches that are counted as untold, or were answered.
+      if (operation === final || operation.isAssumed) continue
       if (gaps.some(({ from, to }) => sent <= to && (ended ?? Infinity) >= from)) continue
       counts.requests++
       if (answer?.overloaded) counts.shed++

@@ -25,7 +25,7 @@ export const sentinel: Scenario = {
 /** A fault of the master of a whole fleet. Resolves when another one is master and the fault is repaired. */
 type Fault = (fleet: SentinelFleet, history: History, around: number) => Promise<void>
 
-const killed: Fault = async (fleet, history, around) => {
+export const killed: Fault = async (fleet, history, around) => {
   const master = await fleet.master()
   const switched = fleet.switched()
   await master.kill()
@@ -34,7 +34,7 @@ const killed: Fault = async (fleet, history, around) => {
   await master.restart()
 }
 
-const paused: Fault = async (fleet, history, around) => {
+export const paused: Fault = async (fleet, history, around) => {
   const master = await fleet.master()
   const switched = fleet.switched()
   master.pause()

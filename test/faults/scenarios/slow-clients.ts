@@ -30,10 +30,10 @@ export interface Beside {
 /** Slow clients beside working agents: the agents must not be slowed down, and the slow clients must be disconnected. */
 export const slowClients: Scenario = {
   name: 'slow-clients',
-  fault: '2,000 slow clients beside normal load',
+  fault: '1,000 slow clients beside normal load',
   goal: 'p99 of the rest < 2 × its baseline; slow ones closed within 10 s',
   async run (t: Stage, scale: number): Promise<Outcome> {
-    const slow = Math.round(2000 * Math.min(1, scale * 5))
+    const slow = Math.round(1000 * Math.min(1, scale * 5))
     const { requests, faults, fates, ...p99 } = await besideSlowClients(t, slow, Math.max(1, Math.round(5 * scale)), 3000 + 12_000 * scale)
     const [without, beside] = [median(p99.p99Without), median(p99.p99Beside)]
     const kinds = Object.entries(fates.at(-1)!)

@@ -1,103 +1,116 @@
-import type { Approvals } from '../../../src/store/approvals.ts'
-import type { Handoffs, Place } from '../../../src/store/handoffs.ts'
+import { Problem, errorTable } from '../../../src/errors.ts'
+import { AttemptService } from '../../../src/handoff/attempts.ts'
+import { alreadyDecided, refusal } from '../../../src/handoff/answers.ts'
+import { InboxService } from '../../../src/handoff/inboxes.ts'
+import { HandoffService, passAnswer } from '../../../src/handoff/service.ts'
+import { takenText } from '../../../src/handoff/taken-answer.ts'
+import { callerOf } from '../../../src/model.ts'
+import type { Caller } from '../../../src/model.ts'
 import { Unavailable } from '../../../src/redis/lanes.ts'
-import { expiryOf, statusAt } from '../../../src/model.ts'
-import type { Answered, Operation } from '../history.ts'
+import type { Approvals } from '../../../src/store/approvals.ts'
+import type { Attempts } from '../../../src/store/attempts.ts'
+import type { Handoffs } from '../../../src/store/handoffs.ts'
+import type { Inboxes } from '../../../src/store/inboxes.ts'
+import type { Subscriptions } from '../../../src/redis/subscriptions.ts'
 import { markOf, nameOf } from '../history.ts'
+import type { Operation } from '../history.ts'
+import { faultOf, reasonOf, resultOf } from '../payloads.ts'
+import type { Story, Target } from './stories.ts'
 
-/** Turns a call of the store into the service's answer, for the history. */
+/** What of the service lies above the store, with the HTTP answers that it leads to; passes and decisions go to the store itself. */
 
-export interface Stores { handoffs: Handoffs, approvals: Approvals }
+export interface Stores { handoffs: Handoffs, attempts: Attempts, inboxes: Inboxes, approvals: Approvals }
+/** An answer as it comes over HTTP. */
+export interface Sent { status: number, body: string, replayed: boolean }
+/** @property extendBy what a heartbeat asks for, in milliseconds */
+export interface Request { story: Story, target: Target, operation: Operation, extendBy: number | null }
+export interface TakeRequest { agent: string, inbox: string, most: number, key: string | null }
 
-const payload = Buffer.from('"task":"t","output":{"n":1}')
-const note = Buffer.from('null')
-const statusOf: Record<string, number> = { not_found: 404, expired: 410, not_the_catcher: 403, self_approval: 403, reused: 422 }
+/** How far heartbeats can extend the work, in milliseconds. */
+const maxWorkTtl = 4000
+const note = Buffer.from('"by the load"')
 
-export async function answerTo (operation: Operation, place: Place, stores: Stores): Promise<Answered> {
+export class Desk {
+  readonly #stores: Stores
+  readonly #service: HandoffService
+  readonly #attempts: AttemptService
+  readonly #inboxes: InboxService
+
+  constructor (stores: Stores, subscriptions: Subscriptions, workTtl: number) {
+    this.#stores = stores
+    this.#service = new HandoffService(stores.handoffs, null as never, null as never, { baseUrl, defaultExpiresIn: 1, hopLimit: 1 })
+    this.#attempts = new AttemptService(stores.attempts, { baseUrl, maxWorkTtl })
+    this.#inboxes = new InboxService(stores.inboxes, subscriptions, null as never, workTtl)
+  }
+
+  answer (request: Request): Promise<Sent> {
+    return answered(this.#carryOut(request))
+  }
+
+  take ({ agent, inbox, most, key }: TakeRequest): Promise<Sent> {
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inbox, most, raw: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
+    return answered(taking.then(({ items, replayed }) => sent(200, takenText(items), replayed)))
+  }
+
+  async #carryOut ({ story, target, operation, extendBy }: Request): Promise<Sent> {
+    const { kind, agent, token, firm } = operation
+    const { id } = target
+    const caller: Caller = callerOf('acme', nameOf(agent), [])
+    const mark = markOf(operation)
+    const said = { raw: Buffer.from(mark), key: token ?? undefined }
+    switch (kind) {
+      case 'pass': return this.#pass(story, operation, caller)
+      case 'catch': return told(200, await this.#service.catch(caller, id, said.key, null))
+      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said.raw, said.key))
+      case 'status': return sent(200, await this.#service.status(caller, id, 'done', null), false)
+      case 'heartbeat': return sent(200, await this.#attempts.heartbeat(caller, id, extendBy === null ? null : extendBy / 1000, undefined), false)
+      case 'fail': return told(200, await this.#attempts.fail(caller, id, Buffer.from(faultOf(mark)), !firm, said))
+      case 'decline': return told(200, await this.#attempts.decline(caller, id, Buffer.from(reasonOf(mark)), said))
+      case 'cancel': {
+        const cancelled = await this.#attempts.cancel(caller, id, firm, undefined)
+        return told(cancelled.answer.status === 'caught' ? 202 : 200, cancelled)
+      }
+      case 'reissue': return told(201, await this.#attempts.reissue(caller, id))
+      case 'approve':
+      case 'reject': {
+        const verdict = kind === 'approve' ? 'approved' : 'rejected'
+        const reply = await this.#stores.approvals.decide(verdict, target, token ?? `once-${operation.n}`, caller.agent, {}, note)
+        if (reply.outcome !== 'decided') throw reply.outcome === 'already_decided' ? alreadyDecided(reply) : refusal(reply)
+        const at = new Date(reply.at).toISOString()
+        return sent(200, { handoff_id: id, status: kind === 'approve' ? 'pending' : 'rejected', approval: { state: verdict, decided_at: at } }, false)
+      }
+    }
+  }
+
+  async #pass ({ place, asked, payload, options }: Story, { token, n }: Operation, { agent }: Caller): Promise<Sent> {
+    // A retry is another span of the trace, but the same operation.
+    const traceparent = token === null ? undefined : `t${n}`
+    const { human, to, expiresIn } = asked
+    const reply = await this.#stores.handoffs.pass({ ...place, token: token ?? '-', traceparent, passedBy: agent, requireHuman: human, to, expiresIn, payload: Buffer.from(payload), options })
+    if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
+    return sent(201, passAnswer('', place.id, human, reply), token !== null && reply.outcome === 'replayed')
+  }
+}
+
+const baseUrl = () => ''
+
+function told (status: number, { answer, replayed }: { answer: object, replayed: boolean }): Sent {
+  return sent(status, answer, replayed)
+}
+
+function sent (status: number, answer: object | string, replayed: boolean): Sent {
+  return { status, body: Buffer.isBuffer(answer) || typeof answer === 'string' ? answer.toString() : JSON.stringify(answer), replayed }
+}
+
+async function answered (carriedOut: Promise<Sent>): Promise<Sent> {
   try {
-    return await carryOut(operation, place, stores)
+    return await carriedOut
   } catch (error) {
-    if (error instanceof Unavailable) return { status: 503, code: 'unavailable', answer: null }
-    return { status: 500, code: String(error), answer: null }
+    if (error instanceof Problem) {
+      const { code, more } = error
+      return sent(errorTable[code].status, { code, ...more.members }, false)
+    }
+    if (error instanceof Unavailable) return sent(503, { code: 'unavailable' }, false)
+    return sent(500, { code: String(error) }, false)
   }
-}
-
-async function carryOut (operation: Operation, place: Place, { handoffs, approvals }: Stores): Promise<Answered> {
-  const { kind, agent, token, n } = operation
-  const { id } = place
-  const name = nameOf(agent)
-  const itsToken = token ?? (kind === 'pass' ? '-' : `once-${n}`)
-  switch (kind) {
-    case 'pass': {
-      const { human, expiresIn } = operation.asked as { human: boolean, expiresIn: number }
-      // A retry is another span of the trace, but the same operation.
-      const traceparent = token === null ? undefined : `t${n}`
-      const reply = await handoffs.pass({ ...place, token: itsToken, traceparent, passedBy: name, requireHuman: human, expiresIn, payload, options: human ? ' l2 hdigest' : '' })
-      if (!('createdAt' in reply)) return refused('idempotency_key_reused', 422)
-      const { createdAt, expiresAt, outcome } = reply
-      return { status: 201, code: null, answer: { id, status: 'pending', createdAt, expiresAt }, replayed: isReplayed(outcome, token) }
-    }
-    case 'catch': {
-      const reply = await handoffs.catch(place, itsToken, name)
-      if (!('payload' in reply)) return refused(reply.outcome)
-      const approval = reply.decision === null ? {} : { approval: 'approved', decidedAt: reply.decision.at }
-      return {
-        status: 200,
-        code: null,
-        answer: { id, status: 'caught', createdAt: reply.createdAt, ...approval },
-        same: payload.equals(reply.payload),
-        replayed: isReplayed(reply.outcome, token),
-      }
-    }
-    case 'done': {
-      const reply = await handoffs.done(place, itsToken, name, Buffer.from(`"${markOf(operation)}"`), '')
-      if (!('completedAt' in reply)) {
-        const completedAt = 'seen' in reply ? reply.seen?.record.completedAt : undefined
-        return reply.outcome === 'already_done' ? { ...refused(reply.outcome), answer: { completedAt: completedAt! } } : refused(reply.outcome)
-      }
-      const { completedAt, outcome } = reply
-      return { status: 200, code: null, answer: { id, status: 'done', completedAt }, replayed: isReplayed(outcome, token) }
-    }
-    case 'status': return readStatus(id, await handoffs.status(place))
-    case 'approve':
-    case 'reject': {
-      const verdict = kind === 'approve' ? 'approved' : 'rejected'
-      const reply = await approvals.decide(verdict, place, itsToken, name, {}, note)
-      if (reply.outcome === 'already_decided') {
-        const { record, decision } = reply.seen!
-        return { ...refused(reply.outcome), answer: { approval: record.approval, decidedAt: decision!.at } }
-      }
-      if (reply.outcome !== 'decided') return refused(reply.outcome)
-      return { status: 200, code: null, answer: { id, status: kind === 'approve' ? 'pending' : 'rejected', approval: verdict, decidedAt: reply.at } }
-    }
-    default: throw new Error(`${kind} is nothing that the simulator's clients ask for`)
-  }
-}
-
-function isReplayed (outcome: string, token: string | null): boolean {
-  return outcome === 'replayed' && token !== null
-}
-
-function refused (code: string, status = statusOf[code] ?? 409): Answered {
-  return { status, code, answer: null }
-}
-
-function readStatus (id: string, reply: Awaited<ReturnType<Handoffs['status']>>): Answered {
-  if (reply.outcome === 'not_found') return refused(reply.outcome)
-  const { record, now, decision, result } = reply
-  const status = statusAt(record, now)
-  const answer = {
-    id,
-    status,
-    createdAt: record.createdAt,
-    expiresAt: record.expiresAt,
-    caughtAt: record.caught && record.caught.at,
-    caughtBy: record.caught && record.caught.by,
-    completedAt: record.completedAt,
-    ...status === 'expired' && { endedAt: expiryOf(record).at },
-    approval: record.approval === 'none' ? null : record.approval,
-    decidedAt: decision && decision.at,
-    result: result === null ? null : JSON.parse(result.toString()) as string,
-  }
-  return { status: 200, code: null, answer }
 }

@@ -1,102 +1,159 @@
 import type { Redis } from 'ioredis'
-import { memberOf } from '../../../src/store/key-names.ts'
+import { Approvals } from '../../../src/store/approvals.ts'
+import { Attempts } from '../../../src/store/attempts.ts'
+import { Events } from '../../../src/store/events.ts'
+import { Handoffs } from '../../../src/store/handoffs.ts'
+import { Inboxes } from '../../../src/store/inboxes.ts'
+import { Leases } from '../../../src/store/leases.ts'
 import type { KeyNames } from '../../../src/store/key-names.ts'
+import { loadScripts } from '../../../src/redis/scripts.ts'
+import type { Asked } from '../../../src/redis/call.ts'
+import { clockAtNow } from '../../helpers/scripts.ts'
 import type { Random } from '../random.ts'
-import { sourceAt } from '../../helpers/scripts.ts'
-import { Database } from './database.ts'
-import type { Hash, SortedSet } from './database.ts'
-import { scripts } from './scripts.ts'
-import type { Argument, Modelled } from './scripts.ts'
+import type { Contents, Database, SortedSet, Stream, Type } from './database.ts'
+import { engineOf } from './engine.ts'
+import { Keyspace, ReplyError } from './keyspace.ts'
 
-/** Runs the modelled scripts and the real ones side by side, with the same calls. */
+/** Runs the scripts on simulated data and on a real Redis side by side, with the same calls, which the store's own code makes. */
 
 export interface Real { redis: Redis, keys: KeyNames, tag: string }
-export interface Asking { name: Modelled, keys: string[], args: Argument[] }
+type Call = Asked<unknown>
 
-const names: Modelled[] = ['pass', 'pass', 'catch', 'catch', 'catch', 'done', 'done', 'status', 'approve', 'reject', 'sweep']
-const retention = '600000'
+const lifetimes = { workTtl: 900, retention: 600_000 }
+const told = { simulated: loadScripts({ events: 'outbox', lifetimes }), real: loadScripts({ events: 'outbox', clock: clockAtNow, lifetimes }) }
+const untold = { simulated: loadScripts({ lifetimes }), real: loadScripts({ clock: clockAtNow, lifetimes }) }
 
 /** Asks both the same thing, chosen at random among the sensible and the less so, as if it were `now`. */
-export async function run (on: Real, db: Database, now: number, random: Random): Promise<{ asking: Asking, real: unknown[], modelled: unknown[] }> {
+export async function run (on: Real, db: Database, now: number, random: Random, isTold: boolean): Promise<{ asked: Call, real: unknown, simulated: unknown }> {
   if (random.chance(0.03)) await lose(on, db, random)
-  const asking = choose(on, db, now, random)
-  const { name, keys, args } = asking
-  const real = await on.redis.callBuffer('EVAL', sourceAt(name, now), keys.length, ...keys, ...args) as unknown[]
-  return { asking, real: real.map(plain), modelled: scripts[name](db, now, keys, args).map(plain) }
+  const asked = ask(on, db, random, now, isTold)
+  const { script: { name, writes }, keys, texts, bytes } = asked
+  const args = [...writes ? [String(now + random.pick([-1, 0, 1, 500, 500, 500, 500, 500, 500]))] : [], ...texts, ...bytes === undefined ? [] : [bytes]]
+  const scripts = isTold ? told : untold
+  const source = scripts.real[name].source.replaceAll('@now', String(now))
+  const real = await on.redis.callBuffer('EVAL', source, keys.length, ...keys, ...args).catch((error: Error) => error.message.replace(/ script: .*| Please.*/, ''))
+  return { asked, real: plain(real), simulated: plain(simulate(scripts.simulated[name].source, db, now, keys, args)) }
 }
 
-/** Removes a handoff or an approvals list, as if it were on another node while its slot moves. */
+function simulate (source: string, db: Database, now: number, keys: readonly string[], args: Array<string | Buffer>): unknown {
+  try {
+    return engineOf(source).run(new Keyspace(db, now), keys, args)
+  } catch (error) {
+    if (error instanceof ReplyError) return error.message
+    throw error
+  }
+}
+
+/** Removes a key, as if it were on another node while its slot moves. */
 async function lose ({ redis, keys, tag }: Real, db: Database, random: Random): Promise<void> {
-  const key = random.pick([keys.handoff(tag, memberOf('acme', 'one')), keys.waiting(tag, 'acme')])
+  const key = random.pick([...db.values.keys(), keys.due(tag)])
   await redis.del(key)
   db.set(key, undefined)
 }
 
-function choose ({ keys, tag }: Real, db: Database, now: number, random: Random): Asking {
-  const name = random.pick(names)
-  const tenant = 'acme'
-  const member = memberOf(tenant, random.pick(['one', 'two']))
-  const [handoff, due, waiting] = [keys.handoff(tag, member), keys.due(tag), keys.waiting(tag, tenant)]
-  const deadline = String(now + random.pick([-1, 0, 1, 500, 500, 500, 500, 500, 500]))
+/** What the store would send. */
+function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, isTold: boolean): Call {
+  let asked!: Call
+  const lanes = { call: (one: Call) => { asked = one; return new Promise<never>(() => {}) } } as never
+  const scripts = isTold ? told.simulated : untold.simulated
+  const handoffs = new Handoffs(lanes, scripts, keys, lifetimes)
+  const attempts = new Attempts(lanes, scripts, keys, lifetimes)
+  const inboxes = new Inboxes(lanes, scripts, keys, lifetimes)
+  const approvals = new Approvals(lanes, scripts, keys, lifetimes.retention)
+  const events = new Events(lanes, scripts, keys, [tag], Date.UTC(2090, 0, 1), null as never)
+  const held = [...db.values.keys()].filter(key => key.includes(':h:')).map(key => key.slice(key.lastIndexOf(':') + 1))
+  const id = random.pick([`${tag}one`, `${tag}two`, `${tag}three`, ...held])
+  const place = { tenant: 'acme', id, tag }
   const token = random.pick(['k1', 'k1', 'k2'])
   const agent = random.pick(['alice', 'bob', 'bob'])
-  // What the decision saw: this content, another one, or nothing is sent.
-  const seen = () => random.pick(['', db.hash(handoff)?.s.split(' ')[2] ?? '2', '1'])
-  const digest = () => random.pick(['', '', 'd1', 'd2'])
   const text = (length: number) => Buffer.from(Array.from({ length }, () => random.between(0, 255)))
-  switch (name) {
+  const inbox = { tenant: 'acme', inbox: 'red', tag }
+  const record = db.content(keys.handoff(tag, `acme:${id}`), 'hash')?.s ?? ''
+  const seen = { createdAt: random.pick([undefined, Number(record.split(' ')[2] ?? 2), 1]), digest: random.pick([undefined, undefined, 'd1', 'd2']) }
+  const outbox = db.content(keys.outbox(tag, 'acme'), 'list') ?? []
+  const number = outbox.length === 0 ? '0' : random.pick([...outbox, '0 ']).split(' ')[0]!
+  switch (random.pick(choices)) {
     case 'pass': {
+      const requireHuman = random.chance(0.3)
       const task = random.between(0, 9)
       const payload = Buffer.concat([Buffer.from('"task":'), text(task + random.between(0, 5))])
-      const human = random.chance(0.5)
-      const options = human ? ` l${task} h${random.pick(['d1', 'd2'])}` : ''
-      const args = [deadline, token + random.pick(['', '', '/t1', '/t2']), agent, random.pick(['1', '5000', '5000']), retention, member, options, payload]
-      return { name, keys: human ? [handoff, due, waiting] : [handoff, due], args }
+      const to = random.chance(0.4) ? 'red' : undefined
+      const options = optionsOf(random, to) + (requireHuman ? ` l${task} h${random.pick(['d1', 'd2'])}` : '')
+      const traceparent = random.pick([undefined, 't1', 't2'])
+      handoffs.pass({ ...place, token, traceparent, passedBy: agent, requireHuman, to, expiresIn: random.pick([1, 500, 2000, 2000]), payload, options: random.chance(0.03) ? ' ?' : options })
+      break
     }
-    case 'catch': return { name, keys: [handoff, due], args: [deadline, token, agent, random.pick(['1', '5000', '5000']), retention, member] }
-    case 'done': return { name, keys: [handoff, due], args: [deadline, token, agent, retention, member, '', text(random.pick([0, 4]))] }
-    case 'status': return { name, keys: [handoff], args: [] }
-    case 'approve': return { name, keys: [handoff, waiting], args: [deadline, token, agent, member, seen(), digest(), random.pick(['null', '"so  be it"'])] }
-    case 'reject': return { name, keys: [handoff, waiting, due], args: [deadline, token, agent, retention, member, seen(), digest(), random.pick(['null', '"no"'])] }
-    case 'sweep': return { name, keys: [due], args: [deadline, keys.partition(tag), random.pick(['1', '2', '10']), random.pick(['0', '1']), retention] }
+    case 'catch': handoffs.catch(place, token, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
+    case 'done': handoffs.done(place, token, agent, text(random.pick([0, 4])), random.pick(['', 'x'])); break
+    case 'status': handoffs.status(place); break
+    case 'read': handoffs.read(place, agent); break
+    case 'lineage': handoffs.lineage(place); break
+    case 'heartbeat': attempts.heartbeat(place, agent, random.pick([null, 100, 2000]), 1500, text(random.pick([0, 3]))); break
+    case 'fail': attempts.fail(place, token, agent, random.chance(0.8), text(3)); break
+    case 'decline': attempts.decline(place, token, agent, text(3)); break
+    case 'cancel': attempts.cancel(place, agent, random.chance(0.5), text(random.pick([0, 3]))); break
+    case 'reissue': attempts.reissue(place, agent); break
+    case 'approve': approvals.decide('approved', place, token, agent, seen, Buffer.from('"so  be it"')); break
+    case 'reject': approvals.decide('rejected', place, token, agent, seen, Buffer.from('null')); break
+    case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break
+    case 'take': {
+      const turns = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
+      inboxes.take(inbox, { token, agent, most: random.between(0, 3), size: random.pick([0, 0, 100]), keptFor: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']), turns })
+      break
+    }
+    case 'turns': inboxes.turns(inbox, random.between(1, 3)); break
+    case 'count': inboxes.count(inbox); break
+    case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']) }, 60_000); break
+    case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }); break
+    case 'stay': inboxes.stay(inbox, { tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }, 1); break
+    case 'lease': new Leases(lanes, scripts, random.pick(['r1', 'r2'])).take(keys.sweeper(tag), 60_000); break
+    case 'outbox': events.outbox(tag, 'acme', number, random.between(1, 4)); break
+    case 'relay': events.relay('acme', [{ tag, from: random.pick([number, number, '0']), events: outbox.filter(() => random.chance(0.8)).slice(0, 4) }]); break
+    case 'trim': events.trim(tag, 'acme', number); break
   }
+  return asked
 }
 
-/** Makes bytes and texts comparable: each byte is a character. */
+const choices = ['pass', 'pass', 'pass', 'catch', 'catch', 'catch', 'done', 'status', 'read', 'lineage', 'heartbeat', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue',
+  'approve', 'approve', 'reject', 'sweep', 'sweep', 'take', 'take', 'take', 'turns', 'count', 'claim', 'unclaim', 'stay', 'lease', 'outbox', 'relay', 'relay', 'trim'] as const
+
+function optionsOf (random: Random, to: string | undefined): string {
+  const maybe = (words: string) => random.chance(0.3) ? words : ''
+  return maybe(' w700') + maybe(' b300') + maybe(' a200') + maybe(` m3 d${random.pick([0, 100])}`) + maybe(' sx z2') + (to === undefined ? '' : ` t${to}${maybe(' u2')}`)
+}
+
+/** Makes bytes and texts comparable: each byte is a character. The ids in a feed are of the server's own clock. */
 function plain (part: unknown): unknown {
-  return Buffer.isBuffer(part) ? part.toString('latin1') : part
+  if (Array.isArray(part)) return part.map(plain)
+  return Buffer.isBuffer(part) ? part.toString('latin1').replace(/^\d{13}-\d+$/, 'an id') : part
 }
 
-/** All data, by key. */
-export async function dump (where: Database | Real): Promise<Record<string, unknown>> {
+/** All data, by key, with when hashes are deleted. */
+export function dumpSimulated (db: Database): Record<string, unknown> {
+  return Object.fromEntries([...db.values].map(([key, { type, content, expires }]) => [key, { is: shown(type, content), ...type === 'hash' && expires < Infinity && { expires } }]))
+}
+
+function shown (type: Type, content: Contents[Type]): unknown {
+  if (type === 'sorted') return (content as SortedSet).flatMap(([score, member]) => [member, String(score)])
+  return type === 'stream' ? (content as Stream).entries.map(({ words }) => words) : content
+}
+
+export async function dumpReal ({ redis, keys, tag }: Real): Promise<Record<string, unknown>> {
   const all: Record<string, unknown> = {}
-  if (where instanceof Database) {
-    for (const key of [...where.values.keys()].sort()) all[key] = isHash(key) ? ofHash(where.hash(key) as Hash) : ofSorted(where.sorted(key))
-    return all
-  }
-  const { redis, keys, tag } = where
-  for (const key of (await redis.keys(`${keys.partition(tag)}*`)).sort()) {
-    all[key] = isHash(key)
-      ? { ...mapped(await redis.hgetallBuffer(key)), expires: Number(await redis.pexpiretime(key)) }
-      : await redis.zrange(key, '0', '-1', 'WITHSCORES')
+  for (const key of await redis.keys(`${keys.partition(tag)}*`)) {
+    const type = await redis.type(key)
+    const expires = Number(await redis.pexpiretime(key))
+    all[key] = { is: await read(redis, key, type), ...type === 'hash' && expires >= 0 && { expires } }
   }
   return all
 }
 
-function isHash (key: string): boolean {
-  return key.includes('}:h:')
-}
-
-function ofHash ({ expires, ...fields }: Hash): Record<string, unknown> {
-  return { ...mapped(fields as Record<string, Buffer | string>), expires }
-}
-
-function mapped (fields: Record<string, Buffer | string>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).sort().map(([name, value]) => [name, plain(value)]))
-}
-
-/** As in a reply of ZRANGE. */
-function ofSorted (members: SortedSet): string[] {
-  const pairs = [...members].sort(([one, a], [other, b]) => a - b || (one < other ? -1 : 1))
-  return pairs.flatMap(([member, score]) => [member, String(score)])
+async function read (redis: Redis, key: string, type: string): Promise<unknown> {
+  switch (type) {
+    case 'hash': return Object.fromEntries(Object.entries(await redis.hgetallBuffer(key)).map(([field, value]) => [field, plain(value)]))
+    case 'zset': return (await redis.zrange(key, '0', '-1', 'WITHSCORES')).map((word, at) => at % 2 === 1 ? String(Number(word)) : word)
+    case 'list': return plain(await redis.lrangeBuffer(key, 0, -1))
+    case 'stream': return (await redis.xrange(key, '-', '+')).map(([, words]) => words)
+    default: return redis.get(key)
+  }
 }

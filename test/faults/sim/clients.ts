@@ -1,129 +1,112 @@
-import type { Place } from '../../../src/store/handoffs.ts'
-import { isUnknown } from '../history.ts'
-import type { Asked, History, Kind, Operation } from '../history.ts'
-import type { Service } from './services.ts'
-import type { World } from './world.ts'
-
-/** One handoff's script: how it is passed, who does what to it, and when. */
-export interface Story { name: string, place: Place, asked: Asked }
+import { isUnknown, nameOfAttempt, passOf } from '../history.ts'
+import type { Operation, Track } from '../history.ts'
+import { targetOf } from './asker.ts'
+import type { Asker } from './asker.ts'
+import type { Story } from './stories.ts'
+import { serve } from './takers.ts'
+import { tryOften } from './tried.ts'
 
 /** The clients of the service, each a small program; the history records their requests and answers. */
 export class Clients {
-  readonly #world: World
-  readonly #services: readonly Service[]
-  readonly #history: History
-  /** Moments at which several clients begin at once, so that they share a tick. */
-  readonly #moments: readonly number[]
-  #tokens = 0
+  readonly #asker: Asker
 
-  constructor (world: World, services: readonly Service[], history: History) {
-    this.#world = world
-    this.#services = services
-    this.#history = history
-    this.#moments = [300, 3000].map(most => most * world.random.next())
+  constructor (asker: Asker) {
+    this.#asker = asker
   }
 
   /** Resolves when all clients have ended. */
   async play (stories: readonly Story[]): Promise<void> {
-    await Promise.all(stories.flatMap(story => [
-      this.#passer(story),
-      ...['bob', 'carol'].map(agent => this.#worker(story, agent)),
-      ...(this.#world.random.chance(0.3) ? [this.#worker(story, 'bob')] : []),
-      ...(story.asked.human ? [this.#approver(story, 'dora'), ...(this.#world.random.chance(0.3) ? [this.#approver(story, 'emil')] : [])] : []),
-      this.#watcher(story),
-    ]))
+    const { random } = this.#asker
+    const inboxed = new Map(stories.filter(({ kind }) => kind === 'inbox').map(story => [story.name, story]))
+    await Promise.all([
+      ...stories.flatMap(story => [
+        this.#passer(story),
+        ...story.asked.human ? [this.#approver(story, 'dora'), ...random.chance(0.3) ? [this.#approver(story, 'emil')] : []] : [],
+        this.#watcher(story),
+        ...story.kind === 'tried' ? [tryOften(this.#asker, story)] : [],
+        ...story.kind === 'plain' || random.chance(0.1) ? [...['bob', 'carol'], ...random.chance(0.3) ? ['bob'] : []].map(agent => this.#worker(story, agent)) : [],
+      ]),
+      ...inboxed.size > 0 ? [serve(this.#asker, inboxed)] : [],
+    ])
   }
 
   async #passer (story: Story): Promise<void> {
-    await this.#sleep(30 * this.#world.random.next())
-    await this.#insist('pass', story, 'acme/alice', this.#tokenOrNone(), 4)
+    await this.#asker.sleep(30 * this.#asker.random.next())
+    await this.#asker.insist('pass', story, targetOf(story), 'acme/alice', this.#asker.tokenOrNone(), 4)
   }
 
   /** Catches the handoff and reports it done, or finds that another agent has it. */
   async #worker (story: Story, name: string): Promise<void> {
-    const { random } = this.#world
+    const { random } = this.#asker
     const agent = `acme/${name}`
-    await this.#begin()
+    const target = targetOf(story)
+    await this.#asker.begin()
     // An uninvolved agent: the catcher itself, before its catch was answered, might rightly be refused because of that catch.
-    if (random.chance(0.05)) await this.#ask('done', story, 'acme/erin', this.#tokenOrNone())
-    const token = this.#tokenOrNone()
+    if (random.chance(0.05)) await this.#asker.ask('done', story, target, 'acme/erin', this.#asker.tokenOrNone())
+    const token = this.#asker.tokenOrNone()
     for (let times = 0; times < 4; times++) {
-      const twin = token !== null && random.chance(0.15) ? this.#ask('catch', story, agent, token) : null
-      const caught = await this.#insist('catch', story, agent, token, 3)
+      const twin = token !== null && random.chance(0.15) ? this.#asker.ask('catch', story, target, agent, token) : null
+      const caught = await this.#asker.insist('catch', story, target, agent, token, 3)
       await twin
       if (caught.status === 200) {
         // At once, after a while, or about when the work's deadline passes.
-        await this.#sleep(random.pick([5, 900, 5, 900, 3050]) * (1 - 0.1 * random.next() ** 4))
-        await this.#insist('done', story, agent, this.#tokenOrNone(), 3)
-        if (token !== null && random.chance(0.1)) await this.#ask('catch', story, agent, token)
+        await this.#asker.sleep(random.pick([5, 900, 5, 900, 3050]) * (1 - 0.1 * random.next() ** 4))
+        await this.#asker.insist('done', story, target, agent, this.#asker.tokenOrNone(), 3)
+        if (token !== null && random.chance(0.1)) await this.#asker.ask('catch', story, target, agent, token)
         return
       }
-      if (caught.code !== 'approval_required' && caught.code !== 'not_found') return
-      await this.#sleep(700 * random.next())
+      if (caught.code !== 'approval_required' && caught.code !== 'not_found' && caught.code !== 'not_yet') return
+      await this.#asker.sleep(700 * random.next())
     }
   }
 
   async #approver (story: Story, name: string): Promise<void> {
-    await this.#begin()
-    const kind = this.#world.random.chance(0.75) ? 'approve' : 'reject'
+    const { random } = this.#asker
+    await this.#asker.begin()
+    const kind = random.chance(0.75) ? 'approve' : 'reject'
     for (let times = 0; times < 3; times++) {
-      const decided = await this.#insist(kind, story, `acme/${name}`, null, 2)
+      const decided = await this.#asker.insist(kind, story, targetOf(story), `acme/${name}`, null, 2)
       if (decided.code !== 'not_found') return
-      await this.#sleep(500 * this.#world.random.next())
+      await this.#asker.sleep(500 * random.next())
     }
   }
 
   async #watcher (story: Story): Promise<void> {
-    for (let times = this.#world.random.between(1, 3); times > 0; times--) {
-      await this.#sleep(1500 * this.#world.random.next())
-      await this.#ask('status', story, 'acme/alice', null)
+    const { random } = this.#asker
+    for (let times = random.between(1, 3); times > 0; times--) {
+      await this.#asker.sleep(1500 * random.next())
+      await this.#asker.ask('status', story, targetOf(story), 'acme/alice', null)
     }
   }
 
-  /** Retries while the outcome is unknown, so many times at most; with a token it is the same operation. */
-  async #insist (kind: Kind, story: Story, agent: string, token: string | null, times: number): Promise<Operation> {
-    let operation = await this.#ask(kind, story, agent, token)
-    // Without a token a retried pass makes another handoff.
-    const most = kind === 'pass' && token === null ? 1 : times
-    for (let asked = 1; asked < most && isUnknown(operation); asked++) {
-      await this.#sleep(200 * this.#world.random.next())
-      operation = await this.#ask(kind, story, agent, token)
+  /** Reads the final status of each attempt that anybody has heard of, retrying until there is an answer. */
+  async readEnds (stories: readonly Story[]): Promise<void> {
+    const { tracks } = this.#asker.history
+    const read = new Set<string>()
+    for (let found = true; found;) {
+      found = false
+      for (const track of [...tracks.values()]) {
+        if (read.has(track.name)) continue
+        read.add(track.name)
+        found = true
+        const story = stories.find(({ name }) => name === firstOf(track)) as Story
+        track.final = await this.#readEnd(story, track)
+        // If the pass wasn't answered, nobody has said what its id is.
+        if (track.final.status === 200 && track.descent === null) track.id ??= story.place.id
+      }
     }
-    return operation
   }
 
-  async #ask (kind: Kind, { name, place, asked }: Story, agent: string, token: string | null): Promise<Operation> {
-    const { random } = this.#world
-    const operation = this.#history.sent(kind, name, agent, token, kind === 'pass' ? asked : null)
-    const living = this.#services.filter(({ process }) => !process.dead)
-    const service = random.pick(living)
-    this.#world.tell(`${operation.n} ${kind} ${name} by ${agent} with ${token} of ${service.process.name}`)
-    const answer = service.ask(operation, place)
-    const answered = await (random.chance(0.12) ? Promise.race([answer, this.#sleep(2200 * random.next())]) : answer) ?? null
-    if (answered === null) this.#history.unanswered(operation)
-    else this.#history.answered(operation, answered)
-    this.#world.tell(`${operation.n} ${answered === null ? 'no answer' : JSON.stringify(answered)}`)
-    return operation
-  }
-
-  /** Reads the final status, retrying until there is an answer. */
-  async readEnd (story: Story): Promise<Operation> {
+  async #readEnd (story: Story, { descent, id }: Track): Promise<Operation> {
+    const attempt = descent?.attempt ?? 1
+    const target = targetOf(story, attempt, attempt === 1 ? story.place.id : id ?? undefined)
     for (let times = 0; ; times++) {
-      const operation = await this.#ask('status', story, 'acme/alice', null)
+      const operation = await this.#asker.ask('status', story, { ...target, name: nameOfAttempt(story.name, attempt) }, 'acme/alice', null)
       if (!isUnknown(operation) || times === 8) return operation
     }
   }
+}
 
-  #begin (): Promise<null> {
-    const { random } = this.#world
-    return this.#sleep(random.pick(this.#moments) + (random.chance(0.5) ? 0 : 60 * random.next()))
-  }
-
-  #tokenOrNone (): string | null {
-    return this.#world.random.chance(0.65) ? `key-${this.#tokens++}` : null
-  }
-
-  #sleep (milliseconds: number): Promise<null> {
-    return new Promise(resolve => this.#world.after(milliseconds, () => resolve(null)))
-  }
+function firstOf (track: Track): string {
+  return passOf(track)?.handoff ?? track.name
 }

@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events'
 import type { Call } from '../../../src/redis/call.ts'
 import type { Command, Server } from './server.ts'
 import type { Session } from './session.ts'
-import type { Modelled } from './scripts.ts'
 import type { Process, Task } from './time.ts'
 import type { World } from './world.ts'
 
@@ -45,8 +44,7 @@ export class Connection extends EventEmitter {
     const args = bytes === undefined ? texts : [...texts, bytes]
     this.ask({
       kind: 'script',
-      name: script.name as Modelled,
-      writes: script.writes,
+      script,
       withSource: call.withSource,
       keys,
       args: script.writes ? [String(call.deadline), ...args] : args,
@@ -54,9 +52,12 @@ export class Connection extends EventEmitter {
   }
 
   time (): Promise<[string, string]> { return this.#promised({ kind: 'time' }) }
-  eval (text: string, count: 1, key: string): Promise<null> { return this.#promised({ kind: 'barrier', key }) }
+  eval (text: string, count: 1, key: string): Promise<null> { return this.#promised({ kind: 'eval', text, key }) }
   wait (replicas: number, patience: number): Promise<number> { return this.#promised({ kind: 'wait', replicas, patience }) }
   asking (): Promise<string> { return this.#promised({ kind: 'asking' }) }
+
+  cluster (what: 'SLOTS'): Promise<unknown> { return this.#promised({ kind: 'slots' }) }
+  zrange (...args: string[]): Promise<string[]> { return this.#promised({ kind: 'command', name: 'ZRANGE', args }) }
 
   /** CLIENT INFO, or CLIENT KILL ID … ADDR … */
   call (command: 'CLIENT', what: 'INFO' | 'KILL', ...[, id, , address]: string[]): Promise<unknown> {
@@ -68,6 +69,7 @@ export class Connection extends EventEmitter {
     this.#world.tell(`${this.process.name} hangs up`)
     // The server closes when it has read everything. If it is paused, ioredis gives up after 2 s.
     const session = this.#session
+    if (session === null) return
     this.stream.alive = false
     this.#after(2 * this.#world.latency(), () => { if (session === this.#session) this.#close(false) })
   }
@@ -90,6 +92,7 @@ export class Connection extends EventEmitter {
   }
 
   #connect (): void {
+    if (this.#ended) return
     const server = this.#find()
     const refused = server === null || !server.up
     if (refused || this.#world.random.chance(0.02)) {

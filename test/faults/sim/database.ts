@@ -1,9 +1,16 @@
-/** A Redis's data, as immutable values, so that copies and replicas can share them. */
+/** A Redis's data, as immutable values, so that copies and replicas can share them. All texts have a byte in each character. */
 
-export interface Hash { readonly s: string, readonly p?: Buffer, readonly t?: Buffer, readonly d?: string, readonly h?: string, readonly expires: number }
-export type SortedSet = ReadonlyMap<string, number>
-export type Value = Hash | SortedSet | string
-export interface Change { key: string, value: Value | undefined }
+export type Hash = Readonly<Record<string, string>>
+export type Scored = readonly [score: number, member: string]
+/** In the order of Redis: by score, then by member. */
+export type SortedSet = readonly Scored[]
+export interface StreamEntry { readonly id: string, readonly words: readonly string[] }
+export interface Stream { readonly entries: readonly StreamEntry[], readonly last: readonly [milliseconds: number, count: number] }
+export interface Contents { hash: Hash, sorted: SortedSet, text: string, list: readonly string[], stream: Stream }
+export type Type = keyof Contents
+/** `expires` is when the key is deleted, in milliseconds of the server's clock; Infinity for never. */
+export interface Value<T extends Type = Type> { readonly type: T, readonly content: Contents[T], readonly expires: number }
+export interface Change { readonly key: string, readonly value: Value | undefined }
 
 export class Database {
   readonly values: Map<string, Value>
@@ -15,13 +22,8 @@ export class Database {
     this.log = [...log]
   }
 
-  /** @param length how much of the log the copy has; every write must be in its initial data or in the log */
   copy (): Database {
     return new Database(this.values, this.log)
-  }
-
-  hash (key: string): Hash | undefined {
-    return this.values.get(key) as Hash | undefined
   }
 
   set (key: string, value: Value | undefined): void {
@@ -34,21 +36,9 @@ export class Database {
     else this.values.set(change.key, change.value)
   }
 
-  add (key: string, score: number, member: string): void {
-    this.set(key, new Map(this.sorted(key)).set(member, score))
-  }
-
-  remove (key: string, member: string): void {
-    const before = this.sorted(key)
-    if (!before.has(member)) return
-    const after = new Map(before)
-    after.delete(member)
-    this.set(key, after.size === 0 ? undefined : after)
-  }
-
-  sorted (key: string): SortedSet {
-    return this.values.get(key) as SortedSet | undefined ?? none
+  /** What a key has; undefined if it has none, or another type. */
+  content<T extends Type> (key: string, type: T): Contents[T] | undefined {
+    const value = this.values.get(key)
+    return value?.type === type ? value.content as Contents[T] : undefined
   }
 }
-
-const none: SortedSet = new Map()

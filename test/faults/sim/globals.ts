@@ -1,3 +1,5 @@
+import { syncBuiltinESMExports } from 'node:module'
+import timers from 'node:timers/promises'
 import { epoch } from './time.ts'
 import type { Task, Time } from './time.ts'
 
@@ -6,6 +8,21 @@ import type { Task, Time } from './time.ts'
 const names = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'setImmediate', 'performance'] as const
 
 let time: Time
+let isSimulating = false
+
+// The same for what imports it from Node, and only once: telling all modules takes long.
+const { setTimeout: realSleep } = timers
+timers.setTimeout = (<T> (milliseconds = 0, value?: T, options?: { signal?: AbortSignal }) => {
+  if (!isSimulating) return realSleep(milliseconds, value, options)
+  return new Promise<T>((resolve, reject) => {
+    const task = time.after(milliseconds, time.process, () => resolve(value as T))
+    options?.signal?.addEventListener('abort', () => {
+      task.over = true
+      reject(new Error('aborted'))
+    })
+  })
+}) as typeof timers.setTimeout
+syncBuiltinESMExports()
 
 const end = (task: Task | undefined) => { if (task !== undefined) task.over = true }
 const simulated: Record<typeof names[number], unknown> = {
@@ -27,10 +44,12 @@ export function pass (through: Time, isOver: () => boolean): Promise<void> {
   const restore = () => {
     names.forEach((name, at) => Object.defineProperty(globalThis, name, before[at] as PropertyDescriptor))
     Error.stackTraceLimit = stackTraceLimit
+    isSimulating = false
   }
   for (const name of names) Object.defineProperty(globalThis, name, { value: simulated[name], configurable: true, writable: true })
   Error.stackTraceLimit = 0 // stacks take a tenth of the time, and the trace tells more
   time = through
+  isSimulating = true
   return new Promise((resolve, reject) => {
     const step = () => {
       try {

@@ -6,6 +6,8 @@ export class Link {
   readonly replica: Server
   /** The offset that the replica has acknowledged to the master. */
   acknowledged: number
+  /** The offset that the replica has. */
+  received: number
   /** Until then nothing passes: the network or the replica stalls. */
   stalledUntil = 0
   #sent: number
@@ -18,7 +20,7 @@ export class Link {
     this.replica = replica
     replica.master = master
     replica.db = master.db.copy()
-    this.#sent = this.acknowledged = master.db.log.length
+    this.#sent = this.received = this.acknowledged = master.db.log.length
     master.links.add(this)
     master.world.tell(`${replica.name} follows ${master.name} at ${this.#sent}`)
   }
@@ -33,6 +35,7 @@ export class Link {
     world.at(this.#lastArrival, () => this.replica.whenAwake(() => {
       if (!this.#open) return
       for (const change of changes) this.replica.db.apply(change)
+      this.received = until
       this.replica.world.tell(`${this.replica.name} has ${until} of ${this.master.name}`)
       world.after(world.latency(), () => this.master.whenAwake(() => this.#acknowledge(until)))
     }))

@@ -1,11 +1,15 @@
-import { checkHistory, describe } from '../checker.ts'
+import { checkHistory, describe, usual } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
+import { feedFaults } from '../feed-checks.ts'
 import { History } from '../history.ts'
 import { dumpServers } from './dump.ts'
+import { Asker } from './asker.ts'
+import { Cluster } from './cluster.ts'
 import { Clients } from './clients.ts'
-import type { Story } from './clients.ts'
+import { newStories } from './stories.ts'
 import { Unavailable } from '../../../src/redis/lanes.ts'
 import { pass } from './globals.ts'
+import { feedsOf } from './relaying.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
 import { alone, clockSpread } from './topology.ts'
@@ -22,8 +26,12 @@ export interface Run {
   acknowledged: number
 }
 
+const topologies = [alone, sentinels, (world: World) => new Cluster(world)]
+
 /** When the last fault begins, in milliseconds. */
 const faultsWithin = 3500
+/** Within this long a transition is in the feed (ms): another replica takes the relay's lease over and goes round twice. */
+const untilTold = 10_000
 /** Longer than a call's budget: otherwise a catch might be answered only after the work's deadline, and rightly as expired. */
 const shortWork = 3000
 /** The skew between two servers' clocks in either direction, plus rounding to milliseconds. */
@@ -33,31 +41,44 @@ const slack = 2 * clockSpread + 10
 export async function simulate (seed: number, mutation: Mutation | null = null, trace: string[] | null = null): Promise<Run> {
   const world = new World(seed, mutation, trace)
   const { random } = world
-  const topology = random.pick([alone, sentinels])(world)
+  const drawn = random.pick(topologies)
+  const topology = mutation?.shows === undefined ? drawn(world) : new Cluster(world)
   const history = new History()
+  const telling = random.chance(0.5) && mutation?.shows !== 'in feeds' ? 'off' : topology instanceof Cluster ? 'relayed' : random.pick(['direct', 'relayed'] as const)
   const workTtl = random.pick([shortWork, 60_000])
-  const stories = Array.from({ length: random.chance(0.25) ? 2 : 1 }, (_, at) => newStory(world, topology, at))
+  const stories = newStories(random)
+  const isSimple = stories.every(({ kind }) => kind === 'plain')
   let services: Service[] = []
+  let asker: Asker | undefined
   let violations: Violation[] = []
   const play = async () => {
-    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, workTtl))
-    const clients = new Clients(world, services, history)
+    services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling }))
+    asker = new Asker(world, services, history)
+    const clients = new Clients(asker)
     for (let left = random.between(1, 4); left > 0; left--) {
-      const fault = chooseFault(world, topology, services)
+      const fault = topology.isCalm ? random.pick(topology.faults) : chooseFault(world, topology, services)
       world.after(faultsWithin * random.next() ** 1.5, fault)
     }
-    if (random.chance(0.5)) sweepNowAndThen(world, topology, services)
+    if (!isSimple || random.chance(0.5)) sweepNowAndThen(world, topology, services, isSimple ? 3 : 8)
     await Promise.all([clients.play(stories), sleep(world, faultsWithin)])
     await untilWell(world, topology)
-    for (const story of stories) (history.tracks.get(story.name)!).final = await clients.readEnd(story)
+    await clients.readEnds(stories)
     const { process, handoffs } = services.find(({ process }) => !process.dead) as Service
     world.time.process = process
     // Repeated if Redis was away, like the next round of the production sweep.
     const sweep = (tag: string, times: number): Promise<unknown> => handoffs.sweep(tag, 200).catch(error => times === 0 ? null : error instanceof Unavailable ? sweep(tag, times - 1) : Promise.reject(error))
-    await Promise.all(topology.tags.map(tag => sweep(tag, 5)))
+    const sweepAll = () => Promise.all(topology.tags.map(tag => sweep(tag, 5)))
+    await sweepAll()
+    // Again, while a handoff is looked for that was on another node.
+    for (let times = 20; times > 0 && dumpServers(world, topology).due.some(({ score }) => score % 1 > 0); times--) {
+      await sleep(world, 500)
+      world.time.process = process
+      await sweepAll()
+    }
     const longest = Math.max(...services.map(({ paused }) => paused))
-    const options: CheckOptions = { slack, budget: 2100 + longest, workTtl, gateway: false }
+    const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl }
     violations = checkHistory(history, options, dumpServers(world, topology))
+    if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
   }
   let over = false
   let failure: unknown = null
@@ -69,6 +90,9 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   return {
     violations: [
       ...violations.map(describe),
+      ...services.flatMap(({ faults }) => faults),
+      ...asker?.faults ?? [],
+      ...topology.isCalm ? operations.filter(({ kind, status }) => kind === 'status' && status === 503).map(({ n, kind }) => `unserved: ${n}, ${kind}, was answered 503 though no server was away`) : [],
       ...services.flatMap(({ late }) => late.map(({ n, kind }) => `late: ${n}, ${kind}, was answered after its budget`)),
       ...(world.time.spun ? ['spin: an event loop turned without end at one moment'] : []),
       ...(over ? [] : ['stuck: nothing was left to happen']),
@@ -78,11 +102,13 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   }
 }
 
-function newStory ({ random }: World, { tags }: Topology, at: number): Story {
-  const tag = random.pick(tags)
-  const id = `${tag}${'A'.repeat(21)}${'AQ'[at]}`
-  const asked = { human: random.chance(0.25), expiresIn: random.pick([30 + 70 * random.next(), 300 + 3000 * random.next(), 60_000]) | 0 }
-  return { name: `h${at}`, place: { tenant: 'acme', id, tag }, asked }
+/** What the feeds lack or have too often, once the relay has had its time. */
+async function untoldIn (world: World, topology: Topology, history: History): Promise<Violation[]> {
+  for (let times = untilTold / 250; ; times--) {
+    const faults = feedFaults(dumpServers(world, topology), feedsOf(topology))
+    if (faults.length === 0 || times === 0) return faults.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) }))
+    await sleep(world, 250)
+  }
 }
 
 /** A fault of the topology, or one that any service may meet. */
@@ -97,8 +123,8 @@ function chooseFault (world: World, topology: Topology, services: readonly Servi
   ])
 }
 
-function sweepNowAndThen (world: World, { tags }: Topology, services: readonly Service[]): void {
-  for (let left = 3; left > 0; left--) {
+function sweepNowAndThen (world: World, { tags }: Topology, services: readonly Service[], times: number): void {
+  for (let left = times; left > 0; left--) {
     const { process, handoffs } = world.random.pick(services)
     world.time.after(faultsWithin * world.random.next(), process, () => { for (const tag of tags) handoffs.sweep(tag, 10).catch(() => {}) })
   }
@@ -106,6 +132,7 @@ function sweepNowAndThen (world: World, { tags }: Topology, services: readonly S
 
 async function untilWell (world: World, topology: Topology): Promise<void> {
   for (const server of topology.servers) server.doomed = server.full = false
+  topology.rest?.()
   while (!topology.isWell()) {
     await sleep(world, 50)
     if (world.time.now > 60_000) throw new Error('it does not get well')

@@ -1,7 +1,8 @@
 import { Connection } from './connection.ts'
 import { Link } from './link.ts'
 import type { Server } from './server.ts'
-import { commonFaults, newServer, oneMaster, seenBy, someTags } from './topology.ts'
+import { someTags } from './stories.ts'
+import { commonFaults, newServer, oneMaster, seenBy } from './topology.ts'
 import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
@@ -23,7 +24,7 @@ export function sentinels (world: World): Topology {
     servers,
     replicas: world.mutation?.replicas?.(all ? count : 1) ?? (all ? count : 1),
     tags: someTags,
-    mastersFor: process => oneMaster(seenBy(topology, new Connection(world, process, () => group.found(), true), someTags)),
+    mastersFor: process => oneMaster(seenBy(topology, () => new Connection(world, process, () => group.found(), true), someTags)),
     faults: [
       ...commonFaults(world, servers),
       () => group.stall(),

@@ -1,21 +1,21 @@
-import type { Value } from './database.ts'
+import { commands, keysOf, reading } from './commands.ts'
 import { Database } from './database.ts'
+import { engineOf } from './engine.ts'
+import type { Argument, Engine } from './engine.ts'
+import { Keyspace, ReplyError } from './keyspace.ts'
 import type { Link } from './link.ts'
-import type { Argument, Modelled } from './scripts.ts'
+import type { Script } from '../../../src/redis/scripts.ts'
 import { Session } from './session.ts'
 import { epoch } from './time.ts'
 import type { World } from './world.ts'
 import type { Connection } from './connection.ts'
 
-/** A connection's commands. `barrier` is the script that ends a group, `info` the ready check. */
+/** A connection's commands. `eval` is a script that comes as text, `info` the ready check. */
 export type Command =
-  { kind: 'script', name: Modelled, writes: boolean, withSource: boolean, keys: readonly string[], args: readonly Argument[] } |
-  { kind: 'barrier', key: string } | { kind: 'wait', replicas: number, patience: number } | { kind: 'kill', who: string } |
-  { kind: 'time' | 'info' | 'asking' | 'who' }
+  { kind: 'script', script: Script, withSource: boolean, keys: readonly string[], args: readonly Argument[] } |
+  { kind: 'eval', text: string, key: string } | { kind: 'wait', replicas: number, patience: number } | { kind: 'kill', who: string } |
 
-export class ReplyError extends Error {
-  override name = 'ReplyError'
-}
+  { kind: 'command', name: string, args: readonly string[] } | { kind: 'time' | 'info' | 'asking' | 'who' | 'slots' }
 
 /** The error for keys that this server doesn't have; null if it has them. */
 export type Route = (keys: readonly string[], asking: boolean) => ReplyError | null
@@ -42,6 +42,8 @@ export class Server {
   /** It dies after its next write, before that is on disk. */
   doomed = false
   route: Route = () => null
+  /** CLUSTER SLOTS. */
+  slots: () => unknown = () => []
 
   constructor (world: World, name: string, skew: number) {
     this.world = world
@@ -84,20 +86,43 @@ export class Server {
     switch (command.kind) {
       case 'time': return [String(Math.floor(this.clock / 1000)), String(Math.floor(this.clock % 1000 * 1000))]
       case 'info': return { loading: this.#isLoading(), role: this.master === null ? 'master' : 'slave' }
-      case 'barrier': return this.#refusal([command.key], true, asking) ?? this.#set(command.key, '')
+      case 'slots': return this.slots()
+      case 'command': return this.#do(command.name, command.args, asking)
+      case 'eval': return this.#run(engineOf(command.text), [command.key], [], asking)
       case 'script': return this.#runScript(command, asking)
     }
   }
 
-  #runScript ({ name, writes, withSource, keys, args }: Command & { kind: 'script' }, asking: boolean): unknown {
-    if (!withSource && !this.known.has(name)) return new ReplyError('NOSCRIPT No matching script.')
-    const refusal = this.#refusal(keys, writes, asking)
-    if (refusal !== null) return refusal
-    this.known.add(name)
-    if (name === 'pass' && this.full) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
-    const reply = this.world.scripts[name](this.db, Math.floor(this.clock), keys, args)
-    if (this.world.trace !== null) this.world.tell(`${this.name} ${name} ${args.map(String).join(' ')} -> ${reply.map(String).join(' ')}`)
+  #runScript ({ script, withSource, keys, args }: Command & { kind: 'script' }, asking: boolean): unknown {
+    const { name } = script
+    const reply = this.#refusal(keys, false, asking) ?? this.#runKnown(script, withSource, keys, args, asking)
+    if (this.world.trace !== null) this.world.tell(`${this.name} ${name} ${args.map(String).join(' ')} -> ${String(reply)}`)
     return reply
+  }
+
+  #runKnown (script: Script, withSource: boolean, keys: readonly string[], args: readonly Argument[], asking: boolean): unknown {
+    if (!withSource && !this.known.has(script.name)) return new ReplyError('NOSCRIPT No matching script.')
+    this.known.add(script.name)
+    return this.#run(this.world.engineOf(script), keys, args, asking)
+  }
+
+  #run (engine: Engine, keys: readonly string[], args: readonly Argument[], asking: boolean): unknown {
+    const refusal = this.#refusal(keys, engine.writes, asking)
+    if (refusal !== null) return refusal
+    if (this.full && !engine.allowsOom) return new ReplyError('OOM command not allowed when used memory > \'maxmemory\'.')
+    const check = (itsKeys: readonly string[]) => {
+      if (this.route(itsKeys, asking) !== null) throw new ReplyError('ERR Script attempted to access a non local key in a cluster node')
+    }
+    return attempted(() => engine.run(new Keyspace(this.db, this.clock, check), keys, args))
+  }
+
+  #do (name: string, args: readonly string[], asking: boolean): unknown {
+    const refusal = this.#refusal(keysOf(name, args), !reading.has(name), asking)
+    return refusal ?? attempted(() => commands[name]!(new Keyspace(this.db, this.clock), ...args))
+  }
+
+  has (key: string): boolean {
+    return new Keyspace(this.db, this.clock).has(key)
   }
 
   #refusal (keys: readonly string[], writes: boolean, asking: boolean): ReplyError | null {
@@ -109,11 +134,6 @@ export class Server {
 
   #isLoading (): boolean {
     return this.loadingUntil > this.world.time.now
-  }
-
-  #set (key: string, value: Value): null {
-    this.db.set(key, value)
-    return null
   }
 
   /** Sends replicas the rest of the log. */
@@ -172,5 +192,15 @@ export class Server {
   /** Closes all its connections, as the end of its process or a change of its role does. */
   hangUpAll (): void {
     for (const session of this.sessions) session.hangUp()
+  }
+}
+
+/** @returns the error, if Redis answers with one */
+function attempted (run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof ReplyError) return error
+    throw error
   }
 }

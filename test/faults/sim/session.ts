@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
+import { ReplyError } from './keyspace.ts'
 import type { Command, Server } from './server.ts'
-import { ReplyError } from './server.ts'
 
 /** A server's end of a connection. */
 export class Session {

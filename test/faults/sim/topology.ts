@@ -1,6 +1,6 @@
-import { EventEmitter } from 'node:events'
+import { openMaster } from '../../../src/redis/masters.ts'
 import type { Master, Masters } from '../../../src/redis/masters.ts'
-import { tags } from '../../../src/handoff/id.ts'
+import { someTags } from './stories.ts'
 import { Connection } from './connection.ts'
 import { Server } from './server.ts'
 import type { Process } from './time.ts'
@@ -17,6 +17,10 @@ export interface Topology {
   mastersFor (process: Process): Masters
   /** The possible faults, one at a time or together. */
   readonly faults: ReadonlyArray<() => void>
+  /** Whether nothing happens that may keep a request from being served. */
+  readonly isCalm?: boolean
+  /** From now on nothing begins by itself. */
+  rest? (): void
   /** Whether all faults are over. */
   isWell (): boolean
   /** The current masters. */
@@ -30,12 +34,13 @@ export function newServer (world: World, name: string): Server {
   return new Server(world, name, clockSpread * (2 * world.random.next() - 1))
 }
 
-export const someTags = [tags[0] as string, tags[700] as string] as const
-
-/** A master as a service sees it, without subscriptions. */
-export function seenBy (topology: Pick<Topology, 'connections'>, connection: Connection, itsTags: readonly string[]): Master {
-  topology.connections.push(connection)
-  return { name: 'seen', calls: connection as never, subscriber: new EventEmitter() as never, tags: itsTags }
+/** A master as a service sees it, with as many connections as that makes. */
+export function seenBy (topology: Pick<Topology, 'connections'>, open: () => Connection, itsTags: readonly string[]): Master {
+  return openMaster('seen', () => {
+    const connection = open()
+    topology.connections.push(connection)
+    return connection as never
+  }, itsTags)
 }
 
 /** Like OneMaster in src/redis/masters.ts. */
@@ -79,7 +84,7 @@ export function alone (world: World): Topology {
     servers: [server],
     replicas: 0,
     tags: someTags,
-    mastersFor: process => oneMaster(seenBy(topology, new Connection(world, process, () => server, false), someTags)),
+    mastersFor: process => oneMaster(seenBy(topology, () => new Connection(world, process, () => server, false), someTags)),
     faults: [
       ...commonFaults(world, [server]),
       () => server.pause(random.chance(0.5) ? 4000 * random.next() : 300 * random.next()),

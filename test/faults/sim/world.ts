@@ -1,21 +1,29 @@
 import { Random } from '../random.ts'
 import { Time } from './time.ts'
 import type { Process } from './time.ts'
-import type { Modelled, Script } from './scripts.ts'
-import { scripts } from './scripts.ts'
+import type { Script, ScriptName } from '../../../src/redis/scripts.ts'
 import type { Connection } from './connection.ts'
+import { engineOf } from './engine.ts'
+import type { Engine } from './engine.ts'
+
+/** A change of the scripts' texts. @property of which scripts; left out: of all that have the text */
+export interface LuaChange { readonly from: string, readonly to: string, readonly of?: readonly ScriptName[] }
 
 /** A deliberate fault, to show that the simulator finds it. */
 export interface Mutation {
   readonly name: string
-  /** In scripts, as they run. */
-  script? (name: Modelled, script: Script): Script
+  /** In scripts, in those that have this text: what becomes what. */
+  readonly lua?: ReadonlyArray<LuaChange>
   /** In a lane's connection, before its use. */
   connection? (connection: Connection): void
   /** In the store's guarantees. */
   replicas? (replicas: number): number
   /** In failovers. */
   readonly hasty?: boolean
+  /** Nobody looks for events that their replica did not move. */
+  readonly noRound?: boolean
+  /** Where it shows: only there it is looked for. */
+  readonly shows?: 'in a Cluster' | 'in feeds'
 }
 
 /** Everything outside the services: clients, servers and the network. */
@@ -25,10 +33,13 @@ export const outside: Process = { name: 'outside', skew: 0, pausedUntil: 0, dead
 export class World {
   readonly random: Random
   readonly time = new Time(outside)
+  /** Whether the network is always quick. */
+  isCalm = false
   /** The number of connections so far: each has a port of its own. */
   ports = 0
   readonly mutation: Mutation | null
-  readonly scripts: Readonly<Record<Modelled, Script>>
+  readonly #aliases = new Map<string, string>()
+  readonly #engines = new Map<Script, Engine>()
   /** Null if nobody reads it. */
   readonly trace: string[] | null
 
@@ -36,7 +47,6 @@ export class World {
     this.random = new Random(seed)
     this.mutation = mutation
     this.trace = trace
-    this.scripts = mutation?.script === undefined ? scripts : mutated(mutation.script)
   }
 
   /** Runs something outside the services after so many milliseconds. */
@@ -51,15 +61,31 @@ export class World {
   /** A random network latency: mostly short, sometimes long. */
   latency (): number {
     const { random } = this
-    if (!random.chance(0.03)) return 0.1 + random.next()
+    if (this.isCalm || !random.chance(0.03)) return 0.1 + random.next()
     return random.chance(0.8) ? 1 + 60 * random.next() : 1500 * random.next()
   }
 
+  /** How a script runs, with the mutation. */
+  engineOf (script: Script): Engine {
+    let engine = this.#engines.get(script)
+    if (engine === undefined) this.#engines.set(script, engine = engineOf(changed(script, this.mutation?.lua ?? [])))
+    return engine
+  }
+
+  /** The service's own tokens are random, whatever the seed. */
+  #aliasOf (token: string): string {
+    let alias = this.#aliases.get(token)
+    if (alias === undefined) this.#aliases.set(token, alias = `token-${this.#aliases.size}`)
+    return alias
+  }
+
   tell (line: string): void {
-    this.trace?.push(`${this.time.now.toFixed(3)} ${line}`)
+    this.trace?.push(`${this.time.now.toFixed(3)} ${line.replace(/(?<![\w-])(k?)([\w-]{22})(?![\w-])/g, (_, letter, token) => letter + this.#aliasOf(token))}`)
   }
 }
 
-function mutated (change: NonNullable<Mutation['script']>): Record<Modelled, Script> {
-  return Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, change(name as Modelled, script)])) as Record<Modelled, Script>
+function changed ({ name, source }: Script, changes: readonly LuaChange[]): string {
+  let text = source
+  for (const { from, to, of } of changes) if (of?.includes(name) ?? true) text = text.replaceAll(from, () => to)
+  return text
 }

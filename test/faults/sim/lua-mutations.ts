@@ -1,0 +1,42 @@
+import type { Mutation } from './world.ts'
+
+/** Safeguards of the scripts, each taken away. */
+export const luaMutations: readonly Mutation[] = [
+  {
+    name: 'no token: a script never recognises its own operation',
+    lua: [
+      { from: "if string.match(made_by, OPERATION) ~= string.match(words, ' ([^/]+)') then", to: 'if true then' },
+      { from: "if by .. ' ' .. made_by ~= words then", to: 'if true then' },
+      { from: 'if made_by == token then', to: 'if false then' },
+    ],
+  },
+  { name: 'no deadline: a script runs however late it is', lua: [{ from: '> ARGV[1] + 0 then', to: '< 0 then' }] },
+  { name: 'no expiry check: what is over can still be caught', lua: [{ from: "status == 'pending' and now >= tonumber(expires)", to: 'false', of: ['catch'] }] },
+  {
+    name: 'no from-state: a catch takes what another has',
+    lua: [
+      { from: "then return { 'already_caught', now, record, extra } end\n    return", to: "then record, status = (extra and '2:pending' or 'pending') .. string.match(record, '^2?:?caught( %S+ %d+ %d+ %S+ %S+)'), 'pending' else return" },
+      { from: "extra, schema }\n  end\n  if status == 'expired'", to: "extra, schema } end\n  end\n  if status == 'expired'" },
+    ],
+  },
+  // Attempts.
+  { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then return', to: 'then return', of: ['heartbeat'] }] },
+  { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },
+  { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "next and extra .. ' i' .. next.id or extra", to: 'extra' }] },
+  { name: 'a handoff whose catcher was asked to stop is tried again', lua: [{ from: "or string.find(extra, ' q', 1, true) then", to: 'then' }] },
+  { name: 'an attempt beyond the last one', lua: [{ from: 'number < tonumber(most)', to: 'number <= tonumber(most)' }] },
+  { name: 'a successor that nobody sweeps', lua: [{ from: "if successor then redis.call('ZADD', due, successor.due, successor.member) end", to: '' }] },
+  { name: 'a cancel by force leaves it to its catcher', lua: [{ from: "status == 'caught' and not force", to: "status == 'caught'" }] },
+  // Inboxes.
+  { name: 'what a catch took stays in the inbox', lua: [{ from: 'gone[#gone + 1], names = member, names ..', to: 'names = names ..' }] },
+  { name: 'what is caught by its id stays in the inbox', lua: [{ from: 'if inbox then leaveList(key, inbox, member) end\n  record, extra = becomeCaught', to: 'record, extra = becomeCaught' }] },
+  { name: 'a catch from an inbox leaves no note', lua: [{ from: "redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(remember))", to: '' }] },
+  { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'if not available or now >= tonumber(available) then enterInbox', to: 'if false then enterInbox' }] },
+  { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
+  // A slot that is between two nodes.
+  { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < retention and', to: 'local again = false and' }] },
+  // The relay.
+  { name: 'what was moved isn’t noted with the feed', shows: 'in feeds', lua: [{ from: "redis.call('HSET', moved, unpack(words))", to: '' }] },
+  { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'if tonumber(rest) > last then', to: 'if false then' }] },
+  { name: 'events are moved that were moved before', shows: 'in feeds', lua: [{ from: 'elseif last and tonumber(first) > last then', to: 'elseif last then' }] },
+]

@@ -1,0 +1,75 @@
+import { homeTag, inboxTag, tagOfDigest, tags } from '../../../src/handoff/id.ts'
+import type { Place } from '../../../src/store/handoffs.ts'
+import type { Asked } from '../history.ts'
+import type { Random } from '../random.ts'
+
+/** A handoff, or a later attempt of one: its name in the history, and where it is. */
+export interface Target extends Place { name: string }
+
+/** One handoff's script: how it is passed; which clients it has follows from `kind`. */
+export interface Story {
+  kind: 'plain' | 'tried' | 'inbox'
+  name: string
+  place: Place
+  asked: Asked
+  /** What pass's script takes besides. */
+  options: string
+  /** JSON members. */
+  payload: string
+}
+
+export const inbox = 'red'
+const [ownTag, home] = [inboxTag('acme', inbox), homeTag('acme')]
+/** The partitions that a simulation uses: any one, the inbox's own, and the one where all is that waits for a person. */
+export const someTags = [tags[0] as string, home, ownTag] as const
+
+/** Those of one simulation: mostly of one kind, more of them where an inbox is to have several at once. */
+export function newStories (random: Random): Story[] {
+  const kind = random.pick(['plain', 'tried', 'inbox', 'plain'] as const)
+  const count = random.pick(kind === 'inbox' ? [1, 2, 3, 4] : [1, 1, 1, 2])
+  return Array.from({ length: count }, (_, at) => newStory(random, at, random.chance(0.8) ? kind : random.pick(['plain', 'tried', 'inbox'] as const)))
+}
+
+function newStory (random: Random, at: number, kind: Story['kind']): Story {
+  const human = random.chance(kind === 'inbox' ? 0.4 : 0.25)
+  const expiresIn = random.pick([30 + 70 * random.next(), 300 + 3000 * random.next(), 60_000]) | 0
+  const asked: Asked = { human, expiresIn, ...kind === 'plain' ? {} : termsOf(random, expiresIn), ...kind === 'inbox' && { to: inbox } }
+  const tag = human ? home : kind === 'inbox' ? ownTag : random.pick(someTags)
+  const priority = kind === 'inbox' && random.chance(0.4) ? ` u${random.between(0, 9)}` : ''
+  return {
+    kind,
+    name: `h${at}`,
+    place: { tenant: 'acme', id: `${tag}${'A'.repeat(20)}${'ABCDEFGH'[at]}Q`, tag },
+    asked,
+    options: wordsOf(asked) + priority + (human ? ' l2 hdigest' : ''),
+    payload: `"task":"h${at} t","output":{"n":1}`,
+  }
+}
+
+function termsOf (random: Random, expiresIn: number): Partial<Asked> {
+  const delay = random.chance(0.2) ? random.pick([50, 400]) : 0
+  return {
+    ...random.chance(0.8) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 150, 900]) },
+    ...random.chance(0.4) && { workWithin: random.pick([500, 1500, 3000]) },
+    ...random.chance(0.4) && { heartbeatWithin: random.pick([300, 1000, 2500]) },
+    ...delay > 0 && delay < expiresIn && { delay },
+  }
+}
+
+/** As options.ts in src/handoff writes them. */
+function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to }: Asked): string {
+  const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts]] as const
+  return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')
+}
+
+const keys = new Map<string, string[]>()
+
+/** An Idempotency-Key for a catch from an inbox, of which the claim is in a partition that the simulation uses. */
+export function keyFor (agent: string, at: number): string {
+  let own = keys.get(agent)
+  if (own === undefined) keys.set(agent, own = [])
+  for (let number = own.length === 0 ? 0 : Number(own.at(-1)!.slice(5)) + 1; own.length <= at; number++) {
+    if ((someTags as readonly string[]).includes(tagOfDigest(`key acme ${agent} take-${number}`))) own.push(`take-${number}`)
+  }
+  return own[at] as string
+}

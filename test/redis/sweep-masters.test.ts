@@ -1,0 +1,41 @@
+import t from 'tap'
+import { randomId, tags } from '../../src/handoff/id.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
+import { untilServing, placeIn } from '../helpers/handoffs.ts'
+import { fleetStore } from '../helpers/redis.ts'
+
+t.test('each master of a Cluster gets two sweeping calls at once', async t => {
+  const cluster = await startCluster(t, { masters: 2, replicas: 0 })
+  const { handoffs, sweeper } = fleetStore(t, cluster.url)
+  // Neighbours that the sweep looks at together; the first half of all is at one master.
+  const partitions = tags.slice(504, 520)
+  for (const tag of partitions) await untilServing(handoffs, placeIn(tag))
+  await Promise.all(partitions.flatMap(tag => Array.from({ length: 100 }, () => {
+    const place = { ...placeIn(tag), id: tag + randomId().slice(tag.length) }
+    return handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options: '', expiresIn: 1, payload: Buffer.from('"task":"t"') })
+  })))
+  const sweep = handoffs.sweep.bind(handoffs)
+  const [one, other] = [{ calls: 0, most: 0 }, { calls: 0, most: 0 }]
+  const left = new Set(partitions)
+  let most = 0
+  await new Promise<void>(resolve => {
+    handoffs.sweep = async (tag, limit, naming) => {
+      const master = tags.indexOf(tag) < tags.length / 2 ? one : other
+      // First calls have a smaller limit, and go to all partitions of a part.
+      const counts = limit >= 40 ? 1 : 0
+      master.calls += counts
+      master.most = Math.max(master.most, master.calls)
+      most = Math.max(most, one.calls + other.calls)
+      try {
+        const swept = await sweep(tag, limit, naming)
+        if (swept.lookedAt < limit) left.delete(tag)
+        return swept
+      } finally {
+        master.calls -= counts
+        if (left.size === 0) resolve()
+      }
+    }
+    sweeper.start()
+  })
+  t.strictSame({ one: one.most, other: other.most, both: most }, { one: 2, other: 2, both: 4 })
+})
