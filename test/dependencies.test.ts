@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
 import { scratchDir } from './helpers/processes.ts'
+import { startAuditRegistry } from './helpers/registry.ts'
 import { projectRoot } from './helpers/service.ts'
 
 /** Licences that require attribution at most. */
@@ -48,39 +48,51 @@ t.test('npm run sbom lists all of them, with version and licence, and nothing el
   t.ok(bill.dependencies.every(({ ref, dependsOn }: any) => known.has(ref) && dependsOn.every((on: string) => known.has(on))))
 })
 
-/** `npm run audit`, with a fake registry if one is given. */
-async function audit (t: Test, registry?: string): Promise<{ said: 'clean' | 'found' | 'not asked', why: string }> {
-  // With a cache of its own, because npm caches advisories.
-  const own = registry === undefined ? [] : [`--registry=${registry}`, `--cache=${await scratchDir(t)}`]
-  const { code, out } = await npm('run', '--silent', 'audit', '--', '--json', '--fetch-retries=0', '--fetch-timeout=20000', ...own)
-  const report = JSON.parse(out)
-  // If the registry couldn't be reached, npm's message is there instead.
-  if (report.auditReportVersion === undefined) return { said: 'not asked', why: report.message ?? report.error?.summary ?? out }
-  return code === 0 ? { said: 'clean', why: '' } : { said: 'found', why: Object.keys(report.vulnerabilities).join(', ') }
-}
-
-/** A fake registry that answers queries for advisories. */
-async function advisories (t: Test, status: number, answer: object): Promise<string> {
-  const server = createServer((request, response) => {
-    request.resume()
-    const isQuestion = request.url?.endsWith('/advisories/bulk') === true
-    response.writeHead(isQuestion ? status : 404, { 'content-type': 'application/json' }).end(JSON.stringify(isQuestion ? answer : {}))
-  }).listen(0, '127.0.0.1')
-  t.teardown(() => server.close())
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
-}
-
-t.test('npm run audit fails on a serious vulnerability in a runtime dependency', async t => {
-  const of = (severity: string) => ({ ioredis: [{ id: 1, url: 'https://advisory.test/1', title: 'it breaks', severity, vulnerable_versions: '<99', cwe: [], cvss: {} }] })
-  t.match(await audit(t, await advisories(t, 200, of('critical'))), { said: 'found', why: /ioredis/ })
-  t.match(await audit(t, await advisories(t, 200, of('low'))), { said: 'clean' })
-  t.match(await audit(t, await advisories(t, 200, {})), { said: 'clean' })
-  t.match(await audit(t, await advisories(t, 405, {})), { said: 'not asked', why: /405/ })
+t.test('npm run sbom -- agent-handoff-client is about the client, which depends on nothing', async t => {
+  const { code, out } = await npm('run', '--silent', 'sbom', '--', 'agent-handoff-client')
+  t.equal(code, 0)
+  t.match(JSON.parse(out), { metadata: { component: { name: 'agent-handoff-client', 'bom-ref': /^agent-handoff-client@/ } }, components: { length: 0 } })
 })
 
-t.test('no serious vulnerability is known today', { timeout: 60_000 }, async t => {
-  const { said, why } = await audit(t)
-  if (said === 'not asked') return t.comment(`nobody could be asked: ${why}`)
-  t.equal(said, 'clean', why)
+/** `npm run audit`, with a fake registry if one is given. @param cwd a folder with what the audit reads, if it isn't the project's */
+async function audit (t: Test, registry?: string, cwd = projectRoot): Promise<{ said: 'clean' | 'found' | 'not asked', lines: string }> {
+  // With a cache of its own, because npm caches advisories.
+  const own = registry === undefined ? [] : [`--cache=${await scratchDir(t)}`]
+  const child = spawn('npm', ['run', '--silent', 'audit', '--', '--fetch-retries=0', '--fetch-timeout=20000', ...own], {
+    cwd,
+    env: { ...process.env, ...registry !== undefined && { NPM_AUDIT_REGISTRY: registry } },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit') as Promise<[number]>])
+  return { said: (['clean', 'found', 'not asked'] as const)[code] ?? 'not asked', lines: out + err }
+}
+
+const advisory = { id: 1, url: 'https://advisory.test/1', title: 'it breaks', severity: 'low', vulnerable_versions: '<99', cwe: [], cvss: {} }
+
+t.test('npm run audit fails on each vulnerability that has no answer, and when nobody could be asked', async t => {
+  t.match(await audit(t, await startAuditRegistry(t, 200, { ioredis: [advisory] })), { said: 'found', lines: /^audit: low: ioredis <99: it breaks: .*no answer.*\n.* 1 without an answer/m })
+  t.match(await audit(t, await startAuditRegistry(t, 200, { tap: [advisory] })), { said: 'clean' }, 'the tests’ own tools are not released')
+  t.match(await audit(t, await startAuditRegistry(t, 200, {})), { said: 'clean', lines: /^audit: 0 known vulnerabilities in \d\d+ / })
+  t.match(await audit(t, await startAuditRegistry(t, 405, {})), { said: 'not asked', lines: /nobody could be asked: 405 [^]*NPM_AUDIT_REGISTRY=/ })
+})
+
+t.test('docs/security.md answers findings', async t => {
+  const registry = await startAuditRegistry(t, 200, { ioredis: [advisory] })
+  const folder = await scratchDir(t)
+  for (const name of ['.ci/audit.mjs', 'package.json', 'package-lock.json']) await cp(join(projectRoot, name), join(folder, name))
+  await mkdir(join(folder, 'docs'))
+  const page = await readFile(join(projectRoot, 'docs/security.md'), 'utf8')
+  const auditWith = async (row: string) => {
+    await writeFile(join(folder, 'docs/security.md'), page.replace(/(?<=## Known vulnerabilities in dependencies\n[^]*?\|---\|---\|---\|\n)/, `${row}\n`))
+    return await audit(t, registry, folder)
+  }
+  t.match(await auditWith('| [one](https://advisory.test/1) | ioredis | We don’t call it. |'), { said: 'clean', lines: /answered in docs/ })
+  t.match(await auditWith('| [one](https://advisory.test/1) | ioredis |  |'), { said: 'found' })
+  t.match(await auditWith('| [one](https://advisory.test/2) | ioredis | We don’t call it. |'), { said: 'found', lines: /nothing needs any more: https:\/\/advisory.test\/2/ })
+})
+
+t.test('no vulnerability without an answer is known today', { timeout: 60_000 }, async t => {
+  const { said, lines } = await audit(t)
+  if (said === 'not asked') return t.comment(lines)
+  t.equal(said, 'clean', lines)
 })

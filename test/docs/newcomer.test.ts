@@ -1,19 +1,10 @@
 /** A newcomer starts the service in a fresh clone and types the pages' commands, in order, into one shell. */
 import { execFileSync } from 'node:child_process'
-import { cp, mkdir } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import t from 'tap'
-import { commandsUnder, projectFiles } from '../helpers/pages.ts'
+import { freshClone } from '../helpers/fresh-clone.ts'
+import { commandsUnder } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
-import { npmStart, projectRoot } from '../helpers/service.ts'
-
-/** A copy like a fresh clone: tracked and new files, without installed packages or a build. */
-async function freshClone (directory: string): Promise<void> {
-  for (const file of projectFiles()) {
-    await mkdir(dirname(join(directory, file)), { recursive: true })
-    await cp(join(projectRoot, file), join(directory, file)).catch(error => { if (error.code !== 'ENOENT') throw error })
-  }
-}
+import { npmStart } from '../helpers/service.ts'
 
 /** The JSON objects in the output, in order. */
 function answersIn (said: string): Array<Record<string, unknown>> {
