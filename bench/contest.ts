@@ -134,12 +134,17 @@ export function isMet ({ atMost = Infinity, atLeast = -Infinity, measured }: Goa
   return measured !== null && measured <= atMost && measured >= atLeast
 }
 
+export const goalHeads = ['goal', 'limit', 'measured', 'met']
+
+/** A goal's row. */
+export function goalCells (goal: Goal): string[] {
+  const { what, atMost, atLeast, measured } = goal
+  return [what, atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`, measured?.toFixed(2) ?? '?', isMet(goal) ? 'yes' : '**no**']
+}
+
 /** The table of goals, to follow another table; empty without goals. */
 export function goalsTable (goals: readonly Goal[]): string {
-  if (goals.length === 0) return ''
-  const limit = ({ atMost, atLeast }: Goal) => atMost === undefined ? `≥ ${atLeast?.toFixed(2)}` : `≤ ${atMost.toFixed(2)}`
-  return '\n' + markdownTable(['goal', 'limit', 'measured', 'met'], goals.map(goal =>
-    [goal.what, limit(goal), goal.measured?.toFixed(2) ?? '?', isMet(goal) ? 'yes' : '**no**']))
+  return goals.length === 0 ? '' : '\n' + markdownTable(goalHeads, goals.map(goalCells))
 }
 
 export const figureHeads = ['requests/s', 'p50, ms', 'p99, ms', 'p99.9, ms', 'CPU, µs/request', 'its store’s, µs/request']

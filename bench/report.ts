@@ -38,10 +38,14 @@ export function caption ({ date, commit, machine, node, redis }: ReturnType<type
   return `${date}, commit ${commit}; ${machine}; Node ${node}, Redis ${redis}.`
 }
 
-/** The commit, with `-dirty` if the working tree differs from it. */
+/** Files that no figure depends on: those that figures are written to, and texts. */
+const apart = [':!bench/results', ':!test/faults/results.json', ':!docs', ':!*.md']
+
+/** The commit, with `-dirty` if what is measured differs from it. */
 function commit (): string {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: new URL('..', import.meta.url), encoding: 'utf8' }).trim()
   try {
-    return execFileSync('git', ['describe', '--always', '--dirty'], { cwd: import.meta.dirname, encoding: 'utf8' }).trim()
+    return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--', '.', ...apart) === '' ? '' : '-dirty')
   } catch {
     return 'unknown'
   }

@@ -67,10 +67,10 @@ t.test('each run replaces the figures of its own scenarios', async t => {
   t.strictSame(readFigures(results), {})
   t.equal(goalsOf(results), '')
   await keepFigures(results, 'mix', { rounds: 1, goals: [{ what: 'it goes', atMost: 2, measured: 1 }] })
-  await keepFigures(results, 'due', { due: 5, goals: [{ what: 'they go', atMost: 2, measured: 3 }] })
-  await keepFigures(results, 'mix', { rounds: 2, goals: [{ what: 'it went', atMost: 2, measured: 1 }] })
+  await keepFigures(results, 'due', { due: 5, commit: 'def5678', goals: [{ what: 'they go', atMost: 2, measured: 3 }] })
+  await keepFigures(results, 'mix', { rounds: 2, commit: 'abc1234', goals: [{ what: 'it went', atMost: 2, measured: 1 }] })
   t.match(readFigures(results), { mix: { rounds: 2 }, due: { due: 5 } })
-  t.match(goalsOf(results), /\| it went \| ≤ 2.00 \| 1.00 \| yes \|\n\| they go \| ≤ 2.00 \| 3.00 \| \*\*no\*\* \|/)
+  t.match(goalsOf(results), /\| it went \| ≤ 2.00 \| 1.00 \| yes \| abc1234 \|\n\| they go \| ≤ 2.00 \| 3.00 \| \*\*no\*\* \| def5678 \|/)
 })
 
 t.test('plain commands write what the scripts write, and a second agent is refused', async t => {

@@ -17,8 +17,8 @@ const page = new URL('../../docs/reliability.md', import.meta.url)
 const place = /(<!-- faults -->\n)[^]*?(<!-- \/faults -->)/
 
 export function resultTable (results: readonly Result[]): string {
-  return markdownTable(['fault', 'load', 'goal', 'measured', 'held'],
-    results.map(({ fault, load, goal, result, held }) => [fault, load, goal, result, held ? 'yes' : '**no**']))
+  return markdownTable(['fault', 'load', 'goal', 'measured', 'held', 'commit'],
+    results.map(({ fault, load, goal, result, held, commit }) => [fault, load, goal, result, held ? 'yes' : '**no**', commit]))
 }
 
 /** The last kept result of each scenario, in the order of their list. */
