@@ -265,6 +265,20 @@ t.test('a catch from an inbox that nobody answered may have caught what its agen
   t.strictSame(caughtAt(60), ['I5'], 'not after its 503')
 })
 
+t.test('a catch from an inbox may have caught what its agent had ended before the answer', async t => {
+  const answered = (at: number, by = 'bob') => {
+    const done = { ...caught(20), caughtBy: 'bob', completedAt: start + 42, result: 'd' }
+    const track = toWork().done(40, 45, 42, 'bob', { token: 'd' }).status(100, 105, 'done', done).audited()
+    const history = new History()
+    history.tracks.set(track.name, track)
+    history.told.push({ ...operation(0, 'catch', 10, at, { agent: `north/${by}`, status: 0 }), handoff: '', inbox: 'north/work' })
+    return checkHistory(history, usual).map(({ invariant }) => invariant)
+  }
+  t.strictSame(answered(60), [])
+  t.strictSame(answered(60, 'carol'), ['I5'], 'not another agent')
+  t.strictSame(answered(30), ['I5'], 'not before its end: that answer would have had it')
+})
+
 t.test('a catch from an inbox is never refused for the state of a handoff', async t => {
   const history = new History()
   history.untold.push({ ...operation(0, 'catch', 10, 30, { agent: 'north/bob', status: 409, code: 'already_caught' }), handoff: '', inbox: 'north/work' })

@@ -38,9 +38,9 @@ export function assignUntold (history: History, { slack, budget }: CheckOptions)
     const pass = passOf(track)
     if (pass?.asked?.to === undefined) continue
     const tenant = pass.agent.split('/', 1)[0]
-    const { facts: { caughtAt, caughtBy, expiredAt, endedAt } } = factsOf(track)
+    const { facts: { caughtAt, caughtBy, completedAt, expiredAt, endedAt } } = factsOf(track)
     if (caughtAt === null) continue
-    const over = expiredAt ?? endedAt ?? Infinity
+    const over = completedAt ?? expiredAt ?? endedAt ?? Infinity
     for (const operation of byCatcher.get(`${tenant}/${pass.asked.to} ${tenant}/${caughtBy}`) ?? []) {
       const { sent, ended } = operation
       // This one's answer would have had it.
