@@ -36,7 +36,7 @@ export function startRelay (getLanes: () => Lanes, masters: Masters, { tags }: T
   const onFault = (error: unknown) => faults.push(`the relay failed: ${String(error)}`)
   const events = new Events(lanes, scripts, keys, tags, retention, null as never)
   const relay = new Relay(events, onFault)
-  const round = new RelayRound(events, relay, new Leases(lanes, scripts, replica), {
+  const round = new RelayRound(events, relay, new Leases(lanes, scripts, replica, tag => masters.of(tag)?.name), {
     tags,
     leaseKey: tag => keys.relay(tag),
     reaches: tag => getLanes().reaches(tag),
