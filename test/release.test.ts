@@ -1,6 +1,6 @@
 /** Somebody releases a version from a clone, by the commands in CONTRIBUTING.md. */
 import { execFile } from 'node:child_process'
-import { readFile, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -64,6 +64,7 @@ t.test('a version is released from a clone', { timeout: 40 * minute }, async t =
   await clone.must('git init --quiet && git add --all && git commit --quiet --message Begin')
 
   await t.test('what is not ready is refused', t => refuses(t, clone))
+  await t.test('an image that is not built leaves what was made before', t => leavesWhatWas(t, clone))
   const answers = await clone.sh('docker version').then(({ code }) => code === 0)
   await t.test('all of it is made', { skip: !answers && 'no container engine answers (docker version)' }, t => makesAll(t, clone))
 })
@@ -91,6 +92,19 @@ async function refuses (t: Test, clone: Clone): Promise<void> {
   await clone.must(commit!)
   await refused(/^release: no container engine answers/m)
   t.notOk((await readdir(clone.folder)).includes('release'))
+}
+
+async function leavesWhatWas (t: Test, clone: Clone): Promise<void> {
+  const engine = await scratchDir(t)
+  await writeFile(join(engine, 'docker'), '#!/bin/sh\n[ "$1" != build ]\n', { mode: 0o755 })
+  await mkdir(join(clone.folder, 'release'))
+  await writeFile(join(clone.folder, 'release/SHA256SUMS'), 'those of before')
+  const { code, err } = await clone.sh(release!, { AUDIT: 'skipped', PATH: `${engine}:${process.env.PATH}` })
+  t.match({ code, err }, { code: 1, err: /^release: the image was not built$/m })
+  t.strictSame(await readdir(join(clone.folder, 'release')), ['SHA256SUMS'])
+  t.equal(await clone.read('release/SHA256SUMS'), 'those of before')
+  t.notOk((await readdir(join(clone.folder, '.cache'))).includes('release'), 'nor is anything half made left')
+  await rm(join(clone.folder, 'release'), { recursive: true })
 }
 
 async function makesAll (t: Test, clone: Clone): Promise<void> {

@@ -95,7 +95,8 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   const events = new Events(lanes, scripts, keyNames, tags, eventsRetention, subscriptions)
   const relay = new Relay(events, onFault)
   const replica = randomUUID()
-  const leases = new Leases(lanes, scripts, replica)
+  const masterOf = (tag: string) => masters.of(tag)?.name
+  const leases = new Leases(lanes, scripts, replica, masterOf)
   const round = new RelayRound(events, relay, leases, {
     tags,
     leaseKey: tag => keyNames.relay(tag),
@@ -109,7 +110,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
     leaseKey: tag => keyNames.sweeper(tag),
-    masterOf: tag => masters.of(tag)?.name,
+    masterOf,
     reaches: tag => lanes.reaches(tag),
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,

@@ -46,8 +46,8 @@ export interface SweeperOptions {
 /**
  * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing depends on it: every script
  * compares deadlines itself, and every key has a TTL; and sweeping twice at once does no harm. So if a master is away, the other masters'
- * partitions are still swept, and its own when it is back. The lease is in the first partition whose master is connected; two replicas may disagree
- * about that for a while.
+ * partitions are still swept, and its own when it is back. The lease is in the first partition whose master takes it (store/leases.ts); two replicas
+ * may disagree about that for a while.
  */
 export class Sweeper {
   readonly #handoffs: Handoffs

@@ -1,10 +1,20 @@
 import t from 'tap'
-import { feedFaults } from './feed-checks.ts'
+import { addTold, feedFaults } from './feed-checks.ts'
+import type { Feeds } from './feed-checks.ts'
 
-/** What a feed has of a handoff with this record and extra. @returns the faults' sentences */
+/**
+ * What a feed has of a handoff with this record and extra.
+ * @param told types, each with the catcher where that isn't bob from the catch on @returns the faults' sentences
+ */
 function faultsOf (record: string, extra: string, told: string): string[] {
+  const caught = told.indexOf('caught')
+  const feeds: Feeds = new Map()
+  for (const { 0: word, index } of told.matchAll(/\S+/g)) {
+    const [type, catcher = caught >= 0 && index >= caught ? 'bob' : '-'] = word.split('/')
+    addTold(feeds, 'acme', `${type} caught x alice ${catcher} n2`)
+  }
   const hash = { tag: 'AAA', member: 'acme:x', record, extra, payload: 0 }
-  return feedFaults({ hashes: [hash] }, new Map([['acme:x', told === '' ? [] : told.split(' ')]])).map(({ sentence }) => sentence)
+  return feedFaults({ hashes: [hash] }, feeds).map(({ sentence }) => sentence)
 }
 
 const pending = 'pending none 1 2 alice token'
@@ -28,7 +38,11 @@ t.test('a feed that has what happened is whole', async t => {
 })
 
 t.test('a feed that lacks something, has it twice or in another order is a fault', async t => {
-  t.strictSame(faultsOf(pending, '', ''), ['it was passed, but the feed has nothing'])
+  t.strictSame(faultsOf(pending, '', ''), ['it was passed alice -, but the feed has nothing'])
   for (const told of ['passed approved', 'passed approved caught caught', 'passed caught approved', 'passed approved caught done']) t.equal(faultsOf(caught, '', told).length, 1, told)
   t.equal(faultsOf(caught, ' q5', 'passed approved caught').length, 1, 'a request that was not told')
+})
+
+t.test('an event that names another catcher is a fault', async t => {
+  for (const told of ['passed/bob approved caught', 'passed approved caught/alice', 'passed approved caught/-']) t.equal(faultsOf(caught, '', told).length, 1, told)
 })

@@ -5,9 +5,9 @@ import { statusIn } from './index-checks.ts'
 import { dumpRedis } from './redis-state.ts'
 import type { Hash, RedisState } from './redis-state.ts'
 
-/** I15: a tenant's feed has each of its handoffs' transitions exactly once, in the order in which they happened. */
+/** I15: a tenant's feed has each of its handoffs' transitions exactly once, in the order in which they happened, with who passed and caught it. */
 
-/** The events of each handoff (`tenant:id`) in its tenant's feed: their types, without `handoff.`. */
+/** The events of each handoff (`tenant:id`) in its tenant's feed: their types, without `handoff.`, passed_by and caught_by. */
 export type Feeds = Map<string, string[]>
 
 /** An event as the feed has it (lua/lib/events.lua). */
@@ -23,14 +23,20 @@ export async function readFeeds (masters: readonly Redis[], prefix: string): Pro
   const feeds: Feeds = new Map()
   for (const redis of masters) {
     for await (const [tenant, { text }] of readEntries(redis, prefix)) {
-      const [type, , id] = text.split(' ')
-      const member = `${tenant}:${id}`
-      const types = feeds.get(member)
-      if (types === undefined) feeds.set(member, [type!])
-      else types.push(type!)
+      addTold(feeds, tenant, text)
     }
   }
   return feeds
+}
+
+/** @param text the event's, as the feed has it */
+export function addTold (feeds: Feeds, tenant: string, text: string): void {
+  const [type, , id, passedBy, caughtBy] = text.split(' ')
+  const member = `${tenant}:${id}`
+  const told = `${type} ${passedBy} ${caughtBy}`
+  const before = feeds.get(member)
+  if (before === undefined) feeds.set(member, [told])
+  else before.push(told)
 }
 
 /** Reads one tenant's feed. @param masters a connection to each */
@@ -80,16 +86,18 @@ export async function feedFaultsInTime (state: RedisState, masters: readonly Red
 /** What a handoff has gone through, by its record (lua/lib/record.lua): a list for each way that the record leaves open. */
 function transitionsOf (hash: Hash): string[][] {
   const status = statusIn(hash)
-  const [, approval, , , , , caught] = hash.record.split(' ')
+  const [, approval, , , passedBy, , caught, , caughtBy] = hash.record.split(' ')
   const isRequested = hash.extra.includes(' q')
+  const by = (catcher: string) => (type: string) => `${type} ${passedBy} ${catcher}`
   const list = (isTold: boolean) => [
-    'passed',
     // A successor is approved as the handoff before it was: nobody decides again.
-    ...approval === 'approved' && !hash.extra.includes(' o') ? ['approved'] : [],
-    ...caught === undefined ? [] : ['caught'],
-    ...isTold ? ['cancel_requested'] : [],
-    ...status === 'pending' || status === 'caught' ? [] : [status],
-    ...hash.extra.includes(' i') ? ['reissued'] : [],
+    ...['passed', ...approval === 'approved' && !hash.extra.includes(' o') ? ['approved'] : []].map(by('-')),
+    ...[
+      ...caught === undefined ? [] : ['caught'],
+      ...isTold ? ['cancel_requested'] : [],
+      ...status === 'pending' || status === 'caught' ? [] : [status],
+      ...hash.extra.includes(' i') ? ['reissued'] : [],
+    ].map(by(caughtBy ?? '-')),
   ]
   // A forced cancel notes a request that it doesn't tell of.
   return status === 'cancelled' && isRequested ? [list(true), list(false)] : [list(isRequested)]

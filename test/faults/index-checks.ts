@@ -58,7 +58,7 @@ function isLeftBehind (hash: Hash, score: number, deadline: number): boolean {
 }
 
 /** A record with field x has a mark before its status. */
-export function statusIn ({ record }: Hash): string {
+export function statusIn ({ record }: Pick<Hash, 'record'>): string {
   return record.slice(record.startsWith('2:') ? 2 : 0).split(' ', 1)[0]!
 }
 

@@ -106,7 +106,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'claim': inboxes.claim({ tag, token, request: random.pick(['r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']) }, 60_000); break
     case 'unclaim': inboxes.unclaim({ tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }); break
     case 'stay': inboxes.stay(inbox, { tag, token, request: 'r1', asker: random.pick(['a1', 'a2']) }, 1); break
-    case 'lease': new Leases(lanes, scripts, random.pick(['r1', 'r2'])).take(keys.sweeper(tag), 60_000); break
+    case 'lease': new Leases(lanes, scripts, random.pick(['r1', 'r2']), () => undefined).take(keys.sweeper(tag), 60_000); break
     case 'outbox': events.outbox(tag, 'acme', number, random.between(1, 4)); break
     case 'relay': events.relay('acme', [{ tag, from: random.pick([number, number, '0']), events: outbox.filter(() => random.chance(0.8)).slice(0, 4) }]); break
     case 'trim': events.trim(tag, 'acme', number); break

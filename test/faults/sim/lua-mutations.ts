@@ -19,6 +19,11 @@ export const luaMutations: readonly Mutation[] = [
       { from: "extra, schema }\n  end\n  if status == 'expired'", to: "extra, schema } end\n  end\n  if status == 'expired'" },
     ],
   },
+  {
+    name: 'what is caught isn’t kept for its catcher’s time',
+    lua: [{ from: "  call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))\n", to: '', of: ['catch'] }],
+  },
+  { name: 'what is done isn’t forgotten after the retention', lua: [{ from: "call('PEXPIREAT', key, string.format('%d', now + RETENTION))\n", to: '', of: ['done'] }] },
   // Attempts.
   { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then return', to: 'then return', of: ['heartbeat'] }] },
   { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },
@@ -35,6 +40,8 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
   // A slot that is between two nodes.
   { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < retention and', to: 'local again = false and' }] },
+  // Events.
+  { name: 'an event names another catcher', shows: 'in feeds', lua: [{ from: "record, nil, string.match(words, '%S+'))", to: "record, nil, '-')", of: ['catch'] }] },
   // The relay.
   { name: 'what was moved isn’t noted with the feed', shows: 'in feeds', lua: [{ from: "redis.call('HSET', moved, unpack(words))", to: '' }] },
   { name: 'events are moved although others before them are missing', shows: 'in feeds', lua: [{ from: 'if tonumber(rest) > last then', to: 'if false then' }] },

@@ -7,6 +7,7 @@ import { KeyNames } from '../../../src/store/key-names.ts'
 import { Leases } from '../../../src/store/leases.ts'
 import { Relay } from '../../../src/store/relay.ts'
 import { RelayRound } from '../../../src/store/relay-round.ts'
+import { addTold } from '../feed-checks.ts'
 import type { Feeds } from '../feed-checks.ts'
 import type { Topology } from './topology.ts'
 
@@ -35,7 +36,7 @@ export function startRelay (getLanes: () => Lanes, masters: Masters, { tags }: T
   const onFault = (error: unknown) => faults.push(`the relay failed: ${String(error)}`)
   const events = new Events(lanes, scripts, keys, tags, retention, null as never)
   const relay = new Relay(events, onFault)
-  const round = new RelayRound(events, relay, new Leases(lanes, scripts, replica), {
+  const round = new RelayRound(events, relay, new Leases(lanes, scripts, replica, tag => masters.of(tag)?.name), {
     tags,
     leaseKey: tag => keys.relay(tag),
     reaches: tag => getLanes().reaches(tag),
@@ -53,9 +54,7 @@ export function feedsOf (topology: Topology): Feeds {
     for (const key of db.values.keys()) {
       const tenant = key.slice(key.lastIndexOf(':') + 1)
       for (const { words } of db.content(key, 'stream')?.entries ?? []) {
-        const [type, , id] = words[1]!.split(' ')
-        const member = `${tenant}:${id}`
-        feeds.set(member, [...feeds.get(member) ?? [], type!])
+        addTold(feeds, tenant, words[1]!)
       }
     }
   }

@@ -10,6 +10,7 @@ import { newStories } from './stories.ts'
 import { Unavailable } from '../../../src/redis/lanes.ts'
 import { pass } from './globals.ts'
 import { feedsOf } from './relaying.ts'
+import { lifetimeFaults } from './lifetimes.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
 import { alone, clockSpread } from './topology.ts'
@@ -78,6 +79,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     const longest = Math.max(...services.map(({ paused }) => paused))
     const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl }
     violations = checkHistory(history, options, dumpServers(world, topology))
+    violations.push(...lifetimeFaults(topology).map(({ member, sentence }): Violation => ({ invariant: 'I1', handoff: member, sentence, operations: history.of(member) })))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
   }
   let over = false

@@ -12,7 +12,8 @@ import type { Process } from './time.ts'
 import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
-const retention = 600_000
+/** How long handoffs are kept after their end, in milliseconds: longer than a simulation. */
+export const retention = 600_000
 
 /** How much later than the budget an answer may be: overdue calls are looked for every 50 ms. */
 const lateness = 60
