@@ -59,6 +59,10 @@ export class Sweeper {
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
+  /** First calls under way, by partition: the master of each. */
+  readonly #glances = new Map<string, string | undefined>()
+  /** Partitions whose first call is next, in the order of their turns. */
+  readonly #awaited = new Set<string>()
   /** Partitions with more due than their last call took, in the order of their turns. */
   readonly #backlog = new Set<string>()
   /** What takes calls from the backlog, and for which master. */
@@ -98,17 +102,26 @@ export class Sweeper {
   }
 
   async #sweepPart (): Promise<void> {
-    const { tags, reaches, leaseKey } = this.#options
+    const { tags, masterOf, reaches, leaseKey } = this.#options
     if (this.#ticks++ % ticksPerLease === 0) this.#setMine(await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration))
     if (!this.#mine) return
-    const part = tags.slice(this.#next, this.#next + partitionsPerTick)
+    for (const tag of tags.slice(this.#next, this.#next + partitionsPerTick)) this.#awaited.add(tag)
     this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
-    const sweeps = part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#sweepPartition(tag, glance))
-    await withinTimeout(Promise.all(sweeps))
+    // These first calls are of a part that was given up. Another part would wait for their masters too, so these have no turn until they have answered,
+    // and then catch up.
+    const late = new Set(this.#glances.values())
+    const part = [...this.#awaited].filter(tag => !late.has(masterOf(tag))).slice(0, 2 * partitionsPerTick)
+    for (const tag of part) this.#awaited.delete(tag)
+    await withinTimeout(Promise.all(part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#glance(tag))))
     for (const tag of this.#backlog) {
-      const master = this.#options.masterOf(tag)
+      const master = masterOf(tag)
       if ([...this.#drains.values()].filter(one => one === master).length < callsAtOnce) this.#startDrain(master)
     }
+  }
+
+  async #glance (tag: string): Promise<void> {
+    this.#glances.set(tag, this.#options.masterOf(tag))
+    await this.#sweepPartition(tag, glance).finally(() => this.#glances.delete(tag))
   }
 
   #startDrain (master: string | undefined): void {

@@ -3,6 +3,7 @@ import { randomId, tags } from '../../src/handoff/id.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { untilServing, placeIn } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
 
 t.test('each master of a Cluster gets two sweeping calls at once', async t => {
   const cluster = await startCluster(t, { masters: 2, replicas: 0 })
@@ -38,4 +39,29 @@ t.test('each master of a Cluster gets two sweeping calls at once', async t => {
     sweeper.start()
   })
   t.strictSame({ one: one.most, other: other.most, both: most }, { one: 2, other: 2, both: 4 })
+})
+
+t.test('a master that is connected and acknowledges nothing doesn’t hold up the sweep of the others', async t => {
+  const { servers: [first, , replicaOfFirst], url } = await startCluster(t, { masters: 2, replicas: 1 })
+  const { handoffs, sweeper } = fleetStore(t, url, { replicas: 1 })
+  const [here, there] = [tags.slice(0, tags.length / 2), tags.slice(tags.length / 2)]
+  const itsOwn = new Set(here)
+  for (const tag of [here[0]!, there[0]!]) await untilServing(handoffs, placeIn(tag))
+  await replicaOfFirst!.kill()
+  await until(async () => /^connected_slaves:0\r$/m.test(await first!.admin.info('replication')))
+  const sweep = handoffs.sweep.bind(handoffs)
+  const asked = { here: 0, there: 0 }
+  const acknowledged = new Set<string>()
+  handoffs.sweep = async (tag, limit, naming) => {
+    asked[itsOwn.has(tag) ? 'here' : 'there']++
+    const swept = await sweep(tag, limit, naming)
+    acknowledged.add(tag)
+    return swept
+  }
+  sweeper.start()
+  await until(() => asked.there >= 2 * there.length)
+  t.ok(asked.here < asked.there / 2, `${asked.here} calls went to it, while ${asked.there} went to the other master`)
+  t.ok(there.every(tag => acknowledged.has(tag)))
+  await replicaOfFirst!.restart()
+  await until(() => here.every(tag => acknowledged.has(tag)))
 })
