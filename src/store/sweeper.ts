@@ -3,6 +3,7 @@ import type { SweepCounts } from './sweep-statistics.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from '../redis/lanes.ts'
+import { within } from './within.ts'
 
 /** The time between two parts of a round, in milliseconds. */
 const tick = 50
@@ -105,7 +106,7 @@ export class Sweeper {
     clearInterval(this.#timer)
     await this.#renewal
     this.#setMine(false)
-    await Promise.all([withinPatience(Promise.allSettled(this.#glances.keys())), ...this.#drains.keys()])
+    await Promise.all([within(patience, Promise.allSettled(this.#glances.keys())), ...this.#drains.keys()])
   }
 
   #tick (): void {
@@ -169,7 +170,7 @@ export class Sweeper {
     for (const tag of this.#backlog) {
       if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)
-      if (this.#mine && reaches(tag)) await withinPatience(this.#sweepPartition(tag, batch))
+      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch))
     }
   }
 
@@ -207,13 +208,4 @@ export class Sweeper {
     this.#ticks = 0
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
-}
-
-/** Waits for the work, but not for ever. */
-function withinPatience (work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, patience)
-    timer.unref()
-    work.then(() => resolve(), reject).finally(() => clearTimeout(timer))
-  })
 }
