@@ -3,6 +3,7 @@ import { Unavailable } from '../redis/lanes.ts'
 import type { Events } from './events.ts'
 import type { Leases } from './leases.ts'
 import type { Relay } from './relay.ts'
+import { within } from './within.ts'
 
 /** Milliseconds between two rounds: an event that the replica which told it has not moved is found at the second round after it. */
 const interval = 500
@@ -14,6 +15,11 @@ const kept = 15_000
 const leaseDuration = 1500
 /** Partitions asked about in one call. */
 const partitionsPerCall = 256
+/**
+ * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master lacks replicas that acknowledge)
+ * go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease would run out in each round, and nobody would get to the rest.
+ */
+const patience = 250
 
 export interface RelayRoundOptions {
   /** Every partition's hash tag. */
@@ -51,6 +57,8 @@ export class RelayRound {
   readonly #options: RelayRoundOptions
   readonly #seen = new Map<string, number>()
   readonly #watched = new Map<string, Watched>()
+  /** Tenants with calls under way. */
+  readonly #busy = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
   /** The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at the other replicas. */
@@ -83,9 +91,9 @@ export class RelayRound {
     const clocks = new Map<Redis, Promise<number>>()
     await Promise.all(tags.filter(reaches).map(tag => this.#look(tag, clocks)))
     // Those that an earlier round saw: what they have since is still being moved.
-    await inCalls(found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
+    await this.#inCalls(found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
     const now = performance.now()
-    await inCalls(found.filter(({ isChecked, since }) => isChecked && now - since > kept), (tenant, outboxes) => this.#removeOld(tenant, outboxes))
+    await this.#inCalls(found.filter(({ isChecked, since }) => isChecked && now - since > kept), (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 
   /** Which outboxes have something new? Only a hint, so it needn't be durable. @param clocks each master's time in this round, in microseconds */
@@ -128,9 +136,31 @@ export class RelayRound {
     await Promise.all(outboxes.filter(({ tag }) => !missing.some(one => one.tag === tag)).map(async outbox => {
       const { tag, old } = outbox
       await this.#events.trim(tag, tenant, String(old))
-      if (outbox.last === old) this.#watched.delete(`${tag} ${tenant}`)
+      const name = `${tag} ${tenant}`
+      // Another one has its place if the lease was lost meanwhile.
+      if (outbox.last === old && this.#watched.get(name) === outbox) this.#watched.delete(name)
       else Object.assign(outbox, { old: outbox.last, since: performance.now() })
     }))
+  }
+
+  /** Those of a tenant together, as many as a call takes; tenants side by side. */
+  async #inCalls (outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
+    const byTenant = new Map<string, Watched[]>()
+    for (const outbox of outboxes) {
+      const theirs = byTenant.get(outbox.tenant)
+      if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
+      else theirs.push(outbox)
+    }
+    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !this.#busy.has(tenant)).map(async ([tenant, theirs]) => {
+      this.#busy.add(tenant)
+      try {
+        for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
+      } catch (error) {
+        this.#failed(error)
+      } finally {
+        this.#busy.delete(tenant)
+      }
+    })))
   }
 
   #forget (): void {
@@ -142,17 +172,4 @@ export class RelayRound {
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
-}
-
-/** Those of a tenant together, as many as a call takes; tenants side by side. */
-async function inCalls (outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
-  const byTenant = new Map<string, Watched[]>()
-  for (const outbox of outboxes) {
-    const theirs = byTenant.get(outbox.tenant)
-    if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
-    else theirs.push(outbox)
-  }
-  await Promise.all([...byTenant].map(async ([tenant, theirs]) => {
-    for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
-  }))
 }

@@ -3,16 +3,25 @@ import type { SweepCounts } from './sweep-statistics.ts'
 import type { Handoffs } from './handoffs.ts'
 import type { Leases } from './leases.ts'
 import { Unavailable } from '../redis/lanes.ts'
+import { within } from './within.ts'
 
 /** The time between two parts of a round, in milliseconds. */
 const tick = 50
-/** Partitions per part: all 1,024 take 49 ticks, 2.45 s, so that what is due is reached within 3 s. */
-const partitionsPerTick = 21
 /**
- * How many handoffs a first call expires at most in one partition. All calls of a part are sent at once, and Redis is busy until all of them are
+ * In how many milliseconds each partition has its turn, so that what is due is reached within 3 s. A tick that is late gives all the turns since the
+ * last one.
+ */
+const roundTime = 2450
+/**
+ * How many handoffs a first call expires at most in one partition. All calls of a part, 21, are sent at once, and Redis is busy until all of them are
  * done.
  */
 const glance = 5
+/**
+ * How many first calls are under way at once at one master, four parts' worth. A slow master gets no more until it has answered, and others don't wait
+ * for it: the calls of all may take 200 ms, and those of one of two masters 400 ms, before its round takes longer.
+ */
+const glancesAtOnce = 84
 /** How many handoffs each further call expires, if the first found that many: half a millisecond of Redis. */
 const batch = 40
 /**
@@ -21,10 +30,10 @@ const batch = 40
  */
 const callsAtOnce = 2
 /**
- * How long a part or a call is waited for, in milliseconds. A call that takes longer (its master doesn't answer, or lacks replicas that
- * acknowledge) goes on by itself, as long as a call may take, and its partition gets no other call meanwhile.
+ * How long a further call is waited for, in milliseconds. One that takes longer (its master doesn't answer, or lacks replicas that acknowledge)
+ * goes on by itself, as long as a call may take, and its partition gets no other call meanwhile.
  */
-const partTimeout = 250
+const patience = 250
 /** How long a dead sweeper's lease keeps the others off, in milliseconds. A living one renews it three times as often. */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
@@ -54,13 +63,15 @@ export class Sweeper {
   readonly #leases: Leases
   readonly #options: SweeperOptions
   #timer: NodeJS.Timeout | undefined
-  #part: Promise<void> | undefined
+  #renewal: Promise<void> | undefined
   #next = 0
+  /** Until when turns were given, in this process's monotonic milliseconds. */
+  #givenUntil = 0
   #ticks = 0
   #mine = false
   readonly #underWay = new Set<string>()
-  /** First calls under way, by partition: the master of each. */
-  readonly #glances = new Map<string, string | undefined>()
+  /** First calls under way, and the master of each. */
+  readonly #glances = new Map<Promise<void>, string | undefined>()
   /** Partitions whose first call is next, in the order of their turns. */
   readonly #awaited = new Set<string>()
   /** Partitions with more due than their last call took, in the order of their turns. */
@@ -86,42 +97,65 @@ export class Sweeper {
   }
 
   start (): void {
-    this.#timer = setInterval(() => {
-      // A part that takes longer than a tick is waited for, up to the timeout, and not overtaken.
-      this.#part ??= this.#sweepPart().catch(error => this.#failed(error)).finally(() => { this.#part = undefined })
-    }, tick)
+    this.#timer = setInterval(() => this.#tick(), tick)
     this.#timer.unref()
   }
 
-  /** Stops after the calls that are under way, or the timeout. The lease simply runs out. */
+  /** Stops after the calls that are under way, as far as they are waited for. The lease simply runs out. */
   async stop (): Promise<void> {
     clearInterval(this.#timer)
-    await this.#part
+    await this.#renewal
     this.#setMine(false)
-    await Promise.all(this.#drains.keys())
+    await Promise.all([within(patience, Promise.allSettled(this.#glances.keys())), ...this.#drains.keys()])
   }
 
-  async #sweepPart (): Promise<void> {
-    const { tags, masterOf, reaches, leaseKey } = this.#options
-    if (this.#ticks++ % ticksPerLease === 0) this.#setMine(await this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration))
+  #tick (): void {
+    if (this.#ticks++ % ticksPerLease === 0) this.#renew()
     if (!this.#mine) return
-    for (const tag of tags.slice(this.#next, this.#next + partitionsPerTick)) this.#awaited.add(tag)
-    this.#next = this.#next + partitionsPerTick < tags.length ? this.#next + partitionsPerTick : 0
-    // These first calls are of a part that was given up. Another part would wait for their masters too, so these have no turn until they have answered,
-    // and then catch up.
-    const late = new Set(this.#glances.values())
-    const part = [...this.#awaited].filter(tag => !late.has(masterOf(tag))).slice(0, 2 * partitionsPerTick)
-    for (const tag of part) this.#awaited.delete(tag)
-    await withinTimeout(Promise.all(part.filter(tag => reaches(tag) && !this.#underWay.has(tag) && !this.#backlog.has(tag)).map(tag => this.#glance(tag))))
+    this.#giveTurns()
+    this.#startGlances()
     for (const tag of this.#backlog) {
-      const master = masterOf(tag)
+      const master = this.#options.masterOf(tag)
       if ([...this.#drains.values()].filter(one => one === master).length < callsAtOnce) this.#startDrain(master)
     }
   }
 
-  async #glance (tag: string): Promise<void> {
-    this.#glances.set(tag, this.#options.masterOf(tag))
-    await this.#sweepPartition(tag, glance).finally(() => this.#glances.delete(tag))
+  /** Not waited for: the sweep goes on while a master that has the lease doesn't answer, even if another replica then takes another lease. */
+  #renew (): void {
+    const { tags, reaches, leaseKey } = this.#options
+    this.#renewal ??= this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration)
+      .then(mine => this.#setMine(mine), error => this.#failed(error)).finally(() => { this.#renewal = undefined })
+  }
+
+  #giveTurns (): void {
+    const { tags } = this.#options
+    const perPartition = roundTime / tags.length
+    const now = performance.now()
+    // After a pause, one turn each.
+    this.#givenUntil = Math.max(this.#givenUntil, now - roundTime)
+    for (; this.#givenUntil + perPartition <= now; this.#givenUntil += perPartition) {
+      this.#awaited.add(tags[this.#next++] as string)
+      if (this.#next === tags.length) this.#next = 0
+    }
+  }
+
+  #startGlances (): void {
+    const { masterOf, reaches } = this.#options
+    const started: Array<Promise<void>> = []
+    const underWay = new Map<string | undefined, number>()
+    for (const master of this.#glances.values()) underWay.set(master, (underWay.get(master) ?? 0) + 1)
+    for (const tag of this.#awaited) {
+      const master = masterOf(tag)
+      const others = underWay.get(master) ?? 0
+      if (others >= glancesAtOnce) continue
+      this.#awaited.delete(tag)
+      if (!reaches(tag) || this.#underWay.has(tag) || this.#backlog.has(tag)) continue
+      const call = this.#sweepPartition(tag, glance).finally(() => this.#glances.delete(call))
+      this.#glances.set(call, master)
+      underWay.set(master, others + 1)
+      started.push(call)
+    }
+    Promise.all(started).catch(error => this.#failed(error))
   }
 
   #startDrain (master: string | undefined): void {
@@ -136,7 +170,7 @@ export class Sweeper {
     for (const tag of this.#backlog) {
       if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)
-      if (this.#mine && reaches(tag)) await withinTimeout(this.#sweepPartition(tag, batch))
+      if (this.#mine && reaches(tag)) await within(patience, this.#sweepPartition(tag, batch))
     }
   }
 
@@ -161,7 +195,10 @@ export class Sweeper {
   }
 
   #setMine (mine: boolean): void {
-    if (mine && !this.#mine) this.#statistics.begin()
+    if (mine && !this.#mine) {
+      this.#statistics.begin()
+      this.#givenUntil = performance.now()
+    }
     if (!mine) this.#statistics.end()
     this.#mine = mine
   }
@@ -171,13 +208,4 @@ export class Sweeper {
     this.#ticks = 0
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
-}
-
-/** Waits for the work, but no longer than the timeout. */
-function withinTimeout (work: Promise<unknown>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, partTimeout)
-    timer.unref()
-    work.then(() => resolve(), reject).finally(() => clearTimeout(timer))
-  })
 }

@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { Unavailable } from '../../src/redis/lanes.ts'
+import type { Events } from '../../src/store/events.ts'
+import type { Leases } from '../../src/store/leases.ts'
+import type { Relay } from '../../src/store/relay.ts'
+import { RelayRound } from '../../src/store/relay-round.ts'
+import { pass } from '../faults/sim/globals.ts'
+import { Time } from '../faults/sim/time.ts'
+
+t.test('a tenant whose feed’s master acknowledges nothing holds up neither the round nor other tenants', async t => {
+  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
+  const time = new Time(process)
+  const [asked, trimmed, renewed]: [string[], string[], number[]] = [[], [], []]
+  const events = {
+    async relay (tenant: string) {
+      asked.push(tenant)
+      if (tenant === 'well') return []
+      await sleep(2000)
+      throw new Unavailable('0 of 1 replicas acknowledged in time')
+    },
+    async trim (_: string, tenant: string) { trimmed.push(tenant) },
+  }
+  const leases = { takeReached: async () => renewed.push(time.now) }
+  const redis = {
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? ['well', '1', 'sick', '1'] : [],
+  }
+  time.after(0, process, () => {
+    new RelayRound(events as unknown as Events, {} as Relay, leases as unknown as Leases, {
+      tags: ['aa'], leaseKey: tag => tag, reaches: () => true, connectionTo: () => redis as never, indexKey: tag => tag, onFault: error => t.error(error),
+    }).start()
+  })
+  await pass(time, () => time.now > 20_000)
+  t.strictSame(trimmed, ['well'])
+  const pauses = renewed.slice(1).map((at, place) => at - renewed[place]!)
+  t.ok(Math.max(...pauses) <= 1000, `the lease, which lasts 1.5 s, was renewed after ${Math.max(...pauses)} ms at the most`)
+  const sick = asked.filter(tenant => tenant === 'sick').length
+  t.ok(sick > 5 && sick <= 10, `asked ${sick} times, each time 2 s`)
+})
