@@ -8,6 +8,7 @@ import { markOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
 import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
 import { indexFaults, sweepRound } from './index-checks.ts'
+import type { SweepTolerance } from './index-checks.ts'
 import { findStuck } from './linear.ts'
 import { finalFaults } from './final-checks.ts'
 import { payloadFaults } from './payload-checks.ts'
@@ -39,11 +40,9 @@ export interface Violation {
 /** A violation without its handoff's name. */
 export type Fault = Omit<Violation, 'handoff'>
 
-export interface CheckOptions extends Tolerance {
+export interface CheckOptions extends Tolerance, SweepTolerance {
   /** Whether a proxy may answer 502, 503, 504 instead of the service. */
   gateway: boolean
-  /** Within this long the sweep reaches what is due (ms). */
-  sweep: number
 }
 
 /** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */

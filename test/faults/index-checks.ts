@@ -1,12 +1,15 @@
-import type { CheckOptions } from './checker.ts'
 import type { Due, Hash, RedisState } from './redis-state.ts'
+import type { Tolerance } from './steps.ts'
 
 /** I7: after a sweep, the due indexes have exactly the live handoffs, at their deadline, or earlier if catch left that to the sweep. */
 
 /** The sweep reaches a due handoff within this long (ms), on a machine that isn't busy. */
 export const sweepRound = 3000
 
-export type SweepTolerance = Pick<CheckOptions, 'slack' | 'sweep'>
+export interface SweepTolerance extends Pick<Tolerance, 'slack'> {
+  /** Within this long the sweep reaches what is due (ms). */
+  sweep: number
+}
 
 /** @returns a sentence for each handoff that breaks I7, by its member (`tenant:id`) */
 export function indexFaults (state: RedisState, tolerance: SweepTolerance): Array<{ member: string, sentence: string }> {

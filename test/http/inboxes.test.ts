@@ -185,6 +185,19 @@ t.test('with a delay it enters when that is over, and not before', async t => {
   t.strictSame(await taken(service), [late, asked])
 })
 
+t.test('approved after its delay, it keeps its turn when the sweep comes', async t => {
+  const service = await testApp(t)
+  await service.setClock(start)
+  const asked = await pass(service, { delay: 1, require_human: true })
+  await service.setClock(start + 2000)
+  const before = await pass(service)
+  await service.setClock(start + 3000)
+  await approve(service, asked)
+  await sweep(service)
+  t.match(await inbox(service), { pending: 2, oldest_at: iso(start + 2000) })
+  t.strictSame(await taken(service, { inbox: 'work', max: 2 }), [before, asked])
+})
+
 t.test('what ends leaves its inbox', async t => {
   const service = await testApp(t)
   await service.setClock(start)
