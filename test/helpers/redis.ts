@@ -17,15 +17,19 @@ const limitedUrl = process.env.REDIS_LIMITED_URL ?? url
 /** Events in every test that says nothing of them, for a run of everything with events on (docs/testing.md). */
 const withEvents = process.env.TEST_EVENTS === 'on' ? 60_000 : 0
 
-export interface TestStore extends LogSink {
-  store: Store
-  /** A plain connection to the same Redis with all rights, to inspect and to break things. */
+/** A prefix of its own on the Redis of this run; all keys are deleted when the test ends. */
+export interface TestRedis {
+  /** A plain connection with all rights, to inspect and to break things. */
   redis: Redis
   prefix: string
-  /** The URL that the service connects to. */
-  url: string
   /** Everything under the prefix except /readyz's own keys: each key's type, content and whether it has a TTL. */
   dump (): Promise<Record<string, unknown>>
+}
+
+export interface TestStore extends TestRedis, LogSink {
+  store: Store
+  /** The URL that the service connects to. */
+  url: string
   /** Sets Redis's clock as the scripts see it. Without a call they see the real one. */
   setClock (milliseconds: number): Promise<void>
 }
@@ -48,17 +52,30 @@ export interface TestStoreOptions {
   clock?: StoreOptions['clock']
 }
 
+type Pipeline = ReturnType<Redis['pipeline']>
+
 /** A log for Redis child processes, which have no secrets to log. */
 export const quiet = { info () {}, warn () {}, error () {} }
 
-/** A store under a prefix of its own on the Redis of this run; all keys are deleted when the test ends. */
-export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
-  const { log, lines } = logSink(t)
+/** For tests of scripts alone: to open a store costs as much time as the commands of a short test. */
+export function testRedis (t: Test, options: Pick<TestStoreOptions, 'prefix' | 'url'> = {}): TestRedis {
   const prefix = options.prefix ?? `t-${randomBytes(6).toString('hex')}`
-  const eventsRetention = options.eventsRetention || withEvents
-  const address = options.limitedUrl ?? options.url ?? limitedUrl
   const redis = new Redis(options.url ?? url!)
   redis.on('error', () => {}) // some tests take Redis away
+  t.teardown(async () => {
+    if (options.prefix === undefined) await clear(redis, prefix)
+    redis.disconnect()
+  })
+  return { redis, prefix, dump: () => dump(redis, prefix) }
+}
+
+/** A store and its Redis, on which nothing else has its prefix. */
+export async function testStore (t: Test, options: TestStoreOptions = {}): Promise<TestStore> {
+  const { log, lines } = logSink(t)
+  const test = testRedis(t, options)
+  const { redis, prefix } = test
+  const eventsRetention = options.eventsRetention || withEvents
+  const address = options.limitedUrl ?? options.url ?? limitedUrl
   const store = openStore({
     url: address,
     keyPrefix: prefix,
@@ -72,19 +89,13 @@ export async function testStore (t: Test, options: TestStoreOptions = {}): Promi
     isRelayed: options.isRelayed,
     clock: movableClock,
   })
-  t.teardown(async () => {
-    await store.close()
-    if (options.prefix === undefined) await clear(redis, prefix)
-    redis.disconnect()
-  })
+  t.teardown(() => store.close())
   return {
+    ...test,
     store,
     log,
     lines,
-    redis,
-    prefix,
     url: address,
-    dump: () => dump(redis, prefix),
     setClock: async milliseconds => { await redis.set(clockKey(prefix), milliseconds) },
   }
 }
@@ -126,17 +137,32 @@ async function keysUnder (redis: Redis, prefix: string): Promise<string[]> {
   return keys.sort()
 }
 
+/** How each type of key is read whole. */
+const readers = {
+  hash: (from: Pipeline, key: string) => from.hgetall(key),
+  list: (from: Pipeline, key: string) => from.lrange(key, 0, -1),
+  zset: (from: Pipeline, key: string) => from.zrange(key, '0', '-1', 'WITHSCORES'),
+  stream: (from: Pipeline, key: string) => from.xrange(key, '-', '+'),
+  string: (from: Pipeline, key: string) => from.get(key),
+}
+
+// In three round trips, however many keys: tests of the scripts do little else.
 async function dump (redis: Redis, prefix: string): Promise<Record<string, unknown>> {
-  const all: Record<string, unknown> = {}
-  for (const key of await keysUnder(redis, prefix)) {
-    if (/}:ready:/.test(key)) continue
-    const type = await redis.type(key)
-    const content = type === 'hash'
-      ? await redis.hgetall(key)
-      : type === 'list' ? await redis.lrange(key, 0, -1) : type === 'zset' ? await redis.zrange(key, '0', '-1', 'WITHSCORES') : type === 'stream' ? await redis.xrange(key, '-', '+') : await redis.get(key)
-    all[key.slice(prefix.length + 1)] = { type, content, expires: Number(await redis.pexpiretime(key)) }
-  }
-  return all
+  const keys = (await keysUnder(redis, prefix)).filter(key => !/}:ready:/.test(key))
+  const looks = redis.pipeline()
+  for (const key of keys) looks.type(key).pexpiretime(key)
+  const seen = await results(looks)
+  const reads = redis.pipeline()
+  for (const [n, key] of keys.entries()) (readers[seen[2 * n] as keyof typeof readers] ?? readers.string)(reads, key)
+  const contents = await results(reads)
+  return Object.fromEntries(keys.map((key, n) => [key.slice(prefix.length + 1), { type: seen[2 * n], content: contents[n], expires: Number(seen[2 * n + 1]) }]))
+}
+
+async function results (of: Pipeline): Promise<unknown[]> {
+  return (await of.exec())!.map(([error, result]) => {
+    if (error) throw error
+    return result
+  })
 }
 
 async function clear (redis: Redis, prefix: string): Promise<void> {

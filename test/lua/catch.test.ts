@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { catchIt, done, dumped, lifetimes, put, raw, refused } from '../helpers/scripts.ts'
 import { unsweptOf } from '../helpers/further-states.ts'
 import { at, payload, refusalIn, stateNames, states } from '../helpers/states.ts'
@@ -40,7 +40,7 @@ function afterCatch (state: State, { agent, token }: { agent: string, token: str
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     for (const [index, caller] of callers.entries()) {
@@ -61,7 +61,7 @@ for (const name of stateNames) {
 }
 
 t.test('work that is over before the time for picking it up would be is looked at then', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const caller = { agent: 'A', token: 'ctok', deadline: at.caught }
   const left = at.expires - at.caught
@@ -74,7 +74,7 @@ t.test('work that is over before the time for picking it up would be is looked a
 })
 
 t.test('one of two wins, and only it is answered again', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const [A, , , B] = callers.map(caller => ({ ...caller, deadline: at.caught }))
   await put(on, states.pending)
@@ -85,7 +85,7 @@ t.test('one of two wins, and only it is answered again', async t => {
 })
 
 t.test('a trace that was passed is given back, at each asking, whatever else there is', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const [A, , , B] = callers.map(caller => ({ ...caller, deadline: at.caught }))
   for (const name of ['pending', 'pending, approved'] as const) {

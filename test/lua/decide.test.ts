@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { approve, catchIt, dumped, lifetimes, put, raw, refused, reject } from '../helpers/scripts.ts'
 import { at, digest, payload, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { Hash, State, StateName } from '../helpers/states.ts'
@@ -47,7 +47,7 @@ const verdicts = {
 for (const [verdict, { decide, after }] of Object.entries(verdicts)) {
   for (const name of stateNames) {
     t.test(`${verdict}: ${name}`, async t => {
-      const test = await testStore(t)
+      const test = testRedis(t)
       const on = raw(test)
       const state: State = states[name]
       for (const [index, { agent, token }] of callers.entries()) {
@@ -68,7 +68,7 @@ for (const [verdict, { decide, after }] of Object.entries(verdicts)) {
   }
 
   t.test(`${verdict}: the same operation again is told the same, and its own note stays`, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const asking = { agent: 'approver', token: 'dectok', deadline: at.expires }
     await put(on, states['pending, waiting'])
@@ -82,7 +82,7 @@ for (const [verdict, { decide, after }] of Object.entries(verdicts)) {
 }
 
 t.test('of two that decide otherwise the first one stands, and the other is told of it', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const one = { agent: 'approver', token: 'one', deadline: at.expires }
   const two = { agent: 'B', token: 'two', deadline: at.expires }
@@ -99,7 +99,7 @@ t.test('of two that decide otherwise the first one stands, and the other is told
 })
 
 t.test('a catch after the approval carries the decision, its note as the bytes that came', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const note = Buffer.from('"a\\u0041 ä 𝄞  \\ud800 b"')
   await put(on, states['pending, waiting'])
@@ -109,7 +109,7 @@ t.test('a catch after the approval carries the decision, its note as the bytes t
 })
 
 t.test('what was seen and is another by now is not decided, and that is told last', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   /** What was seen: what there is, once by when it was passed, once by its digest, and what there is no more. */
   const sights = (passed: number) => [
@@ -141,7 +141,7 @@ t.test('what was seen and is another by now is not decided, and that is told las
 })
 
 t.test('what a former version passed has no digest: by when it was passed it is told', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const { h, ...hash } = (states['pending, waiting'] as State).hash!
   const state: State = { ...states['pending, waiting'], hash }

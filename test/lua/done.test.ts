@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { done, dumped, lifetimes, put, raw, refused } from '../helpers/scripts.ts'
 import { schema } from '../helpers/further-states.ts'
 import { heldBy, refusalIn, stateNames, states } from '../helpers/states.ts'
@@ -25,7 +25,7 @@ function afterDone (state: State, token: string, result: string): State {
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     // What it is to satisfy is asked last.
@@ -49,7 +49,7 @@ for (const name of stateNames) {
 }
 
 t.test('a result is to be held to the schema first, and to that one: nothing happens before', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const state: State = states['caught with schema']
   const asking = { agent: 'A', token: 'dtok', deadline: state.now }
@@ -65,7 +65,7 @@ t.test('a result is to be held to the schema first, and to that one: nothing hap
 })
 
 t.test('a name that another word of the record has is not the catcher’s', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const { now, hash }: State = states.caught
   const [, , , , passedBy, token, caught, deadline] = hash!.s.split(' ') as string[]

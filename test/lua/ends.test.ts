@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { cancel, decline, dumped, fail, lifetimes, put, raw, refused, reissue } from '../helpers/scripts.ts'
 import type { Asking, Raw } from '../helpers/scripts.ts'
 import { heldBy, nextOf, refusalIn, stateNames, states } from '../helpers/states.ts'
@@ -40,7 +40,7 @@ for (const [status, tell] of both) {
   }
   for (const name of stateNames) {
     t.test(`${operation}: ${name}`, async t => {
-      const test = await testStore(t)
+      const test = testRedis(t)
       const on = raw(test)
       const state: State = states[name]
       for (const caller of catchers) {
@@ -79,7 +79,7 @@ function cancelled (state: State, force: boolean, reason: string): Expected {
 
 for (const name of stateNames) {
   t.test(`cancel: ${name}`, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     for (const { agent } of passers) {
@@ -108,7 +108,7 @@ for (const name of stateNames) {
   })
 
   t.test(`reissue: ${name}`, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     for (const { agent } of passers) {

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { defaultCacheDir, findRedisServer } from '../../src/embedded/binary.ts'
 import { startRedis } from '../../src/embedded/server.ts'
 import { scratchDir } from '../helpers/processes.ts'
-import { quiet, testStore } from '../helpers/redis.ts'
+import { quiet, testRedis } from '../helpers/redis.ts'
 import {
   approve, cancel, catchIt, decline, done, fail, heartbeat, lease, lifetimes, member, pass, put, raw, reissue, reject, run, status, sweep, tag,
 } from '../helpers/scripts.ts'
@@ -22,7 +22,7 @@ t.test('a full Redis takes no new handoff and lets those that are there go on to
   const binary = await findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log () {} })
   const server = await startRedis({ binary, dataDir, log: quiet, extra: ['--maxmemory', '8mb'] })
   t.teardown(() => server.stop())
-  const test = await testStore(t, { url: server.socket })
+  const test = testRedis(t, { url: server.socket })
   const on = raw(test)
 
   await put(on, states.pending)

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, heartbeat, lifetimes, put, raw, refused } from '../helpers/scripts.ts'
 import { heldBy, refusalIn, stateNames, states } from '../helpers/states.ts'
 import { unsweptOf } from '../helpers/further-states.ts'
@@ -25,7 +25,7 @@ function after (state: State, extendBy: number | '', progress: string): State {
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     const code = refusalIn('heartbeat', name)

@@ -1,13 +1,13 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, inspect, put, raw } from '../helpers/scripts.ts'
 import { stateNames, states } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)

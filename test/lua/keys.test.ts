@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { TestStore } from '../helpers/redis.ts'
-import { testStore } from '../helpers/redis.ts'
+import type { TestRedis } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { raw, run, tag } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T } from '../helpers/states.ts'
@@ -24,7 +24,7 @@ function revoke (on: Raw, now: number, token: string, deadline = now) {
 }
 
 /** What is in Redis stays as it is, whatever is asked. */
-async function unchanged (t: Test, test: TestStore, ask: () => Promise<unknown>): Promise<unknown> {
+async function unchanged (t: Test, test: TestRedis, ask: () => Promise<unknown>): Promise<unknown> {
   const before = await test.dump()
   const answer = await ask()
   t.strictSame(await test.dump(), before, 'nothing changed')
@@ -32,7 +32,7 @@ async function unchanged (t: Test, test: TestStore, ask: () => Promise<unknown>)
 }
 
 t.test('asking twice does what asking once does, and is answered alike', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const created = await create(on, T, 'd1', { lasts: 60_000 })
   t.match(created, ['created', ['tenant', 'acme', 'agent', 'bob']])
@@ -53,7 +53,7 @@ t.test('asking twice does what asking once does, and is answered alike', async t
 })
 
 t.test('beyond its deadline a call changes nothing', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   t.strictSame(await unchanged(t, test, () => create(on, T, 'd1', { deadline: T - 1 })), ['late'])
   await create(on, T, 'd1', { deadline: T })
@@ -63,7 +63,7 @@ t.test('beyond its deadline a call changes nothing', async t => {
 })
 
 t.test('a rotation ends at its time, the key at its own', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   await create(on, T, 'd1', { lasts: 100 })
   await rotate(on, T + 99, 'd2', { grace: 0 })
@@ -73,7 +73,7 @@ t.test('a rotation ends at its time, the key at its own', async t => {
 })
 
 t.test('each change is told on the log’s channel', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const listener = test.redis.duplicate()
   t.teardown(() => listener.disconnect())
@@ -90,7 +90,7 @@ t.test('each change is told on the log’s channel', async t => {
 })
 
 t.test('of one millisecond the list stands by the ids’ bytes, in whatever locale the server is', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   const ids = ['0', '1A', '1a', 'A', 'AB', 'Aa', 'B', 'Z', 'a', 'aB', 'aa', 'b', 'z']
   for (const one of ids) {
     await on.redis.zadd(on.keys.apiKeys(tag), T, one)

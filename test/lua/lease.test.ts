@@ -1,25 +1,25 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
-import type { TestStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
+import type { TestRedis } from '../helpers/redis.ts'
 import { lease, raw, tag } from '../helpers/scripts.ts'
 import { T } from '../helpers/states.ts'
 
 const hour = 3600_000
 
 /** The lease as it lies in Redis: who holds it, and until when by the server's own clock. */
-async function look (test: TestStore): Promise<{ holder: unknown, expires: number } | null> {
+async function look (test: TestRedis): Promise<{ holder: unknown, expires: number } | null> {
   const { [`{${tag}}:sweeper`]: held, ...others } = await test.dump() as Record<string, { content: unknown, expires: number }>
   if (Object.keys(others).length > 0) throw new Error(`nothing else is written: ${Object.keys(others)}`)
   return held === undefined ? null : { holder: held.content, expires: held.expires }
 }
 
-async function serverTime (test: TestStore): Promise<number> {
+async function serverTime (test: TestRedis): Promise<number> {
   const [seconds, microseconds] = await test.redis.time()
   return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
 }
 
 t.test('it is one holder’s at a time', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
 
   t.strictSame(await lease(on, T, 'one', hour, T - 1), ['late'])
@@ -44,7 +44,7 @@ t.test('it is one holder’s at a time', async t => {
 })
 
 t.test('once it has run out it is anybody’s', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   await lease(on, T, 'one', hour)
   // What Redis does when its time is over.

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { attempts, fault, furtherStates, line, progress, reason, schema, windows } from '../helpers/further-states.ts'
 import { approve, cancel, catchIt, decline, done, dumped, fail, heartbeat, lifetimes, member, nextMember, pass, put, raw, reissue, reject, sweep, tag } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
@@ -13,7 +13,7 @@ const approver = { agent: 'approver', token: 'dectok', deadline: at.decided }
 const finisher = { agent: 'A', token: 'dtok', deadline: at.done }
 
 t.test('the states of the tables are those that the scripts make', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const is = async (name: StateName) => {
     const all = await test.dump()
@@ -147,7 +147,7 @@ const lives: Array<Array<Step | StateName>> = [
 ]
 
 t.test('nor are there other states of what isn’t plain', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const met = new Set<string>()
   for (const life of lives) {
     const on: Raw = raw(test)
@@ -167,7 +167,7 @@ t.test('nor are there other states of what isn’t plain', async t => {
 })
 
 t.test('as production runs them: by digest, by Redis’s own clock', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const scripts = loadScripts()
   for (const script of Object.values(scripts)) t.equal(await test.redis.script('LOAD', script.source), script.sha1, `${script.name}: the digest`)

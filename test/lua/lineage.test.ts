@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, lineage, put, raw } from '../helpers/scripts.ts'
 import { stateNames, states } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
@@ -9,7 +9,7 @@ const sha1 = (text: string) => createHash('sha1').update(text).digest('hex')
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)

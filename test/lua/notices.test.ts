@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, reject, status, sweep, tag, tenant } from '../helpers/scripts.ts'
 import { at, states } from '../helpers/states.ts'
 import type { StateName } from '../helpers/states.ts'
@@ -8,7 +8,7 @@ import { until } from '../helpers/until.ts'
 const asking = { agent: 'A', token: 'other', deadline: at.workDeadline + lifetimes.retention }
 
 t.test('each transition tells once, those who wait for the handoff and those who look at the list; a refusal tells nobody', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const listener = test.redis.duplicate()
   t.teardown(() => listener.disconnect())

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, lifetimes, member, pass, put, raw, sourceAt, tag } from '../helpers/scripts.ts'
 import { line, schema } from '../helpers/further-states.ts'
 import { T, at, digest, payload, stateNames, states } from '../helpers/states.ts'
@@ -9,7 +9,7 @@ const passer = { agent: 'passer', token: 'ptok' }
 const callers = [passer, { agent: 'passer', token: 'other' }, { agent: 'B', token: 'ptok' }, { agent: 'B', token: 'other' }]
 
 t.test('a handoff that is there already stays as it is, in whatever state', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   for (const name of stateNames.filter(name => name !== 'absent')) {
     const state = states[name]
@@ -31,7 +31,7 @@ t.test('a handoff that is there already stays as it is, in whatever state', asyn
 })
 
 t.test('one that is not there is made', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const made = (approval: string, p: string, more: { t?: string, h?: string } = {}) => ({
     now: T,
@@ -57,7 +57,7 @@ t.test('one that is not there is made', async t => {
 })
 
 t.test('what isn’t plain is made with what it is passed with, and says so in front', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const asking = { ...passer, deadline: T }
   const made: Array<[name: StateName, options: string, requireHuman?: boolean]> = [
@@ -81,7 +81,7 @@ t.test('what isn’t plain is made with what it is passed with, and says so in f
 })
 
 t.test('the payload is bytes, kept and given back as they are', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
   await pass(on, T, { ...passer, deadline: T }, false, bytes)
@@ -93,7 +93,7 @@ t.test('the payload is bytes, kept and given back as they are', async t => {
 })
 
 t.test('a trace stands behind the token, and the token alone says whether it is the same operation', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const asking = (token: string) => pass(on, T, { agent: 'passer', token, deadline: T })
   for (const first of ['ptok', 'ptok/00-t1', '-', '-/00-t1']) {

@@ -1,12 +1,12 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, put, raw, read, refused } from '../helpers/scripts.ts'
 import { heldBy, refusalIn, stateNames, states } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     const code = refusalIn('heartbeat', name)

@@ -1,13 +1,13 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, member, put, raw, sourceAt, status, tag } from '../helpers/scripts.ts'
 import { T, stateNames, states } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)
@@ -21,7 +21,7 @@ for (const name of stateNames) {
 }
 
 t.test('Redis itself refuses a write from it', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const { keys } = raw(test)
   const source = sourceAt('status', T)
   t.match(source, /^#!lua flags=no-writes\n/)

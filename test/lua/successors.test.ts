@@ -1,8 +1,8 @@
 import t from 'tap'
 import { isId, tags } from '../../src/handoff/id.ts'
 import { attempts, fault, progress, reason, schema } from '../helpers/further-states.ts'
-import { testStore } from '../helpers/redis.ts'
-import type { TestStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
+import type { TestRedis } from '../helpers/redis.ts'
 import { approve, cancel, catchIt, decline, done, dumped, fail, heartbeat, lifetimes, member, pass, put, raw, reissue, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, digest, id, nextId, note, payload, restore, states } from '../helpers/states.ts'
@@ -12,7 +12,7 @@ import { idBehind } from '../helpers/successors.ts'
 const asking = (now: number, agent = 'A', token = 'ctok') => ({ agent, token, deadline: now })
 
 /** All handoffs there are, by their ids. Each key has a TTL, and no payload is in two places or in none. */
-async function handoffs (test: TestStore, payloads = 1): Promise<Record<string, Hash>> {
+async function handoffs (test: TestRedis, payloads = 1): Promise<Record<string, Hash>> {
   const all: Record<string, Hash> = {}
   for (const [key, { type, content, expires }] of Object.entries(await test.dump()) as Array<[string, { type: string, content: Hash, expires: number }]>) {
     if (type !== 'hash') continue
@@ -33,7 +33,7 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
   for (const [delay, pauses] of [
     ['', [1, 2, 4, 8, 16, 32, 64, 128, 256]], [' d0', [0, 0, 0, 0, 0, 0, 0, 0, 0]], [' d60000', [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]],
   ] as const) {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on: Raw = { ...raw(test), member }
     await pass(on, T, asking(T, 'passer', 'ptok/00-trace'), false, payload, ` m10${delay}`)
     let [now, current, created] = [T, id, T]
@@ -70,7 +70,7 @@ t.test('ten attempts in a row, ever longer apart, and an eleventh that somebody 
 })
 
 t.test('what was told of an attempt stays with it, and what was passed goes on', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const options = ` w1500 b300 m2 d200 pPARENT rROOT g2 cabcdefabcdef sitsschema z${schema.length}`
   await pass(on, at.passed, asking(at.passed, 'passer', 'ptok'), false, payload + schema, options)
@@ -98,7 +98,7 @@ t.test('what was told of an attempt stays with it, and what was passed goes on',
 })
 
 t.test('one batch of those that have successors and of those that haven’t', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const now = at.workDeadline
   const kinds = ['caught with attempts, overdue', 'caught, overdue', 'pending, overdue', 'caught with attempts, stalled', 'caught with windows, stalled', 'pending, waiting, overdue',
@@ -130,7 +130,7 @@ t.test('one batch of those that have successors and of those that haven’t', as
 })
 
 t.test('in a batch each of those that are alike leaves to its successor what the first one does', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const names = ['0', '1', '2'].map(n => `T_g${n.repeat(22)}`)
   const options = ' w1500 b300 m2 d200 sitsschema'
@@ -152,7 +152,7 @@ t.test('in a batch each of those that are alike leaves to its successor what the
 })
 
 t.test('a sweep and a reissue at once: whichever is first makes it, and both name the same', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const { now }: State = states['caught with attempts, overdue']
   const again = () => reissue(on, now, { agent: 'passer', deadline: now })
@@ -176,7 +176,7 @@ t.test('a sweep and a reissue at once: whichever is first makes it, and both nam
 })
 
 t.test('an id that comes back has another successor than it had', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   await put(on, states['caught with attempts'])
   await fail(on, at.done, asking(at.done), fault)
@@ -191,7 +191,7 @@ t.test('an id that comes back has another successor than it had', async t => {
 })
 
 t.test('what was taken from its catcher is no more of its business, and what was done stays done', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   await put(on, states['caught with attempts'])
   await reissue(on, at.done, { agent: 'passer', deadline: at.done })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, lifetimes, member, put, raw, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
@@ -59,7 +59,7 @@ async function members (on: Raw, key: string): Promise<string[]> {
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)
@@ -82,7 +82,7 @@ for (const name of stateNames) {
 }
 
 t.test('what is left in the lists and is live no more is only taken off them', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const hasEnded = ({ hash, due, next }: State) => hash !== undefined && due === undefined && next === undefined
   const ended = stateNames.filter(name => hasEnded(states[name]))
@@ -99,7 +99,7 @@ t.test('what is left in the lists and is live no more is only taken off them', a
 const gone = T + lifetimes.retention
 
 t.test('a member whose handoff Redis has removed goes from the index', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   await put(on, { now: gone, due: T })
   t.strictSame(await sweep(on, gone), ['swept', 1, 0, ...none])
@@ -107,7 +107,7 @@ t.test('a member whose handoff Redis has removed goes from the index', async t =
 })
 
 t.test('a member whose handoff Redis has removed goes from the waiting list', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   // No sweep came for as long as the retention: the list has no TTL of its own, and once the index has forgotten it nobody looks.
   await put(on, { now: gone, due: T, waiting: T })
@@ -116,7 +116,7 @@ t.test('a member whose handoff Redis has removed goes from the waiting list', as
 })
 
 t.test('a handoff that isn’t there before its time is looked for again, in ever longer pauses, until it must be gone', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const state: State = { now: T, due: T, waiting: T }
   await put(on, state)
@@ -131,7 +131,7 @@ t.test('a handoff that isn’t there before its time is looked for again, in eve
 })
 
 t.test('one that is there after all expires as it would have', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const state: State = states['pending, waiting, overdue']
   await put(on, { now: state.now, due: state.now })
@@ -143,7 +143,7 @@ t.test('one that is there after all expires as it would have', async t => {
 })
 
 t.test('one that isn’t in its waiting list yet leaves it when it is', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const { waiting, ...state }: State = states['pending, waiting, overdue']
   await put(on, state)
@@ -154,7 +154,7 @@ t.test('one that isn’t in its waiting list yet leaves it when it is', async t 
 })
 
 t.test('what isn’t there keeps none of the others from their turn', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const now = at.workDeadline
   for (let n = 0; n < 6; n++) await place(on, `acme:missing${n}`, { now, due: now - 10 + n })
@@ -169,7 +169,7 @@ t.test('what isn’t there keeps none of the others from their turn', async t =>
 })
 
 t.test('an index that was behind is set right', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   for (const name of ['pending', 'pending, waiting', 'pending, approved', 'caught', 'pending, its last millisecond', 'pending, waiting, its last millisecond', 'caught, its last millisecond'] as const) {
     const state: State = states[name]
@@ -181,7 +181,7 @@ t.test('an index that was behind is set right', async t => {
 })
 
 t.test('each of a batch by itself, and only those that expired are counted', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const now = at.workDeadline
   await place(on, 'acme:gone', { now, due: now - 1 - lifetimes.retention })
@@ -193,7 +193,7 @@ t.test('each of a batch by itself, and only those that expired are counted', asy
 })
 
 t.test('one call looks at no more than it may, the longest due first', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const deadlines = [at.expires - 3, at.expires - 2, at.expires - 1, at.expires, at.expires + 1]
   for (const [index, deadline] of deadlines.entries()) {
@@ -212,7 +212,7 @@ t.test('one call looks at no more than it may, the longest due first', async t =
 })
 
 t.test('names with every character that a name may have, each in its own list', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const every = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-'
   const tenants = [every.slice(0, 64), every.slice(-64), '.', '-', '_', 'a', 'a.b', 'a-b', 'A']
@@ -233,7 +233,7 @@ t.test('names with every character that a name may have, each in its own list', 
 })
 
 t.test('those that expire are named where that is asked, and no others', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const now = states['caught, overdue'].now
   const expires = ['acme:one', 'acme:two', 'other:three']

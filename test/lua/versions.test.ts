@@ -8,8 +8,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import { furtherStates } from '../helpers/further-states.ts'
-import { testStore } from '../helpers/redis.ts'
-import type { TestStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
+import type { TestRedis } from '../helpers/redis.ts'
 import { approve, cancel, catchIt, decline, done, fail, heartbeat, inspect, lifetimes, lineage, member, pass, put, raw, read as readAgain, reissue, reject, status, sweep, tag, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { at, digest, note, payload, result, stateNames, states } from '../helpers/states.ts'
@@ -83,7 +83,7 @@ function mixes (steps: number): Set<number> {
 
 for (const [name, steps] of Object.entries(lives)) {
   t.test(`a handoff that is ${name}: each step by either version`, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const versions = [raw(test), { ...raw(test), sourceAt: formerAt }]
     /** @param byFormer a bit a step */
     const live = async (byFormer: number) => {
@@ -124,7 +124,7 @@ const askedNow: Step[] = [
 ]
 
 /** Whoever asks, it is left as it is. */
-async function staysFor (t: Test, test: TestStore, on: Raw, name: string, steps: Step[]): Promise<void> {
+async function staysFor (t: Test, test: TestRedis, on: Raw, name: string, steps: Step[]): Promise<void> {
   const before = await test.dump()
   for (const step of steps) t.strictSame(await step(on), ['newer'], name)
   const [found] = await status(on, at.done) as [string]
@@ -134,7 +134,7 @@ async function staysFor (t: Test, test: TestStore, on: Raw, name: string, steps:
 }
 
 /** Nor does a sweep forget it: where it is due it stays so, for a sweep of that version. */
-async function staysDue (t: Test, test: TestStore, on: Raw, { due }: State): Promise<void> {
+async function staysDue (t: Test, test: TestRedis, on: Raw, { due }: State): Promise<void> {
   if (due === undefined) return
   const before = await test.dump()
   t.strictSame((await sweep(on, at.workDeadline + 5000) as unknown[]).slice(0, 5), ['swept', 1, 0, 1, 10_000])
@@ -144,7 +144,7 @@ async function staysDue (t: Test, test: TestStore, on: Raw, { due }: State): Pro
 }
 
 t.test('what a newer version wrote is left as it is, whoever asks', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   for (const name of stateNames.filter(name => name !== 'absent')) {
     const { next, ...state }: State = states[name]
@@ -156,7 +156,7 @@ t.test('what a newer version wrote is left as it is, whoever asks', async t => {
 })
 
 t.test('what these wrote of what isn’t plain the former ones leave as it is', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const former = { ...raw(test), sourceAt: formerAt }
   for (const name of Object.keys(furtherStates) as StateName[]) {
     const { next, ...state }: State = states[name]
@@ -167,7 +167,7 @@ t.test('what these wrote of what isn’t plain the former ones leave as it is', 
 })
 
 t.test('a sweep of these takes up what one of the former put off', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const { now }: State = states['caught with attempts, overdue']
   await put(on, states['caught with attempts, overdue'])
@@ -177,7 +177,7 @@ t.test('a sweep of these takes up what one of the former put off', async t => {
 })
 
 t.test('what a former sweep freed can’t be tried again', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   for (const name of ['caught, overdue', 'pending, overdue'] as const) {
     const { now }: State = states[name]

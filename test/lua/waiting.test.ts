@@ -1,5 +1,5 @@
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { dumped, member, put, raw, tag, tenant, waiting } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, refusalIn, stateNames, states, task } from '../helpers/states.ts'
@@ -51,7 +51,7 @@ async function pages (on: Raw, limit: number, full = true): Promise<string[][]> 
 
 for (const name of stateNames) {
   t.test(name, async t => {
-    const test = await testStore(t)
+    const test = testRedis(t)
     const on = raw(test)
     const state: State = states[name]
     await put(on, state)
@@ -67,7 +67,7 @@ for (const name of stateNames) {
 }
 
 t.test('oldest first, and of one millisecond by name', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   for (const [name, created] of [['b', T + 2], ['z', T + 1], ['a', T + 2], ['c', T + 2], ['y', T + 3]] as const) await add(on, name, created)
   const order = ['z', 'a', 'b', 'c', 'y']
   for (let limit = 1; limit <= 6; limit++) t.strictSame((await pages(on, limit)).flat(), order, `${limit} at a time`)
@@ -77,7 +77,7 @@ t.test('oldest first, and of one millisecond by name', async t => {
 })
 
 t.test('a whole millisecond of more than a page', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   // By their bytes; a locale would have another order.
   const names = ['-', '-a', '-b', '0', '1A', '1_', '1a', 'A', 'A-', 'A_', 'Aa', 'B', 'C', 'Z', '_', '_A', '_a', 'a', 'aA', 'a_', 'aa', 'b', 'c', 'y', 'z']
   for (const name of names.toReversed()) await add(on, name, T)
@@ -85,7 +85,7 @@ t.test('a whole millisecond of more than a page', async t => {
 })
 
 t.test('a page that is just full says whether there is more', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   for (const name of ['a', 'b', 'c']) await add(on, name, T)
   t.match(await page(on, 3), { names: ['a', 'b', 'c'], more: false })
   t.match(await page(on, 2), { names: ['a', 'b'], more: true })
@@ -96,7 +96,7 @@ t.test('a page that is just full says whether there is more', async t => {
 })
 
 t.test('what is over or gone fills no page, however much of it there is', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   for (let i = 0; i < 30; i++) {
     await add(on, `over${i}`, T + i, { expires: T + 500 })
     await add(on, `gone${i}`, T + i, { hash: false })
@@ -118,7 +118,7 @@ async function addMany (on: Raw, names: readonly string[], created: (index: numb
 }
 
 t.test('of what is over or gone one call passes a thousand by, and says where it was', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   const gone = Array.from({ length: 2500 }, (_, i) => `gone${String(i).padStart(4, '0')}`)
   await addMany(on, gone, i => T + Math.floor(i / 3))
   for (const [i, name] of ['a', 'b', 'c'].entries()) await add(on, name, T + 5000 + i)
@@ -137,14 +137,14 @@ t.test('of what is over or gone one call passes a thousand by, and says where it
 })
 
 t.test('more in one millisecond than one call looks at', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   const names = Array.from({ length: 2300 }, (_, i) => `n${String(i).padStart(4, '0')}`)
   await addMany(on, names, () => T, '')
   t.strictSame((await pages(on, 100)).flat(), names)
 })
 
 t.test('a task that was kept whole: as much as the list may need, and one a call', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   await addMany(on, ['a', 'b', 'c'], i => T + i, `"${'x'.repeat(1_000_000)}"`)
   let after: Place | undefined
   for (const name of ['a', 'b', 'c']) {
@@ -158,7 +158,7 @@ t.test('a task that was kept whole: as much as the list may need, and one a call
 })
 
 t.test('a call gives half a megabyte of tasks at the most', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   const names = Array.from({ length: 100 }, (_, i) => `n${String(i).padStart(2, '0')}`)
   await addMany(on, names, () => T, `"${'x'.repeat(12_011)}"`)
   const sizes: number[] = []
@@ -173,7 +173,7 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
 })
 
 t.test('pages stay in place while handoffs come and go', async t => {
-  const on = raw(await testStore(t))
+  const on = raw(testRedis(t))
   for (const [i, name] of ['a', 'b', 'c', 'd', 'e', 'f'].entries()) await add(on, name, T + i)
   const first = await page(on, 2)
   t.strictSame(first.names, ['a', 'b'])
@@ -186,7 +186,7 @@ t.test('pages stay in place while handoffs come and go', async t => {
 })
 
 t.test('250 of them, and not another tenant’s', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const names = Array.from({ length: 250 }, (_, i) => `n${String(i).padStart(3, '0')}`)
   await Promise.all(names.map((name, i) => add(on, name, T + Math.floor(i / 7))))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { testStore } from '../helpers/redis.ts'
-import type { TestStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
+import type { TestRedis } from '../helpers/redis.ts'
 import { approve, cancel, catchIt, decline, done, fail, heartbeat, lifetimes, pass, put, raw, reissue, reject, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, payload, states } from '../helpers/states.ts'
@@ -80,14 +80,14 @@ function isFollowed (hashes: Array<{ member: string, hash: Hash }>, next: string
 }
 
 /** The members of all attempts there are, the first one first. */
-async function attemptsIn (test: TestStore): Promise<string[]> {
+async function attemptsIn (test: TestRedis): Promise<string[]> {
   const all = Object.entries(await test.dump() as Dump).flatMap(([key, { type, content }]) => type === 'hash' ? [{ member: key.slice(key.indexOf(':h:') + 3), x: (content as Hash).x ?? '' }] : [])
   const number = (x: string) => Number(/ n(\d+)/.exec(x)?.[1] ?? 1)
   return all.sort((a, b) => number(a.x) - number(b.x)).map(({ member }) => member)
 }
 
 t.test('walks', async t => {
-  const test = await testStore(t)
+  const test = testRedis(t)
   const on = raw(test)
   const met = new Map<string, number>()
   await fc.assert(fc.asyncProperty(options, fc.boolean(), fc.array(step, { minLength: 12, maxLength: 25, size: 'max' }), async (options, requireHuman, steps) => {
