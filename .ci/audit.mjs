@@ -6,13 +6,15 @@ import { readFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)
 const registry = process.env.NPM_AUDIT_REGISTRY
-const options = ['--omit=dev', '--package-lock-only', '--json', ...registry ? [`--registry=${registry}`] : [], ...process.argv.slice(2)]
+// npm by itself waits for a silent registry for a quarter of an hour.
+const limits = ['--fetch-timeout=30000', '--fetch-retries=1']
+const options = ['--omit=dev', '--package-lock-only', '--json', ...limits, ...registry ? [`--registry=${registry}`] : [], ...process.argv.slice(2)]
 const { error, stdout, stderr } = spawnSync('npm', ['audit', ...options], { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 })
 if (error) throw error
 
 const report = parsed(stdout)
 if (report.auditReportVersion === undefined) {
-  const why = report.message ?? report.error?.summary ?? stderr.trim()
+  const why = report.message || report.error?.summary || stderr.trim()
   console.error(`audit: nobody could be asked: ${why}`)
   console.error('audit: name a registry that has an audit endpoint: NPM_AUDIT_REGISTRY=https://…')
   process.exit(2)

@@ -5,8 +5,9 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
+import { isWhole } from './helpers/extent.ts'
 import { scratchDir } from './helpers/processes.ts'
-import { startAuditRegistry } from './helpers/registry.ts'
+import { startAuditRegistry, startSilentRegistry } from './helpers/registry.ts'
 import { projectRoot } from './helpers/service.ts'
 
 /** Licences that require attribution at most. */
@@ -55,10 +56,10 @@ t.test('npm run sbom -- agent-handoff-client is about the client, which depends 
 })
 
 /** `npm run audit`, with a fake registry if one is given. @param cwd a folder with what the audit reads, if it isn't the project's */
-async function audit (t: Test, registry?: string, cwd = projectRoot): Promise<{ said: 'clean' | 'found' | 'not asked', lines: string }> {
+async function audit (t: Test, registry?: string, cwd = projectRoot, limits = ['--fetch-retries=0', '--fetch-timeout=20000']): Promise<{ said: 'clean' | 'found' | 'not asked', lines: string }> {
   // With a cache of its own, because npm caches advisories.
   const own = registry === undefined ? [] : [`--cache=${await scratchDir(t)}`]
-  const child = spawn('npm', ['run', '--silent', 'audit', '--', '--fetch-retries=0', '--fetch-timeout=20000', ...own], {
+  const child = spawn('npm', ['run', '--silent', 'audit', '--', ...limits, ...own], {
     cwd,
     env: { ...process.env, ...registry !== undefined && { NPM_AUDIT_REGISTRY: registry } },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -74,6 +75,11 @@ t.test('npm run audit fails on each vulnerability that has no answer, and when n
   t.match(await audit(t, await startAuditRegistry(t, 200, { tap: [advisory] })), { said: 'clean' }, 'the tests’ own tools are not released')
   t.match(await audit(t, await startAuditRegistry(t, 200, {})), { said: 'clean', lines: /^audit: 0 known vulnerabilities in \d\d+ / })
   t.match(await audit(t, await startAuditRegistry(t, 405, {})), { said: 'not asked', lines: /nobody could be asked: 405 [^]*NPM_AUDIT_REGISTRY=/ })
+})
+
+t.test('a registry that never answers is given up', { timeout: 90_000 }, async t => {
+  // Its own limit is half a minute.
+  t.match(await audit(t, await startSilentRegistry(t), projectRoot, isWhole ? [] : ['--fetch-timeout=500']), { said: 'not asked', lines: /nobody could be asked: network timeout/ })
 })
 
 t.test('docs/security.md answers findings', async t => {
