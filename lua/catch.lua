@@ -26,7 +26,7 @@ local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 expires = created and expires + 0
 local decision, trace, extra, schema
 if not created or now >= expires or string.find(record, '/', 1, true) then
-  -- uses attempts inbox catching
+  -- uses attempts here inbox catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end

@@ -15,7 +15,7 @@ repeat
   for _, id in ipairs(ids) do
     local fields = redis.call('HGETALL', prefix .. 'k:' .. id)
     -- A forgotten key stays in the index until the next key is made.
-    if #fields > 0 then
+    if #fields > 0 or isHere(keys, prefix .. 'k:' .. id) then
       if #reply >= 2 + 2 * limit then
         reply[2] = 1
         return reply

@@ -17,6 +17,7 @@ local successor = extra and string.match(extra, ' i(%S+)')
 while successor do
   key = string.sub(key, 1, #key - #successor) .. successor
   local its = redis.call('HGET', key, 'x')
+  if not its then isHere(KEYS[1], key) end
   successor = its and string.match(its, ' i(%S+)')
 end
 local its_record = redis.call('HGET', key, 's')

@@ -24,8 +24,9 @@ if not status then return { 'newer' } end
 if passed_by ~= agent then return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil } end
 local successor = extra and string.match(extra, ' i(%S+)')
 if successor then
-  local found = redis.call('HMGET', string.sub(key, 1, #key - #successor) .. successor, 's', 'x')
-  if not found[1] then return { 'not_found' } end
+  local next_key = string.sub(key, 1, #key - #successor) .. successor
+  local found = redis.call('HMGET', next_key, 's', 'x')
+  if not found[1] and not isHere(key, next_key) then return { 'not_found' } end
   return { 'replayed', successor, found[1], found[2] }
 end
 if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end

@@ -11,7 +11,9 @@ local turns = {}
 for i = 1, #entries, 2 do
   if #turns == most then break end
   local key = prefix .. entries[i]
-  local status, _, _, expires = string.match(redis.call('HGET', key, 's') or '', RECORD)
+  local record = redis.call('HGET', key, 's')
+  if not record then isHere(KEYS[1], key) end
+  local status, _, _, expires = string.match(record or '', RECORD)
   if status == 'pending' and now < tonumber(expires) then
     local length = lengthOf(redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'r'), redis.call('HSTRLEN', key, 'd'))
     turns[#turns + 1] = entries[i + 1] .. '/' .. ms(length)

@@ -22,6 +22,7 @@ while rank <= last do
   for i = 1, #members, 2 do
     local key = prefix .. 'h:' .. members[i]
     local record = redis.call('HGET', key, 's')
+    if not record then isHere(waiting, key) end
     local expires = record and select(4, string.match(record, RECORD))
     -- An expired handoff that isn't swept yet no longer waits. An older version stored the whole task, and that is copied whole when it is read.
     local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0

@@ -6,6 +6,8 @@
 local webhooks, prefix = KEYS[1], ARGV[1]
 local found = { 'listed' }
 for _, id in ipairs(redis.call('ZRANGE', webhooks, 0, -1)) do
-  found[#found + 1], found[#found + 2] = id, redis.call('HGETALL', prefix .. id)
+  local fields = redis.call('HGETALL', prefix .. id)
+  if #fields == 0 then isHere(webhooks, prefix .. id) end
+  found[#found + 1], found[#found + 2] = id, fields
 end
 return found

@@ -13,23 +13,25 @@ export type ScriptName = typeof names[number]
 
 /** Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay for them. */
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
-  waiting: ['place'],
-  'key-list': ['place'],
+  waiting: ['place', 'here'],
+  'key-list': ['place', 'here'],
+  'webhook-list': ['here'],
+  lineage: ['here'],
   pass: ['events'],
-  approve: ['events', 'inbox', 'entering', 'decision'],
-  reject: ['events', 'inbox', 'decision'],
+  approve: ['events', 'here', 'inbox', 'entering', 'decision'],
+  reject: ['events', 'here', 'inbox', 'decision'],
   catch: ['events'],
   take: ['events', 'attempts', 'catching', 'taking', 'length'],
-  turns: ['length'],
+  turns: ['length', 'here'],
   inbox: ['entering'],
   done: ['events'],
   read: ['holder'],
   heartbeat: ['holder', 'attempts'],
-  fail: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
-  decline: ['events', 'holder', 'attempts', 'inbox', 'entering', 'successor'],
-  reissue: ['events', 'attempts', 'inbox', 'entering', 'successor'],
-  cancel: ['events', 'inbox', 'entering', 'pending'],
-  sweep: ['events', 'attempts', 'inbox', 'entering', 'pending', 'successor', 'sweeping'],
+  fail: ['events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
+  decline: ['events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
+  reissue: ['events', 'attempts', 'here', 'inbox', 'entering', 'successor'],
+  cancel: ['events', 'here', 'inbox', 'entering', 'pending'],
+  sweep: ['events', 'attempts', 'here', 'inbox', 'entering', 'pending', 'successor', 'sweeping'],
 }
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */

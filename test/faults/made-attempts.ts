@@ -48,6 +48,8 @@ export const lawful: Array<[what: string, tracks: Track[], options?: Partial<Che
     .status(50, 55, 'failed', { ...caught(12), ...ended(42, 'bob', '#4'), cancelRequestedAt: start + 22 }).audited()]],
   ['a cancel that was refused when it had asked', [held().refused('cancel', 20, 60, 409, 'already_failed', { agent: 'north/alice' }).fail('fail', 30, 35, 32)
     .status(70, 75, 'failed', { ...caught(12), ...ended(32, 'bob', '#3'), cancelRequestedAt: start + 25 }).audited()]],
+  ['a cancel that was sent again when it had asked, after a reissue', [held().cancel(20, 60, 32, { replayed: true }).reissue(30, 35, 32, 'id2')
+    .status(70, 75, 'cancelled', { ...caught(12), ...ended(32, 'alice'), cancelRequestedAt: start + 25, reissuedAs: 'id2' }).audited()]],
   ['a cancel by force', [held().cancel(20, 25, 22, { firm: true }).refused('done', 30, 35, ...refused('cancelled'))
     .status(40, 45, 'cancelled', { ...caught(12), ...ended(22, 'alice'), cancelRequestedAt: start + 22 }).audited()]],
   ['a cancel by force that comes too late', [held().done(20, 25, 22).refused('cancel', 30, 35, 409, 'already_done', { agent: 'north/alice', firm: true })

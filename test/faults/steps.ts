@@ -83,11 +83,12 @@ export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endle
 const ended = new Set<string | null>(['expired', 'cancelled', 'already_done', 'already_failed', 'already_declined'])
 
 /**
- * A refused request may have had its effect before: the Redis connection broke, the service retried, and in between the handoff ended. A
- * cancel may have asked the catcher to stop, a catch may have caught, an approve may have approved.
+ * A request may have had another effect before: the Redis connection broke, the service retried, and in between the handoff ended. A cancel may
+ * have asked the catcher to stop (it is answered as replayed if its agent then had the handoff reissued), a catch may have caught, an approve may
+ * have approved.
  */
-function mayHaveHappenedBefore ({ kind, firm, code }: Operation): boolean {
-  if (kind === 'cancel') return !firm && code !== null && code !== 'not_found' && code !== 'not_the_passer'
+function mayHaveHappenedBefore ({ kind, firm, code, replayed }: Operation): boolean {
+  if (kind === 'cancel') return !firm && (replayed || code !== null) && code !== 'not_found' && code !== 'not_the_passer'
   return (kind === 'catch' || kind === 'approve') && ended.has(code)
 }
 

@@ -4,7 +4,7 @@ import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/handoff/id.ts'
 import type { Place } from '../../src/store/handoffs.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
-import { memberOf } from '../../src/store/key-names.ts'
+import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -59,6 +59,18 @@ t.test('on a Cluster', async t => {
         t.match(await handoffs.status(next), { outcome: 'found', record: { status: 'pending' } }, end)
         t.match(await handoffs.status(place), { outcome: 'found', record: { extra: { reissuedAs: next.id } } }, end)
       }
+    })
+
+    await t.test(`what has a successor, with ${name} gone ahead`, async t => {
+      const first = await passed(freshTag(), ' m3 d0')
+      await handoffs.catch(first, randomToken(), 'bob')
+      const again = () => attempts.reissue(first, 'alice')
+      const made = await again() as { successor: string }
+      t.match(await whileMoving(first.tag, ahead(first), again), { outcome: 'replayed', successor: made.successor }, 'reissue')
+      const last = { ...first, id: made.successor }
+      const { mark } = await handoffs.lineage(first) as { mark: string }
+      t.type(mark, 'string')
+      for (const keys of [ahead(first), [keyOf(last)]]) t.match(await whileMoving(first.tag, keys, () => handoffs.lineage(first)), { mark }, 'lineage')
     })
 
     await t.test(`an inbox, with ${name} gone ahead`, async t => {
@@ -124,6 +136,27 @@ t.test('on a Cluster', async t => {
     await store.webhooks!.create('default', 'wh_x', { url: 'https://example.com/', types: null, inbox: null })
     const elsewhere = tags.find(tag => slotOf(tag) !== slotOf(homeTag('default')))!
     t.strictSame(await whileMoving(elsewhere, [], () => store.webhooks!.tenants(tags)), ['default'])
+  })
+
+  await t.test('lists that have gone ahead of what is in them', async t => {
+    const store = fleetStore(t, cluster.url, { eventsRetention: 60_000 })
+    await untilServing(store.handoffs)
+    const home = homeTag('listed')
+    const at = { tenant: 'listed', inbox: 'work', tag: inboxTag('listed', 'work') }
+    const inOther = async (place: Place, more: object) => {
+      await handoffs.pass({ ...place, tenant: 'listed', token: '-', passedBy: 'alice', requireHuman: false, options: ' twork', expiresIn: 60_000, payload, ...more })
+    }
+    for (let i = 0; i < 2; i++) {
+      await inOther(placeIn(home), { requireHuman: true, options: ' l2 hdigest' })
+      await inOther(placeIn(at.tag), { to: 'work' })
+      await store.webhooks!.create('listed', `wh_${i}`, { url: 'https://example.com/', types: null, inbox: null })
+    }
+    const made = await store.keyRecords.create({ tenant: 'listed', agent: 'alice', scopes: ['pass'], by: 'test' } as never)
+    const names = new KeyNames('handoff')
+    t.match(await whileMoving(home, [names.waiting(home, 'listed')], () => store.approvals.list('listed', home, null, 10)), { items: { length: 2 } })
+    t.match(await whileMoving(at.tag, [names.inbox(at.tag, 'listed', 'work')], () => inboxes.turns(at, 5)), { turns: { length: 2 } })
+    t.match(await whileMoving(home, [names.webhooks(home, 'listed')], () => store.webhooks!.list('listed')), [{ url: 'https://example.com/' }, { url: 'https://example.com/' }])
+    t.match(await whileMoving(tags[0]!, [names.apiKeys(tags[0]!)], () => store.keyRecords.list()), [{ id: made.id }])
   })
 
   await t.test('what is approved while its tenant’s home moves', async t => {

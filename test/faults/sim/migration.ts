@@ -30,7 +30,8 @@ export async function moveSlot (cluster: Cluster, slot: number, to: Shard): Prom
       target.db.set(key, source.db.values.get(key))
       source.db.set(key, undefined)
     }
-    to.imported = target.db.log.length
+    to.moved = target.db.log.length
+    from.moved = source.db.log.length
     target.replicate()
     source.replicate()
   }

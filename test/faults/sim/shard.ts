@@ -21,8 +21,8 @@ export class Shard {
   failing = false
   /** Whether it gives or takes a slot. */
   isMoving = false
-  /** How much of the master's log its replica must have before the master may die: keys came without a WAIT. */
-  imported = 0
+  /** How much of the master's log its replica must have before the master may die: keys came and went without a WAIT. */
+  moved = 0
 
   constructor (cluster: Gossip, servers: readonly [Server, Server]) {
     this.#cluster = cluster
@@ -34,7 +34,7 @@ export class Shard {
   /** Whether it is whole: only then may something befall it. */
   get isWhole (): boolean {
     const [link] = this.master.links
-    return !this.failing && !this.isMoving && this.master.up && !this.master.isPaused && link !== undefined && (link.acknowledged >= this.imported || this.#cluster.world.mutation?.hasty === true)
+    return !this.failing && !this.isMoving && this.master.up && !this.master.isPaused && link !== undefined && (link.acknowledged >= this.moved || this.#cluster.world.mutation?.hasty === true)
   }
 
   stall (): void {
@@ -101,7 +101,7 @@ export class Shard {
   #promote (old: Server, next: Server): void {
     next.master = null
     this.master = next
-    this.imported = 0
+    this.moved = 0
     this.#cluster.world.tell(`${next.name} is the master now`)
     this.#cluster.tookOver(old, next)
   }
