@@ -32,12 +32,12 @@ if status == 'failed' then return { 'already_failed', now, record, extra } end
 if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
 
--- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may already be on another node, and then
--- Redis refuses to write it here.
+-- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on another node, and then Redis
+-- refuses the command.
 local outbox = openOutbox(key, key, member)
 if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
-  redis.call('ZREM', waiting, member)
+  leaveList(key, waiting, member)
   redis.call('HDEL', key, 't')
   redis.call('SPUBLISH', waiting, 'cancelled')
 end

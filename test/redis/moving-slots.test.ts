@@ -159,6 +159,17 @@ t.test('on a Cluster', async t => {
     t.match(await whileMoving(tags[0]!, [names.apiKeys(tags[0]!)], () => store.keyRecords.list()), [{ id: made.id }])
   })
 
+  await t.test('what is cancelled while it waits for a person', async t => {
+    const tag = homeTag('default')
+    const waiting = new KeyNames('handoff').waiting(tag, 'default')
+    for (const isListAhead of [false, true]) {
+      const place = await passed(tag, ' l2 hdigest', { requireHuman: true })
+      const ahead = isListAhead ? [waiting] : [keyOf(place), `handoff:{${tag}}:due`]
+      t.match(await whileMoving(tag, ahead, () => attempts.cancel(place, 'alice', false, Buffer.alloc(0))), { outcome: 'cancelled' })
+      t.equal(await (await cluster.ownerOf(slotOf(tag))).admin.zscore(waiting, memberOf('default', place.id)), null, 'is in no list')
+    }
+  })
+
   await t.test('what is approved while its tenant’s home moves', async t => {
     const tag = homeTag('default')
     const at = { tenant: 'default', inbox: 'asked', tag }
