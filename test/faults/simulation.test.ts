@@ -13,6 +13,8 @@ import { testStore } from '../helpers/redis.ts'
 import { Random } from './random.ts'
 
 const seeds = isWhole ? 10_000 : 1000
+// In full it takes minutes of both cores, and longer where others use them.
+t.setTimeout(1_800_000)
 
 /** The first seed that finds the fault, and its violation. */
 async function firstBroken (mutation: Mutation): Promise<string | null> {
