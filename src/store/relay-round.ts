@@ -124,16 +124,21 @@ export class RelayRound {
     const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     // Numbers are moments in microseconds.
     for (const { tag } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() - asked.get(tag)! / 1000)
-    // The next round asks for the missing ones again.
-    for (const outbox of without(missing, outboxes)) if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true
-    await this.#catchUp(tenant, missing)
+    const note = (outbox: Watched) => { if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true }
+    for (const outbox of outboxes) if (!missing.some(({ tag }) => tag === outbox.tag)) note(outbox)
+    // The next round asks for the others again.
+    for (const outbox of await this.#catchUp(tenant, missing, outboxes)) note(outbox)
   }
 
   /** Removes what is in the feed for long enough. */
   async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
     const missing = await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
-    await Promise.all([this.#catchUp(tenant, missing), ...without(missing, outboxes).map(outbox => this.#trim(outbox).catch(error => this.#failed(error)))])
+    const trim = (some: Watched[]) => Promise.all(some.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
+    await Promise.all([
+      trim(outboxes.filter(outbox => !missing.some(({ tag }) => tag === outbox.tag))),
+      this.#catchUp(tenant, missing, outboxes).then(trim),
+    ])
   }
 
   async #trim (outbox: Watched): Promise<void> {
@@ -145,17 +150,22 @@ export class RelayRound {
     else Object.assign(outbox, { old: outbox.last, since: performance.now() })
   }
 
-  /** Moves what is missing, of each master one outbox after the other: a master that takes nothing holds up no other. */
-  async #catchUp (tenant: string, missing: Missing[]): Promise<void> {
+  /**
+   * Moves what is missing, of each master one outbox after the other: a master that takes nothing holds up no other.
+   * @returns the outboxes that have nothing: the feed has ended since, and what it had of them is forgotten
+   */
+  async #catchUp (tenant: string, missing: readonly Missing[], outboxes: readonly Watched[]): Promise<Watched[]> {
     const { connectionTo } = this.#options
     const masters = new Set(missing.map(({ tag }) => connectionTo(tag)))
+    const empty = new Set<string>()
     await Promise.all([...masters].map(async master => {
       try {
-        for (const { tag, moved } of missing) if (connectionTo(tag) === master) await this.#relay.catchUp(tag, tenant, moved)
+        for (const { tag, moved } of missing) if (connectionTo(tag) === master && !await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
       } catch (error) {
         this.#failed(error)
       }
     }))
+    return outboxes.filter(({ tag }) => empty.has(tag))
   }
 
   /** Those of a tenant together, as many as a call takes; tenants side by side. @param busy tenants with such calls under way */
@@ -187,8 +197,4 @@ export class RelayRound {
   #failed (error: unknown): void {
     if (!(error instanceof Unavailable)) this.#options.onFault(error)
   }
-}
-
-function without (missing: readonly Missing[], outboxes: readonly Watched[]): Watched[] {
-  return outboxes.filter(outbox => !missing.some(({ tag }) => tag === outbox.tag))
 }

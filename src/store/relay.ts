@@ -36,15 +36,15 @@ export class Relay {
     return parts[2]
   }
 
-  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has */
-  async catchUp (tag: string, tenant: string, moved: string): Promise<void> {
+  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has @returns whether there was any */
+  async catchUp (tag: string, tenant: string, moved: string): Promise<boolean> {
     for (let from = moved; ;) {
       const events = await this.#events.outbox(tag, tenant, from, eventsPerCall)
-      if (events.length === 0) return
+      if (events.length === 0) return from !== moved
       const [missing] = await this.#events.relay(tenant, [{ tag, from, events }])
       // The feed lost its last events, with a master: what it lost is still in the outbox.
       from = missing?.moved ?? numberOf(events.at(-1)!)
-      if (missing === undefined && events.length < eventsPerCall) return
+      if (missing === undefined && events.length < eventsPerCall) return true
     }
   }
 
