@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { Unavailable } from '../redis/lanes.ts'
-import type { Events } from './events.ts'
+import type { Events, Missing } from './events.ts'
 import type { Leases } from './leases.ts'
 import type { Relay } from './relay.ts'
 import { within } from './within.ts'
@@ -57,8 +57,9 @@ export class RelayRound {
   readonly #options: RelayRoundOptions
   readonly #seen = new Map<string, number>()
   readonly #watched = new Map<string, Watched>()
-  /** Tenants with calls under way. */
-  readonly #busy = new Set<string>()
+  /** Tenants with calls under way: those that check, and those that remove. Neither waits for the others, which may take as long in each round. */
+  readonly #checking = new Set<string>()
+  readonly #removing = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
   /** The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at the other replicas. */
@@ -91,9 +92,10 @@ export class RelayRound {
     const clocks = new Map<Redis, Promise<number>>()
     await Promise.all(tags.filter(reaches).map(tag => this.#look(tag, clocks)))
     // Those that an earlier round saw: what they have since is still being moved.
-    await this.#inCalls(found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
+    await this.#inCalls(this.#checking, found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
     const now = performance.now()
-    await this.#inCalls(found.filter(({ isChecked, since }) => isChecked && now - since > kept), (tenant, outboxes) => this.#removeOld(tenant, outboxes))
+    const old = found.filter(({ isChecked, since }) => isChecked && now - since > kept)
+    await this.#inCalls(this.#removing, old, (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 
   /** Which outboxes have something new? Only a hint, so it needn't be durable. @param clocks each master's time in this round, in microseconds */
@@ -120,45 +122,68 @@ export class RelayRound {
   async #check (tenant: string, outboxes: Watched[]): Promise<void> {
     const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
-    for (const { tag, moved } of missing) {
-      // Numbers are moments in microseconds.
-      this.lag = Math.max(this.lag ?? 0, Date.now() - asked.get(tag)! / 1000)
-      await this.#relay.catchUp(tag, tenant, moved)
-    }
-    for (const outbox of outboxes) if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true
+    // Numbers are moments in microseconds.
+    for (const { tag } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() - asked.get(tag)! / 1000)
+    const note = (outbox: Watched) => { if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true }
+    for (const outbox of outboxes) if (!missing.some(({ tag }) => tag === outbox.tag)) note(outbox)
+    // The next round asks for the others again.
+    for (const outbox of await this.#catchUp(tenant, missing, outboxes)) note(outbox)
   }
 
   /** Removes what is in the feed for long enough. */
   async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
     const missing = await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
-    for (const { tag, moved } of missing) await this.#relay.catchUp(tag, tenant, moved)
-    await Promise.all(outboxes.filter(({ tag }) => !missing.some(one => one.tag === tag)).map(async outbox => {
-      const { tag, old } = outbox
-      await this.#events.trim(tag, tenant, String(old))
-      const name = `${tag} ${tenant}`
-      // Another one has its place if the lease was lost meanwhile.
-      if (outbox.last === old && this.#watched.get(name) === outbox) this.#watched.delete(name)
-      else Object.assign(outbox, { old: outbox.last, since: performance.now() })
-    }))
+    const trim = (some: Watched[]) => Promise.all(some.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
+    await Promise.all([
+      trim(outboxes.filter(outbox => !missing.some(({ tag }) => tag === outbox.tag))),
+      this.#catchUp(tenant, missing, outboxes).then(trim),
+    ])
   }
 
-  /** Those of a tenant together, as many as a call takes; tenants side by side. */
-  async #inCalls (outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
+  async #trim (outbox: Watched): Promise<void> {
+    const { tag, tenant, old } = outbox
+    await this.#events.trim(tag, tenant, String(old))
+    const name = `${tag} ${tenant}`
+    // Another one has its place if the lease was lost meanwhile.
+    if (outbox.last === old && this.#watched.get(name) === outbox) this.#watched.delete(name)
+    else Object.assign(outbox, { old: outbox.last, since: performance.now() })
+  }
+
+  /**
+   * Moves what is missing, of each master one outbox after the other: a master that takes nothing holds up no other.
+   * @returns the outboxes that have nothing: the feed has ended since, and what it had of them is forgotten
+   */
+  async #catchUp (tenant: string, missing: readonly Missing[], outboxes: readonly Watched[]): Promise<Watched[]> {
+    const { connectionTo } = this.#options
+    const masters = new Set(missing.map(({ tag }) => connectionTo(tag)))
+    const empty = new Set<string>()
+    await Promise.all([...masters].map(async master => {
+      try {
+        for (const { tag, moved } of missing) if (connectionTo(tag) === master && !await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
+      } catch (error) {
+        this.#failed(error)
+      }
+    }))
+    return outboxes.filter(({ tag }) => empty.has(tag))
+  }
+
+  /** Those of a tenant together, as many as a call takes; tenants side by side. @param busy tenants with such calls under way */
+  async #inCalls (busy: Set<string>, outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
     const byTenant = new Map<string, Watched[]>()
     for (const outbox of outboxes) {
       const theirs = byTenant.get(outbox.tenant)
       if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
       else theirs.push(outbox)
     }
-    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !this.#busy.has(tenant)).map(async ([tenant, theirs]) => {
-      this.#busy.add(tenant)
+    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !busy.has(tenant)).map(async ([tenant, theirs]) => {
+      busy.add(tenant)
       try {
         for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
       } catch (error) {
         this.#failed(error)
       } finally {
-        this.#busy.delete(tenant)
+        busy.delete(tenant)
       }
     })))
   }

@@ -18,9 +18,9 @@ export class Relay {
   readonly #events: Events
   readonly #onFault: (error: unknown) => void
   readonly #pending = new Map<string, Map<string, Growing>>()
-  readonly #underWay = new Set<Promise<void>>()
+  /** What is being moved, by tenant: its next events wait for that. Other tenants' don't: their feeds may be at another master. */
+  readonly #underWay = new Map<string, Promise<void>>()
   #timer: NodeJS.Timeout | undefined
-  #isMoving = false
 
   constructor (events: Events, onFault: (error: unknown) => void) {
     this.#events = events
@@ -36,22 +36,22 @@ export class Relay {
     return parts[2]
   }
 
-  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has */
-  async catchUp (tag: string, tenant: string, moved: string): Promise<void> {
+  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has @returns whether there was any */
+  async catchUp (tag: string, tenant: string, moved: string): Promise<boolean> {
     for (let from = moved; ;) {
       const events = await this.#events.outbox(tag, tenant, from, eventsPerCall)
-      if (events.length === 0) return
+      if (events.length === 0) return from !== moved
       const [missing] = await this.#events.relay(tenant, [{ tag, from, events }])
       // The feed lost its last events, with a master: what it lost is still in the outbox.
       from = missing?.moved ?? numberOf(events.at(-1)!)
-      if (missing === undefined && events.length < eventsPerCall) return
+      if (missing === undefined && events.length < eventsPerCall) return true
     }
   }
 
   /** Moves what there is, and ends. */
   async stop (): Promise<void> {
     clearTimeout(this.#timer)
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#underWay.values())
     await this.move()
   }
 
@@ -67,26 +67,28 @@ export class Relay {
       batch.events.push(event)
       batch.last = numberOf(event)
     }
-    this.#timer ??= setTimeout(() => this.#begin(), pause)
+    this.#moveSoon()
   }
 
-  #begin (): void {
-    this.#timer = undefined
-    if (this.#isMoving) return
-    this.#isMoving = true
-    const moving = this.move().finally(() => {
-      this.#underWay.delete(moving)
-      this.#isMoving = false
-      if (this.#pending.size > 0) this.#timer ??= setTimeout(() => this.#begin(), pause)
-    })
-    this.#underWay.add(moving)
+  #moveSoon (): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.move()
+    }, pause)
   }
 
-  /** Moves what there is now. */
+  /** Moves what there is now, of each tenant that has nothing under way. */
   async move (): Promise<void> {
-    const tenants = [...this.#pending]
-    this.#pending.clear()
-    await Promise.all(tenants.flatMap(([tenant, batches]) => inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))))
+    const tenants = [...this.#pending].filter(([tenant]) => !this.#underWay.has(tenant))
+    await Promise.all(tenants.map(([tenant, batches]) => {
+      this.#pending.delete(tenant)
+      const moving = Promise.all(inCalls([...batches.values()]).map(part => this.#moveOf(tenant, part))).then(() => {
+        this.#underWay.delete(tenant)
+        if (this.#pending.has(tenant)) this.#moveSoon()
+      })
+      this.#underWay.set(tenant, moving)
+      return moving
+    }))
   }
 
   async #moveOf (tenant: string, batches: Batch[]): Promise<void> {

@@ -242,3 +242,18 @@ t.test('what is old is removed from many outboxes with few calls', async t => {
   await until(async () => await redis.exists(...outboxes) === 0)
   t.ok(calls < 20, `asked ${calls} times whether they are in the feed`)
 })
+
+t.test('a tenant that was quiet for so long that its feed is gone is forgotten, and not asked about in each round', async t => {
+  const { store, redis, prefix } = await withEvents(t)
+  const indexes = tags.slice(0, 20).map(tag => `${prefix}:{${tag}}:o`)
+  const longAgo = (Date.now() - 100_000_000) * 1000
+  for (const index of indexes) await redis.zadd(index, longAgo, tenant)
+  let calls = 0
+  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'outbox') calls++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  store.relayRound!.start()
+  await until(async () => await redis.exists(...indexes) === 0)
+  t.equal(calls, 2 * indexes.length, 'each was read when it was seen, and before it was forgotten')
+  t.equal(store.relayRound!.lag, 0)
+})

@@ -38,3 +38,35 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
   const sick = asked.filter(tenant => tenant === 'sick').length
   t.ok(sick > 5 && sick <= 10, `asked ${sick} times, each time 2 s`)
 })
+
+t.test('a master that acknowledges nothing holds up no outbox at another, also of the same tenant', async t => {
+  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
+  const time = new Time(process)
+  const [caughtUp, trimmed]: [string[], string[]] = [[], []]
+  const events = {
+    async relay (_: string, batches: Array<{ tag: string }>) {
+      return batches.filter(({ tag }) => tag !== 'moved' && !caughtUp.includes(tag)).map(({ tag }) => ({ tag, moved: '0' }))
+    },
+    async trim (tag: string) { trimmed.push(tag) },
+  }
+  const relay = {
+    async catchUp (tag: string) {
+      if (tag === 'unmoved') return caughtUp.push(tag)
+      await sleep(2000)
+      throw new Unavailable('0 of 1 replicas acknowledged in time')
+    },
+  }
+  const leases = { takeReached: async () => true }
+  const [well, sick] = [0, 1].map(() => ({
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? ['tenant', '1'] : [],
+  }))
+  time.after(0, process, () => {
+    new RelayRound(events as unknown as Events, relay as unknown as Relay, leases as unknown as Leases, {
+      tags: ['sick', 'unmoved', 'moved'], leaseKey: tag => tag, reaches: () => true, connectionTo: tag => (tag === 'sick' ? sick : well) as never, indexKey: tag => tag, onFault: error => t.error(error),
+    }).start()
+  })
+  await pass(time, () => time.now > 20_000)
+  t.strictSame(caughtUp, ['unmoved'])
+  t.strictSame(trimmed.sort(), ['moved', 'unmoved'])
+})
