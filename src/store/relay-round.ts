@@ -116,6 +116,8 @@ export class RelayRound {
       // Where the clock was set back, numbers before this one are still to come.
       this.#seen.set(tag, Math.max(Math.min(last, now), this.#seen.get(tag) ?? 0))
     }
+    // It was set back since, also by a failover: numbers below those that were seen may be new, so the next round looks at all.
+    if (now > 0 && now < seen) this.#seen.delete(tag)
   }
 
   /** Moves what is missing in the feed. */

@@ -39,6 +39,38 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
   t.ok(sick > 5 && sick <= 10, `asked ${sick} times, each time 2 s`)
 })
 
+t.test('what is told after the clock was set back is found, also below what was seen', async t => {
+  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
+  const time = new Time(process)
+  const [asked, looks]: [string[], number[]] = [[], []]
+  const events = {
+    async relay (tenant: string) {
+      asked.push(tenant)
+      return []
+    },
+    async trim () {},
+  }
+  // It is set back by ten seconds after five.
+  const clock = () => 100 + time.now / 1000 - (time.now > 5000 ? 10 : 0)
+  const index = [['early', 100e6], ['late', 96.4e6]] as const
+  const redis = {
+    time: async () => [String(Math.floor(clock())), '0'],
+    async zrange (_: string, above: string) {
+      const found = index.filter(([tenant, number]) => number > Number(above.slice(1)) && (tenant === 'early' || time.now > 6000))
+      looks.push(found.length)
+      return found.flatMap(([tenant, number]) => [tenant, String(number)])
+    },
+  }
+  time.after(0, process, () => {
+    new RelayRound(events as unknown as Events, {} as Relay, { takeReached: async () => true } as unknown as Leases, {
+      tags: ['aa'], leaseKey: tag => tag, reaches: () => true, connectionTo: () => redis as never, indexKey: tag => tag, onFault: error => t.error(error),
+    }).start()
+  })
+  await pass(time, () => time.now > 14_000)
+  t.ok(asked.includes('late'))
+  t.ok(looks.filter(count => count > 0).length < 15, 'it does not look at all in every round')
+})
+
 t.test('a master that acknowledges nothing holds up no outbox at another, also of the same tenant', async t => {
   const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
   const time = new Time(process)
