@@ -150,9 +150,18 @@ export class Connection extends EventEmitter {
     this.#world.time.at(moment, this.process, () => { if (session === this.#session) this.#close(true) })
   }
 
-  /** The connection is cut. @param reset whether data on its way to the server is lost too */
+  /**
+   * The connection is cut, which its process notices in a task of its own: what goes on at once then goes by that process's clock, even if those of
+   * several processes are cut together. @param reset whether data on its way to the server is lost too
+   */
   break (reset: boolean): void {
-    if (this.#session !== null) this.#close(reset)
+    const session = this.#session
+    this.#after(0, () => { if (session !== null && session === this.#session) this.#close(reset) })
+  }
+
+  /** Its process has died. */
+  leave (): void {
+    if (this.#session !== null) this.#close(false)
   }
 
   /** Whether it is connected to this server. */

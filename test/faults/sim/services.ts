@@ -111,7 +111,7 @@ export class Service {
   kill (): void {
     this.#world.tell(`${this.process.name} dies`)
     this.process.dead = true
-    for (const connection of this.#topology.connections) if (connection.process === this.process) connection.break(false)
+    for (const connection of this.#topology.connections) if (connection.process === this.process) connection.leave()
     for (const gone of this.#waiting) gone()
   }
 }
