@@ -1,11 +1,13 @@
--- The handoff enters its inbox if the delay of its pass, or of its attempt, is over. One that a person approved after that has entered already, when
--- it was approved, and keeps its turn.
+-- The handoff enters its inbox if the delay of its pass, or of its attempt, is over. One that a person approved after that entered then, and keeps
+-- its turn.
 local function enterOnceAvailable(key, member, extra, now)
   local available = extra and string.match(extra, ' a(%d+)')
   local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)
   if inbox then
+    local decided = string.match(redis.call('HGET', key, 'd') or '', '^%d+')
+    if decided and tonumber(decided) >= tonumber(available) then return end
     isHere(key, inbox)
-    if not redis.call('ZSCORE', inbox, member) then enterInbox(inbox, member, extra, available * 1000) end
+    enterInbox(inbox, member, extra, available * 1000)
   end
 end
 -- A handoff that ends while it is pending leaves its inbox.
