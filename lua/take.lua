@@ -71,9 +71,9 @@ end
 if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
 -- Written after all that it names, so that a retry finds either all of it or nothing. With a key it is also written if this list gave nothing
--- beside what the other list gave, or is to give: otherwise a retry, or another request with this key, would take what has entered since. A note of an asker lasts no longer than that one counts
--- (lib/taking.lua). So no call that takes something has this key: while the slot moves, Redis refuses such a call before it has caught anything,
--- and not between two handoffs.
+-- beside what the other list gave, or is to give: otherwise a retry, or another request with this key, would take what has entered since.
+-- A note of an asker lasts no longer than that one counts (lib/taking.lua). So no call that takes something has this key: while the slot moves,
+-- Redis refuses such a call before it has caught anything, and not between two handoffs.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   local looking = #items == 0 and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
   local remember = (kept_for == '' or looking ~= '') and 10000 or math.max(kept_for, latest - now)
