@@ -9,7 +9,7 @@ import { mutations } from './sim/mutations.ts'
 import { simulate } from './sim/run.ts'
 import type { Mutation } from './sim/world.ts'
 import { isWhole, skipUnlessWhole } from '../helpers/extent.ts'
-import { testStore } from '../helpers/redis.ts'
+import { testRedis } from '../helpers/redis.ts'
 import { Random } from './random.ts'
 
 const seeds = isWhole ? 10_000 : 1000
@@ -51,7 +51,7 @@ t.test('deliberate faults are found', skipUnlessWhole, async t => {
 })
 
 t.test('the scripts do the same on simulated data as on a real Redis', async t => {
-  const { redis, prefix } = await testStore(t)
+  const { redis, prefix } = testRedis(t)
   const keys = new KeyNames(prefix)
   const outcomes = new Set<string>()
   for (let seed = 0; seed < 300; seed++) {
