@@ -1,5 +1,5 @@
 import { lineChart } from './chart.ts'
-import { countLive, Maker, payloadOf } from './growth-handoffs.ts'
+import { countLive, Maker, payloadOf } from './handoffs.ts'
 import { costOf, medianCost, medianRatio, startPair } from './growth-pair.ts'
 import type { Cost, Pair } from './growth-pair.ts'
 import { exchange } from './exchange.ts'

@@ -4,7 +4,7 @@ import { homeTag, tags } from '../src/handoff/id.ts'
 import { openStore } from '../src/store/store.ts'
 import type { ListPlace } from '../src/store/approvals.ts'
 import { callsOf } from './commands.ts'
-import { makeWaiting, tenant } from './handoffs.ts'
+import { Maker, tenant } from './handoffs.ts'
 import { besideLists } from './list-beside.ts'
 import type { Beside } from './list-beside.ts'
 import { keepAliveClient, walk } from './pages.ts'
@@ -37,7 +37,9 @@ export async function list ({ rounds, seconds, listed, say }: BenchOptions): Pro
   const redis = new Redis(server.url)
   const found: Record<Page, Figures[]> = { first: [], middle: [] }
   try {
-    await makeWaiting(redis, listed)
+    const maker = new Maker(server.url)
+    await maker.waiting(listed)
+    await maker.close()
     say(`list: ${listed} handoffs wait`)
     // First walk through all pages, which also warms up: together they must have each handoff once, in order.
     const cursor = await overHttp(server.url, client => walk(client, limit, listed))

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { commandsSent } from './commands.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'
-import { makeCaught } from './handoffs.ts'
+import { Maker } from './handoffs.ts'
 import { percentile } from './report.ts'
 import type { BenchRedis } from './redis.ts'
 import { startService } from './server-process.ts'
@@ -39,7 +39,9 @@ export interface Percentiles { p50: number, p99: number }
 export async function runWaiting (server: BenchRedis, waiters: number, seconds: number): Promise<WaitingFigures> {
   const redis = new Redis(server.url)
   await redis.flushall('SYNC')
-  const ids = await makeCaught(redis, vanguard + waiters)
+  const maker = new Maker(server.url)
+  const ids = await maker.caught(vanguard + waiters)
+  await maker.close()
   const stops: Array<() => Promise<void>> = [async () => redis.disconnect()]
   try {
     // It starts first, so it does the sweeping while it lives.
