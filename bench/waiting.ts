@@ -8,8 +8,11 @@ import type { WaitingFigures } from './waiting-round.ts'
 
 /** How many other files a process may have open besides its waiters' sockets, generously. */
 const otherFiles = 200
-/** The commands that replicas send whether or not anyone waits: the sweep, its lease, the subscriber's keep-alive, and reading Redis's clock. */
-const standing = ['EVALSHA sweep', 'EVALSHA lease', 'PING', 'TIME', 'INFO']
+/**
+ * The commands that replicas send whether or not anyone waits: the sweep, its lease, changes of keys, the subscriber's keep-alive, Redis's clock,
+ * and whether the service is ready (its rights are asked for with EVAL where the server doesn't have the script yet).
+ */
+const standing = ['EVALSHA sweep', 'EVALSHA lease', 'EVALSHA key-changes', 'PING', 'TIME', 'INFO', 'EVALSHA rights', 'EVAL']
 
 const limits = { rss: 12_288, p50: 2, p99: 10 }
 
