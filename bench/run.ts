@@ -24,6 +24,7 @@ import { mix } from './mix.ts'
 import { names } from './peers/contestants.ts'
 import type { BenchOptions, Report } from './report.ts'
 import { saturation } from './saturation.ts'
+import { scaleOf } from './scale.ts'
 import { payloadSizes } from './sizes.ts'
 import { waiting } from './waiting.ts'
 import { webhooks } from './webhooks.ts'
@@ -105,4 +106,5 @@ for (const [index, name] of wanted.entries()) {
 }
 const goals = goalsOf(values.results)
 await writeFile(join(values.results, 'goals.md'), goals)
+await writeFile(join(values.results, 'scale.md'), scaleOf(values.results))
 process.stdout.write(`\n${goals}\n`)

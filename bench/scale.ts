@@ -1,8 +1,4 @@
-/**
- * `npx tsx bench/scale.ts [results]`: an estimate. From the figures of growth, masters, memory and due (figures.json in bench/results) it computes
- * what the internet's scale would take, and which limit is reached at which size, and prints that as Markdown.
- */
-import { fileURLToPath } from 'node:url'
+/** An estimate: from the figures of growth, masters, memory and due it computes what the internet's scale would take, and which limit is reached at which size. */
 import { readFigures } from './figures.ts'
 import { markdownTable } from './report.ts'
 
@@ -67,8 +63,10 @@ export function limits ({ service, redis, finished, swept }: Measured, retention
   return found.sort((a, b) => a.handoffsPerSecond - b.handoffsPerSecond)
 }
 
-/** @returns both tables */
-export function scaleTables (measured: Measured): string {
+/** @returns both tables, as Markdown; empty while a scenario that they need has no figures in this results folder */
+export function scaleOf (results: string): string {
+  const measured = readMeasured(results)
+  if (measured === undefined) return ''
   const goal = { handoffsPerSecond: 1e6, live: 1e9 }
   const day = 86_400
   const rows = [day, day / 24, day / 144].map(retention => {
@@ -80,34 +78,34 @@ export function scaleTables (measured: Measured): string {
     limits(measured, day).map(({ what, handoffsPerSecond, then }) => [what, count(handoffsPerSecond), then]))
 }
 
+interface Cpu { service: number, redis: number }
+interface Bytes { name: string, bytes: number }
+
+/** What this reads of the kept figures. */
+interface Kept {
+  growth?: { rows: Cpu[] }
+  masters?: { rows: Cpu[] }
+  memory?: { payload: number, rows: Bytes[], finished: Bytes[] }
+  due?: { due: number, goneAfter: number }
+}
+
 /** Two significant digits; more would promise what wasn't measured. */
 function count (number: number): string {
   return Math.round(Number(number.toPrecision(2))).toLocaleString('en')
 }
 
-/** @throws if the figures of one of the scenarios are missing */
-export function readMeasured (results: string): Measured {
-  const figures = readFigures(results)
-  const read = <T>(name: string) => {
-    if (!(name in figures)) throw new Error(`${results} has no figures of ${name}`)
-    return figures[name] as T
-  }
+/** @returns undefined while the figures of one of the scenarios are missing */
+function readMeasured (results: string): Measured | undefined {
+  const { growth, masters, memory, due } = readFigures(results) as Kept
+  if (growth === undefined || masters === undefined || memory === undefined || due === undefined) return undefined
   const last = <T>(list: readonly T[]) => list[list.length - 1] as T
-  const growth = last(read<{ rows: Array<{ service: number, redis: number }> }>('growth').rows)
-  const clusters = read<{ rows: Array<{ service: number, redis: number }> }>('masters').rows
-  const memory = read<{ payload: number, rows: Array<{ name: string, bytes: number }>, finished: Array<{ name: string, bytes: number }> }>('memory')
-  const due = read<{ due: number, goneAfter: number }>('due')
-  const ofOne = (part: 'service' | 'redis') => last(clusters)[part] / (clusters[0]?.[part] ?? NaN)
+  const ofOne = (part: keyof Cpu) => last(masters.rows)[part] / (masters.rows[0]?.[part] ?? NaN)
   const embedded = ({ name }: { name: string }) => name === 'embedded'
   return {
-    service: growth.service * ofOne('service'),
-    redis: growth.redis * ofOne('redis'),
+    service: last(growth.rows).service * ofOne('service'),
+    redis: last(growth.rows).redis * ofOne('redis'),
     pending: memory.payload + last(memory.rows.filter(embedded)).bytes,
     finished: last(memory.finished.filter(embedded)).bytes,
     swept: due.due / due.goneAfter,
   }
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.stdout.write(scaleTables(readMeasured(process.argv[2] ?? fileURLToPath(new URL('results', import.meta.url)))))
 }

@@ -14,7 +14,7 @@ import { passBodyOf } from '../bench/load.ts'
 import { script } from '../bench/peers/contestants.ts'
 import { Taken } from '../bench/peers/taken.ts'
 import { cpuOfTree } from '../bench/peers/tree-cpu.ts'
-import { limits, needs, readMeasured, scaleTables } from '../bench/scale.ts'
+import { limits, needs, scaleOf } from '../bench/scale.ts'
 import { keySettings, startServer } from '../bench/server-process.ts'
 import { ownRedis } from './helpers/own-redis.ts'
 import { scratchDir } from './helpers/processes.ts'
@@ -56,10 +56,12 @@ t.test('charts', t => {
   t.end()
 })
 
-t.test('the tables of the large-scale runs match the kept figures', async t => {
-  const bench = join(projectRoot, 'bench')
-  const [, kept] = /<!-- scale -->\n([^]*?)<!-- \/scale -->/.exec(await readFile(join(bench, 'README.md'), 'utf8')) ?? []
-  t.equal(kept, scaleTables(readMeasured(join(bench, 'results'))), 'npx tsx bench/scale.ts prints them')
+t.test('the tables of goals and of the internet’s scale match the kept figures', async t => {
+  const results = join(projectRoot, 'bench', 'results')
+  for (const [name, tables] of [['scale', scaleOf(results)], ['goals', goalsOf(results)]] as const) {
+    t.match(tables, /\d/, name)
+    t.equal(await readFile(join(results, `${name}.md`), 'utf8'), tables, name)
+  }
 })
 
 t.test('each run replaces the figures of its own scenarios', async t => {
