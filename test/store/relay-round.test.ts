@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import type { Test } from 'tap'
 import { Unavailable } from '../../src/redis/lanes.ts'
 import type { Events } from '../../src/store/events.ts'
 import type { Leases } from '../../src/store/leases.ts'
@@ -8,8 +9,28 @@ import { RelayRound } from '../../src/store/relay-round.ts'
 import { pass } from '../faults/sim/globals.ts'
 import { Time } from '../faults/sim/time.ts'
 
+const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
+
+/** The parts that a round calls, as far as it calls them here. */
+interface Parts {
+  events: object
+  relay?: object
+  leases?: object
+  tags?: string[]
+  connectionTo: (tag: string) => object
+}
+
+/** Goes round for so many milliseconds of virtual time. */
+async function go (t: Test, time: Time, milliseconds: number, { events, relay = {}, leases = { takeReached: async () => true }, tags = ['aa'], connectionTo }: Parts): Promise<void> {
+  time.after(0, process, () => {
+    new RelayRound(events as Events, relay as Relay, leases as Leases, {
+      tags, leaseKey: tag => tag, reaches: () => true, connectionTo: connectionTo as (tag: string) => never, indexKey: tag => tag, onFault: error => t.error(error),
+    }).start()
+  })
+  await pass(time, () => time.now > milliseconds)
+}
+
 t.test('a tenant whose feed’s master acknowledges nothing holds up neither the round nor other tenants', async t => {
-  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
   const time = new Time(process)
   const [asked, trimmed, renewed]: [string[], string[], number[]] = [[], [], []]
   const events = {
@@ -26,12 +47,7 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
     time: async () => ['2000000000', '0'],
     zrange: async (_: string, above: string) => above === '(0' ? ['well', '1', 'sick', '1'] : [],
   }
-  time.after(0, process, () => {
-    new RelayRound(events as unknown as Events, {} as Relay, leases as unknown as Leases, {
-      tags: ['aa'], leaseKey: tag => tag, reaches: () => true, connectionTo: () => redis as never, indexKey: tag => tag, onFault: error => t.error(error),
-    }).start()
-  })
-  await pass(time, () => time.now > 20_000)
+  await go(t, time, 20_000, { events, leases, connectionTo: () => redis })
   t.strictSame(trimmed, ['well'])
   const pauses = renewed.slice(1).map((at, place) => at - renewed[place]!)
   t.ok(Math.max(...pauses) <= 1000, `the lease, which lasts 1.5 s, was renewed after ${Math.max(...pauses)} ms at the most`)
@@ -40,7 +56,6 @@ t.test('a tenant whose feed’s master acknowledges nothing holds up neither the
 })
 
 t.test('what is told after the clock was set back is found, also below what was seen', async t => {
-  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
   const time = new Time(process)
   const [asked, looks]: [string[], number[]] = [[], []]
   const events = {
@@ -61,18 +76,12 @@ t.test('what is told after the clock was set back is found, also below what was 
       return found.flatMap(([tenant, number]) => [tenant, String(number)])
     },
   }
-  time.after(0, process, () => {
-    new RelayRound(events as unknown as Events, {} as Relay, { takeReached: async () => true } as unknown as Leases, {
-      tags: ['aa'], leaseKey: tag => tag, reaches: () => true, connectionTo: () => redis as never, indexKey: tag => tag, onFault: error => t.error(error),
-    }).start()
-  })
-  await pass(time, () => time.now > 14_000)
+  await go(t, time, 14_000, { events, connectionTo: () => redis })
   t.ok(asked.includes('late'))
   t.ok(looks.filter(count => count > 0).length < 15, 'it does not look at all in every round')
 })
 
 t.test('a master that acknowledges nothing holds up no outbox at another, also of the same tenant', async t => {
-  const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
   const time = new Time(process)
   const [caughtUp, trimmed]: [string[], string[]] = [[], []]
   const events = {
@@ -88,17 +97,11 @@ t.test('a master that acknowledges nothing holds up no outbox at another, also o
       throw new Unavailable('0 of 1 replicas acknowledged in time')
     },
   }
-  const leases = { takeReached: async () => true }
   const [well, sick] = [0, 1].map(() => ({
     time: async () => ['2000000000', '0'],
     zrange: async (_: string, above: string) => above === '(0' ? ['tenant', '1'] : [],
   }))
-  time.after(0, process, () => {
-    new RelayRound(events as unknown as Events, relay as unknown as Relay, leases as unknown as Leases, {
-      tags: ['sick', 'unmoved', 'moved'], leaseKey: tag => tag, reaches: () => true, connectionTo: tag => (tag === 'sick' ? sick : well) as never, indexKey: tag => tag, onFault: error => t.error(error),
-    }).start()
-  })
-  await pass(time, () => time.now > 20_000)
+  await go(t, time, 20_000, { events, relay, tags: ['sick', 'unmoved', 'moved'], connectionTo: tag => tag === 'sick' ? sick! : well! })
   t.strictSame(caughtUp, ['unmoved'])
   t.strictSame(trimmed.sort(), ['moved', 'unmoved'])
 })
