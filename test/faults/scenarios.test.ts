@@ -34,7 +34,7 @@ t.test(soak.fault, skipUnlessWhole, async t => {
 t.test('the command prints the table, and fails on an unknown scenario', skipUnlessWhole, async t => {
   const command = (...args: string[]) => promisify(execFile)(process.execPath, ['--import=tsx', 'test/faults/run.ts', ...args], { cwd: projectRoot })
   const { stdout } = await command('replies-cut', '--scale', '0.01')
-  t.match(stdout, /^\| fault \| load \| goal \| measured \| held \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \|\n$/)
+  t.match(stdout, /^\| fault \| load \| goal \| measured \| held \| commit \|\n.*\n\| replies cut \| 5 cuts with 64 in flight, .* \(0\.01 of the whole\) \| .* \| yes \| \S+ \|\n$/)
   await t.rejects(command('no-such'), /there is no no-such; there are replies-cut, /)
   await t.rejects(command('--scale', '2'), /--scale takes a share/)
 })
