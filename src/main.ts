@@ -111,8 +111,11 @@ function localKeys (embedded: Embedded | undefined): ApiKey[] {
 
 /** Prints a known error as one line, any other with its stack, and exits. */
 function sayWhy (error: NodeJS.ErrnoException): void {
-  const known = error instanceof SettingError || error.code === 'EADDRINUSE' || error.code === 'EACCES' || error.name === 'EmbeddedError'
-  process.stderr.write(known ? `${error.message}\n` : `${error.stack}\n`)
+  const { code, syscall, name, message, stack } = error
+  const known = error instanceof SettingError || code === 'EADDRINUSE' || code === 'EACCES' || name === 'EmbeddedError'
+  // A name that has no address, or an address that this machine doesn't have.
+  const isHost = syscall === 'getaddrinfo' || code === 'EADDRNOTAVAIL'
+  process.stderr.write(isHost ? `HOST: the address to listen on: ${message}\n` : `${known ? message : stack}\n`)
   process.exit(1)
 }
 

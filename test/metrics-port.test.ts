@@ -48,6 +48,15 @@ t.test('an impossible METRICS_PORT stops the start with one line', async t => {
   t.strictSame(await fails(t, { REDIS_URL, METRICS_PORT: 'many' }), [1, 'METRICS_PORT: another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset\n'])
 })
 
+t.test('a HOST that this machine does not have stops the start with one line that names it', async t => {
+  const REDIS_URL = `redis://127.0.0.1:${await freePort(loopback)}`
+  for (const [HOST, why] of [['no-such-host.invalid', 'getaddrinfo '], ['192.0.2.1', 'listen EADDRNOTAVAIL']] as const) {
+    const [end, said] = await fails(t, { REDIS_URL, HOST })
+    t.equal(end, 1)
+    t.match(said, new RegExp(`^HOST: the address to listen on: ${why}[^\\n]*${HOST}[^\\n]*\\n$`))
+  }
+})
+
 t.test('the metrics port answers until the service has stopped, and its /readyz says that it stops', async t => {
   const { admin } = await ownRedis(t)
   const redisPort = await freePort(loopback)
