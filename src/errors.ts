@@ -31,7 +31,7 @@ export const errorTable = {
   hop_limit: { status: 409, title: 'Hop limit', detail: 'This work has been passed on too often; do it yourself, or ask a person.' },
   loop_detected: { status: 409, title: 'Loop detected', detail: 'This agent has passed the same work twice along this line already; do it yourself, or ask a person.' },
   too_many_webhooks: { status: 409, title: 'Too many webhooks', detail: 'This tenant has as many webhooks as it may have; delete one first.' },
-  expired: { status: 410, title: 'Expired', detail: 'The deadline of this handoff has passed; pass the task again.' },
+  expired: { status: 410, title: 'Expired', detail: 'The deadline of this handoff has passed. If it is tried again, reissued_as on its status names the next attempt; if not, its passer can pass the task again.' },
   payload_too_large: { status: 413, title: 'Payload too large', detail: 'The body is larger than this service accepts; pass a reference to the data instead.' },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'The URI is longer than this service accepts.' },
   unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send JSON in UTF-8, Content-Type: application/json, without a Content-Encoding.' },

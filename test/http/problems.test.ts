@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
+import { errorTable } from '../../src/errors.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
@@ -19,6 +20,11 @@ t.test('the page that type points to explains every code', async t => {
   t.match(page.headers['content-type'], /^text\/html/)
   for (const code of codes) t.equal(page.body.split(`id="${code}"`).length, 2, code)
   t.equal(page.body.split('<section').length - 1, codes.length, 'and no other')
+})
+
+t.test('who is told that an attempt has ended is told where the next one is', async t => {
+  // Whoever then passes the task again has it done twice.
+  for (const code of ['already_failed', 'already_declined', 'expired'] as const) t.match(errorTable[code].detail, /reissued_as/, code)
 })
 
 t.test('X-Request-Id is the client’s own if valid, else a new one', async t => {
