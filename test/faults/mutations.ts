@@ -24,7 +24,7 @@ export const noDeadline: Mutation[] = [{ file: 'dist/redis/scripts.js', from: "'
 export const noExpiry: Mutation[] = [{ file: 'lua/catch.lua', from: 'not created or now >= expires or', to: 'not created or' }]
 
 /** Without the lease a delivery is forgotten when the replica that took it dies. */
-export const noLease: Mutation[] = [{ file: 'lua/webhook-claim.lua', from: "redis.call('ZADD', due, ms(now + lease), id)", to: "redis.call('ZREM', due, id)" }]
+export const noLease: Mutation[] = [{ file: 'lua/webhook-claim.lua', from: "redis.call('ZADD', due, again, id)", to: "redis.call('ZREM', due, id)" }]
 
 /** A copy of the built service with these changes. @returns its folder, deleted when the stage ends @throws if a change doesn't apply */
 export async function mutated (t: Stage, mutations: readonly Mutation[]): Promise<string> {
