@@ -49,8 +49,13 @@ export class Call {
   lastError = 'Redis did not answer in time'
   /** Whether to send the script's text, because the server doesn't have it. */
   withSource = false
-  /** Whether ASK redirected it to the node that is importing its slot: then ASKING precedes it each time. */
-  asking = false
+  /** When it was sent last, in this process's monotonic milliseconds. */
+  sentAt = 0
+  /**
+   * If ASK redirected it to the node that is importing its slot: until when that holds, in monotonic milliseconds. ASKING precedes it each time.
+   * Later the slot may have moved back, and be coming again: then its key isn't there, and would be taken for gone.
+   */
+  askingUntil: number | null = null
 
   /** Its lane, which changes when it is redirected. */
   lane: AskedAt | undefined
@@ -111,7 +116,9 @@ export class Call {
 
   resolve (reply: unknown): void {
     // Late by Redis's clock but not by ours: its clock was set forward, or the call was delayed. Both need the time read again.
-    if (Array.isArray(reply) && isLate(reply[0])) this.again(this.lastError)
+    if (Array.isArray(reply) && isLate(reply[0])) this.again(this.askingUntil === null ? this.lastError : oldRedirect)
+    // Scripts that write have this in their deadline.
+    else if (this.askingUntil !== null && !this.asked.script.writes && performance.now() > this.askingUntil) this.again(oldRedirect)
     else if (this.group === undefined) this.answer(reply)
     else this.group.hold(this, reply)
   }
@@ -143,6 +150,8 @@ export class Call {
     return bytes === undefined ? head : `${head}$${bytes.length}\r\n`
   }
 }
+
+const oldRedirect = 'the node that ASK named did not answer in time'
 
 function isLate (tag: unknown): boolean {
   return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'late'

@@ -28,6 +28,7 @@ export class Lane {
   readonly #durability: Durability | null
   #parked: Call[] = []
   #ready = false
+  #closed = false
   /** Connected, and no group under way: calls needn't be parked. */
   #taking = false
   #group: Group | undefined
@@ -65,9 +66,10 @@ export class Lane {
     return this.#parked
   }
 
-  /** @param asking the node is importing this call's slot and serves it only after ASKING */
-  ask (call: Call, asking = false): void {
-    call.asking = asking
+  /** @param askingUntil the node is importing this call's slot and serves it only after ASKING: until when that holds */
+  ask (call: Call, askingUntil: number | null = null): void {
+    call.askingUntil = askingUntil
+    const asking = askingUntil !== null
     // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
     if (!this.#taking && !(asking && this.#ready)) {
       this.park(call)
@@ -76,7 +78,8 @@ export class Lane {
     call.lane = this
     // First, so that the group ends before this tick's bytes are sent.
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.asked.tag, this.#durability)
-    call.deadline = Math.floor(call.givenUpAt + this.#offset)
+    call.sentAt = performance.now()
+    call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpAt) + this.#offset)
     if (asking) this.#sayAsking()
     this.#master.calls.sendCommand(call as never)
   }
@@ -121,7 +124,13 @@ export class Lane {
     return this.#learning
   }
 
+  /** Whether its master has left. */
+  get closed (): boolean {
+    return this.#closed
+  }
+
   close (): void {
+    this.#closed = true
     clearInterval(this.#clockTimer)
   }
 
@@ -159,6 +168,6 @@ export class Lane {
   #resume (): void {
     if (!this.#ready || this.#underWay > 0) return
     this.#taking = true
-    for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.asking)
+    for (const call of this.takeParked()) if (!call.settled) this.ask(call, call.askingUntil)
   }
 }

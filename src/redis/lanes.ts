@@ -20,6 +20,11 @@ export interface LaneSize { master: string, underWay: number, parked: number }
 export const callBudget = 2000
 /** How often overdue calls are looked for: a call may be answered this much late. */
 const giveUpInterval = 50
+/**
+ * How long ASK holds after the call that it answered was sent, in milliseconds: a round trip, and as many for the way to the other node. A slot
+ * that comes back to a node within this time could hide what it has (docs/reliability.md).
+ */
+export const askHolds = 500
 /** The pause before a retry when a server can't serve a call at the moment. */
 const pause = 50
 
@@ -113,7 +118,8 @@ export class Lanes implements Dispatcher {
     const lane = call.lane as Lane
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
-      lane.ask(call, call.asking)
+      if (lane.closed) this.#ask(call)
+      else lane.ask(call, call.askingUntil)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {
@@ -153,7 +159,7 @@ export class Lanes implements Dispatcher {
       call.again(`sent to and fro: ${told}`)
     } else {
       call.lastError = told
-      lane.ask(call, told.startsWith('ASK '))
+      lane.ask(call, told.startsWith('ASK ') ? call.sentAt + askHolds : null)
     }
   }
 

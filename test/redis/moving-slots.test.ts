@@ -3,6 +3,7 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/handoff/id.ts'
 import type { Place } from '../../src/store/handoffs.ts'
+import { askHolds } from '../../src/redis/lanes.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
@@ -127,6 +128,37 @@ t.test('on a Cluster', async t => {
         t.match(await handoffs.status({ ...place, id: record.extra.reissuedAs }), { record: { status: 'pending' } }, `${count} gone ahead`)
       }
       t.match(await handoffs.sweep(tag, 100, false), { live: 3 }, 'each of the next ones is looked at when it is due')
+    }
+  })
+
+  await t.test('what is back again by the time that its redirected call is served', async t => {
+    // With several keys Redis itself refuses (TRYAGAIN). One of these writes, and one only reads.
+    const asks: Array<[string, (place: Place) => Promise<{ outcome: string }>]> = [
+      ['caught', place => attempts.heartbeat(place, 'bob', null, 60_000, Buffer.alloc(0))],
+      ['found', place => handoffs.status(place)],
+    ]
+    for (const [outcome, ask] of asks) {
+      const place = await passed(freshTag())
+      await handoffs.catch(place, randomToken(), 'bob')
+      const [slot, key] = [slotOf(place.tag), keyOf(place)]
+      const from = await cluster.ownerOf(slot)
+      const to = cluster.servers.find(server => server !== from)!
+      const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
+      const redirected = async () => Number(/errorstat_ASK:count=(\d+)/.exec(await from.admin.info('errorstats'))?.[1] ?? 0)
+      const before = await redirected()
+      const dump = await from.admin.dumpBuffer(key)
+      const left = await from.admin.pttl(key)
+      await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
+      await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
+      await from.admin.del(key)
+      // Longer than a redirect holds.
+      await to.admin.call('CLIENT', 'PAUSE', askHolds + 300, 'ALL')
+      const answer = ask(place)
+      await until(async () => await redirected() > before)
+      await from.admin.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
+      await from.admin.restore(key, left, dump)
+      t.equal((await answer).outcome, outcome)
+      await to.admin.call('CLUSTER', 'SETSLOT', slot, 'STABLE')
     }
   })
 

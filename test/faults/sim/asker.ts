@@ -20,15 +20,18 @@ export class Asker {
   /** Moments at which several clients begin at once, so that they share a tick. */
   readonly #moments: readonly number[]
   #tokens = 0
-  /** What each key took, by agent and key. */
-  readonly #taken = new Map<string, Set<string>>()
+  /** What each key took, by agent and key, and when it was asked for. */
+  readonly #taken = new Map<string, Map<string, number>>()
+  /** How long a key is remembered, in milliseconds. */
+  readonly #workTtl: number
   readonly faults: string[] = []
 
-  constructor (world: World, services: readonly Service[], history: History) {
+  constructor (world: World, services: readonly Service[], history: History, workTtl: number) {
     this.world = world
     this.random = world.random
     this.#services = services
     this.history = history
+    this.#workTtl = workTtl
     this.#moments = [300, 3000].map(most => most * world.random.next())
   }
 
@@ -60,7 +63,7 @@ export class Asker {
   async take (agent: string, most: number, key: string | null, stories: ReadonlyMap<string, Story>): Promise<Found[] | null> {
     const { world, history } = this
     const operation = history.sentToInbox(`acme/${inbox}`, agent, key)
-    const service = this.#any()
+    const [service, asked] = [this.#any(), clock()]
     world.tell(`${operation.n} take by ${agent} with ${key} of ${service.process.name}`)
     const reply = await this.#patiently(service.take({ agent, inbox, most, key }))
     world.tell(`${operation.n} ${reply === null ? 'no answer' : `${reply.status} ${reply.body}`}`)
@@ -72,17 +75,18 @@ export class Asker {
       return null
     }
     const found = readItems(reply.body, name => stories.get(name)?.payload)
-    if (key !== null) this.#note(`${agent} ${key}`, found, most)
+    if (key !== null) this.#note(`${agent} ${key}`, found, most, asked)
     history.answeredByInbox(operation, found, reply.replayed, at)
     return found
   }
 
-  /** All answers to one key are about the same handoffs. */
-  #note (request: string, found: readonly Found[], most: number): void {
-    const taken = this.#taken.get(request) ?? new Set()
+  /** All answers to one key are about the same handoffs, as long as it is remembered. */
+  #note (request: string, found: readonly Found[], most: number, asked: number): void {
+    const taken = this.#taken.get(request) ?? new Map<string, number>()
     this.#taken.set(request, taken)
-    for (const { answer } of found) taken.add(answer.id!)
-    if (taken.size > most) this.faults.push(`I14 ${request}: it took ${[...taken].join(', ')}, more than ${most}`)
+    for (const [id, before] of taken) if (clock() > before + this.#workTtl) taken.delete(id)
+    for (const { answer } of found) if (!taken.has(answer.id!)) taken.set(answer.id!, asked)
+    if (taken.size > most) this.faults.push(`I14 ${request}: it took ${[...taken.keys()].join(', ')}, more than ${most}`)
   }
 
   /** Some clients don't wait long. */

@@ -27,6 +27,8 @@ export class Cluster implements Topology, Gossip {
   readonly replicas: number
   readonly tags = someTags
   readonly faults: ReadonlyArray<() => void>
+  /** When a slot had moved. */
+  readonly movedAt = new Map<number, number>()
   readonly #shards: readonly Shard[]
   /** Who has each slot by the latest epoch. */
   readonly #owners = new Map<number, Server>()

@@ -95,7 +95,7 @@ export class Connection extends EventEmitter {
     if (this.#ended) return
     const server = this.#find()
     const refused = server === null || !server.up
-    if (refused || this.#world.random.chance(0.02)) {
+    if (refused || (!this.#world.isCalm && this.#world.random.chance(0.02))) {
       this.#after(refused ? this.#world.latency() : connectPatience, () => this.#close(true))
       return
     }

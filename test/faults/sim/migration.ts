@@ -1,4 +1,5 @@
 import { tagIn } from '../../../src/redis/hash-tag.ts'
+import { askHolds } from '../../../src/redis/lanes.ts'
 import type { Shard } from './shard.ts'
 import { slotOfTag } from './slots.ts'
 import type { Cluster } from './cluster.ts'
@@ -9,6 +10,8 @@ export async function moveSlot (cluster: Cluster, slot: number, to: Shard): Prom
   const { random } = world
   const from = cluster.shardOf(slot)
   if (from === to || !from.isWhole || !to.isWhole) return
+  // One that comes back at once could hide what it has (docs/reliability.md).
+  if (world.time.now < (cluster.movedAt.get(slot) ?? -Infinity) + askHolds) return
   from.isMoving = to.isMoving = true
   const [source, target] = [from.master, to.master]
   world.tell(`slot ${slot} moves from ${source.name} to ${target.name}`)
@@ -45,5 +48,6 @@ export async function moveSlot (cluster: Cluster, slot: number, to: Shard): Prom
     if (server === target) await step()
   }
   cluster.spread(slot, target, epoch)
+  cluster.movedAt.set(slot, world.time.now)
   from.isMoving = to.isMoving = false
 }

@@ -54,7 +54,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
   let violations: Violation[] = []
   const play = async () => {
     services = Array.from({ length: random.between(1, 2) }, (_, at) => new Service(world, topology, `service${at}`, { workTtl, telling }))
-    asker = new Asker(world, services, history)
+    asker = new Asker(world, services, history, workTtl)
     const clients = new Clients(asker)
     for (let left = random.between(1, 4); left > 0; left--) {
       const fault = topology.isCalm ? random.pick(topology.faults) : chooseFault(world, topology, services)
