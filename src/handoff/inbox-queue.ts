@@ -16,9 +16,11 @@ export class WatchedList {
   #version = 0
   #looked = -Infinity
   #isHeard = false
+  readonly #hears: () => boolean
 
   /** @param changed called when there may be more in the list than was known */
   constructor (subscriptions: Subscriptions, channel: string, changed: () => void) {
+    this.#hears = () => subscriptions.hears(channel)
     this.heard = subscriptions.listen(channel, () => {
       this.#version++
       this.#mayHave = true
@@ -31,6 +33,11 @@ export class WatchedList {
 
   /** Resolves once the replica is subscribed, with the function that unsubscribes. */
   readonly heard: Promise<() => void>
+
+  /** Would the replica be told of a change? */
+  get hears (): boolean {
+    return this.#hears()
+  }
 
   /**
    * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message may have been lost.
@@ -88,6 +95,11 @@ export class InboxQueue {
   /** How many requests wait. */
   get size (): number {
     return this.#tickets.size
+  }
+
+  /** Would this replica be told of what enters? If not, that no request has a turn doesn't mean that the inbox is empty. */
+  get hears (): boolean {
+    return this.own.hears && this.home.hears
   }
 
   /** Has the inbox been unused for so long that its lists needn't stay subscribed? */

@@ -131,7 +131,8 @@ export class InboxService {
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
-      if (!ticket.hasTurn) return nothing
+      // Where no message could come, Redis is asked, and the answer is 503 if it is away.
+      if (!ticket.hasTurn && queue.hears) return nothing
       await untilEndsAreHeard()
       if (waiting.isGone()) return nothing
       queue.isOwed = false

@@ -49,6 +49,12 @@ export class Subscriptions {
     return () => this.#leave(name, channel, wake)
   }
 
+  /** Whether this channel's messages can come, as far as is known. The connection for calls counts too: it notices sooner that its server is silent. */
+  hears (name: string): boolean {
+    const master = this.#masters.of(tagIn(name))
+    return master?.subscriber.status === 'ready' && master.calls.status === 'ready'
+  }
+
   /** Whoever made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)

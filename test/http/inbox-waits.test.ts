@@ -1,6 +1,7 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** Workers that wait for an inbox at two replicas: who is woken, in which order, and how often Redis is asked. */
@@ -83,4 +84,25 @@ t.test('a drain answers 200 that wait, with nothing', async t => {
   await areWaiting(service, 200)
   service.app.draining.start()
   t.strictSame((await Promise.all(all)).flat(), [])
+})
+
+t.test('whoever waits for an inbox while Redis is away is told so, not that the inbox is empty', async t => {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, {}, { url: redis.url })
+  const ask = (wait: number) => service.call('bob', 'POST', `/api/catch?wait=${wait}`)
+  const unavailable = { statusCode: 503, code: 'unavailable' }
+  const told = async (answer: ReturnType<typeof ask>) => {
+    const { statusCode, json } = await answer
+    return { statusCode, code: json().code }
+  }
+  t.strictSame((await ask(1)).json(), { items: [] })
+  const [first, second] = [ask(5), ask(5)]
+  await areWaiting(service, 2)
+  process.kill(redis.pid(), 'SIGSTOP')
+  t.strictSame(await told(service.call('bob', 'POST', '/api/catch')), unavailable, 'without a wait')
+  t.strictSame(await Promise.all([first, second].map(told)), [unavailable, unavailable], 'who waited before')
+  t.strictSame(await Promise.all([ask(1), ask(1)].map(told)), [unavailable, unavailable], 'who comes now')
+  process.kill(redis.pid(), 'SIGCONT')
+  await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
+  t.strictSame((await ask(1)).json(), { items: [] }, 'and then it waits as ever')
 })
