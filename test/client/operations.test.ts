@@ -172,7 +172,7 @@ t.test('waitFor goes on until it is so, over all attempts', async t => {
 t.test('waitFor waits for an attempt that is still to be made', async t => {
   const { client, store } = await clientTest(t)
   const [alice, bob] = [client('alice'), client('bob')]
-  const { handoff_id: id } = await alice.pass({ task: 'x', work_within: 1, max_attempts: 2, retry_delay: 0 })
+  const { handoff_id: id } = await alice.pass({ task: 'x', work_within: 3, max_attempts: 2, retry_delay: 0 })
   await bob.catch(id)
   const [caught, done] = [alice.waitFor(id, 'caught'), alice.waitFor(id, 'done')]
   t.match(await caught, { status: 'caught' })
