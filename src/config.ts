@@ -146,9 +146,13 @@ function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
   throw wrong(isEnvironment.errors![0]!.instancePath.slice(1) as keyof typeof environment.properties)
 }
 
-/** A duration with a unit becomes a plain number in the setting's unit; any other value stays as it is. */
+/**
+ * A duration with a unit becomes a plain number in the setting's unit; any other value stays as it is.
+ * @throws {SettingError} for a number that is blank: Ajv would take it for 0, which may mean that there is no limit
+ */
 function inItsUnit (name: string, text: string): string {
-  const its = (environment.properties[name as keyof typeof environment.properties] as { [unit]?: number })[unit]
+  const { type, [unit]: its } = environment.properties[name as keyof typeof environment.properties] as { type?: string, [unit]?: number }
+  if (type === 'integer' && text.trim() === '') throw wrong(name as keyof typeof environment.properties)
   const duration = its === undefined ? undefined : readDuration(text)
   return its === undefined || duration === undefined ? text : String(duration / its)
 }

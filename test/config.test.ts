@@ -72,7 +72,7 @@ t.test('durations take a unit; plain numbers are seconds, or milliseconds for dr
 t.test('RATE_LIMIT_PER_MINUTE', async t => {
   t.equal(loadConfig({}).ratePerMinute, 0, 'no limit')
   for (const [given, limit] of [['0', 0], ['1', 1], ['1000000000', 1e9]] as const) t.equal(loadConfig({ RATE_LIMIT_PER_MINUTE: given }).ratePerMinute, limit)
-  for (const given of ['-1', '1.5', '60/min', '1e10', 'off']) {
+  for (const given of ['-1', '1.5', '60/min', '1e10', 'off', ' ', '\t']) {
     const error = refusal({ RATE_LIMIT_PER_MINUTE: given })
     t.ok(error instanceof SettingError, given)
     t.match(error?.message, /^RATE_LIMIT_PER_MINUTE: requests of one agent a minute[^\n]*0 \(no limit\)[^\n]*$/)
