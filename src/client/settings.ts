@@ -18,10 +18,10 @@ export function settingsOf (options: ClientOptions): Settings {
   const { baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch, retryFor = 30_000, attemptTimeout = 10_000 } = options
   const here = (globalThis as { location?: { href: string } }).location?.href
   // `localhost:8080` can be parsed: its protocol is `localhost:`.
-  if (!URL.canParse(baseUrl, here) || !/^https?:$/.test(new URL(baseUrl, here).protocol)) {
+  const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
     throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in http://127.0.0.1:8080')
   }
-  const url = new URL(baseUrl, here)
   if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
   if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
   return {

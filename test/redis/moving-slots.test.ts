@@ -27,14 +27,20 @@ t.test('on a Cluster', async t => {
     return place
   }
 
-  /** Begins a move with these keys gone ahead, asks, and ends the move a moment later. */
-  async function whileMoving<T> (tag: string, ahead: readonly string[], ask: () => Promise<T>): Promise<T> {
+  /** Begins to move a tag's slot to another master. */
+  async function beginMove (tag: string) {
     const slot = slotOf(tag)
     const from = await cluster.ownerOf(slot)
     const to = cluster.servers.find(server => server !== from)!
     const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
     await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
     await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
+    return { slot, from, to }
+  }
+
+  /** Begins a move with these keys gone ahead, asks, and ends the move a moment later. */
+  async function whileMoving<T> (tag: string, ahead: readonly string[], ask: () => Promise<T>): Promise<T> {
+    const { slot, from, to } = await beginMove(tag)
     if (ahead.length > 0) await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...ahead)
     const answer = ask()
     await Promise.race([answer, sleep(200)])
@@ -140,16 +146,12 @@ t.test('on a Cluster', async t => {
     for (const [outcome, ask] of asks) {
       const place = await passed(freshTag())
       await handoffs.catch(place, randomToken(), 'bob')
-      const [slot, key] = [slotOf(place.tag), keyOf(place)]
-      const from = await cluster.ownerOf(slot)
-      const to = cluster.servers.find(server => server !== from)!
-      const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
+      const key = keyOf(place)
+      const { slot, from, to } = await beginMove(place.tag)
       const redirected = async () => Number(/errorstat_ASK:count=(\d+)/.exec(await from.admin.info('errorstats'))?.[1] ?? 0)
       const before = await redirected()
       const dump = await from.admin.dumpBuffer(key)
       const left = await from.admin.pttl(key)
-      await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
-      await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
       await from.admin.del(key)
       // Longer than a redirect holds.
       await to.admin.call('CLIENT', 'PAUSE', askHolds + 300, 'ALL')
