@@ -15,7 +15,7 @@ export class WatchedList {
   #mayHave = true
   #version = 0
   #looked = -Infinity
-  #isHeard = false
+  #isSubscribed = false
   readonly #hears: () => boolean
 
   /** @param changed called when there may be more in the list than was known */
@@ -26,7 +26,7 @@ export class WatchedList {
       this.#mayHave = true
       changed()
     }).then(stop => {
-      this.#isHeard = true
+      this.#isSubscribed = true
       return stop
     })
   }
@@ -54,9 +54,9 @@ export class WatchedList {
    */
   begin (): () => void {
     const seen = this.#version
-    const wasHeard = this.#isHeard
+    const wasSubscribed = this.#isSubscribed
     this.#looked = performance.now()
-    return () => { if (wasHeard && seen === this.#version) this.#mayHave = false }
+    return () => { if (wasSubscribed && seen === this.#version) this.#mayHave = false }
   }
 }
 
