@@ -8,6 +8,12 @@ import type { Listen } from './waiter.ts'
 const lingering = 5000
 
 /**
+ * How long a look at an inbox is believed, in milliseconds, whatever is told meanwhile: a message may be lost while a slot moves. After that, a
+ * request looks without a turn, when it comes or when its time is over.
+ */
+const believed = 5000
+
+/**
  * What this replica knows about one list of an inbox: may there be something in it? Known only while the replica is subscribed to the
  * list's channel.
  */
@@ -73,7 +79,8 @@ export interface Ticket {
  * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one request a turn to
  * look; the others sleep on. If every request has a turn when a message comes, the queue remembers that it owes a turn (`isOwed`). The next
  * request that ends its look then looks again or hands its turn on. A request also hands its turn on when it leaves before using it, and
- * when its look left something behind. So whatever enters, some request begins a look after it; and while nothing enters, nobody asks Redis.
+ * when its look left something behind. So whatever enters, some request begins a look after it; and while nothing enters, nobody asks
+ * Redis, but for a look every five seconds at most, in case a message was lost.
  */
 export class InboxQueue {
   readonly own: WatchedList
@@ -83,6 +90,7 @@ export class InboxQueue {
   isOwed = true
   readonly #tickets = new Set<Ticket>()
   #left = performance.now()
+  #looked = performance.now()
 
   constructor (subscriptions: Subscriptions, ownChannel: string, homeChannel: string) {
     const changed = () => this.giveTurn()
@@ -97,9 +105,14 @@ export class InboxQueue {
     return this.#tickets.size
   }
 
-  /** Would this replica be told of what enters? If not, that no request has a turn doesn't mean that the inbox is empty. */
-  get hears (): boolean {
-    return this.own.hears && this.home.hears
+  /** Does nobody's turn mean that the inbox is empty? Not if this replica wouldn't be told of what enters, and not forever. */
+  get isUpToDate (): boolean {
+    return this.own.hears && this.home.hears && performance.now() - this.#looked < believed
+  }
+
+  /** Call it when a request is about to look. */
+  looks (): void {
+    this.#looked = performance.now()
   }
 
   /** Has the inbox been unused for so long that its lists needn't stay subscribed? */

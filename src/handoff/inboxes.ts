@@ -132,7 +132,8 @@ export class InboxService {
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
       // Where no message could come, Redis is asked, and the answer is 503 if it is away.
-      if (!ticket.hasTurn && queue.hears) return nothing
+      if (!ticket.hasTurn && queue.isUpToDate) return nothing
+      queue.looks()
       await untilEndsAreHeard()
       if (waiting.isGone()) return nothing
       queue.isOwed = false

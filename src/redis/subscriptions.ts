@@ -6,33 +6,49 @@ interface Channel {
   /** The master with the subscription; undefined while the slot has no known master. */
   on: Redis | undefined
   subscribed: Promise<unknown>
+  /** SSUBSCRIBE is unanswered. */
+  isPending: boolean
   listeners: Set<() => void>
 }
 
-/** The interval of pings, in milliseconds: without them a subscriber can't tell a dead connection from silence. */
+/**
+ * How often each subscriber is pinged, in milliseconds, because it can't tell a dead connection from silence. Subscriptions that ended are then made
+ * again too.
+ */
 const keepAlive = 5000
+/** How long after Redis ended subscriptions they are made again, in milliseconds. It ends each by itself, and may refuse the new one at once. */
+const renewalPause = 50
 
 /**
  * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and none without
  * listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or while its slot moves, so a
- * new subscription wakes all listeners.
+ * new subscription wakes all listeners. While a slot moves, scripts may run at the node that is to get it, and tell nobody here: if the slot
+ * stays where it was, no listener is woken for that, so one must not rely on messages alone.
  */
 export class Subscriptions {
   readonly #masters: Masters
   readonly #channels = new Map<string, Channel>()
   readonly #timer: NodeJS.Timeout
+  #renewal: NodeJS.Timeout | undefined
 
   constructor (masters: Masters) {
     this.#masters = masters
     masters.each(({ subscriber }) => {
       subscriber.on('smessage', (name: string) => tell(this.#channels.get(name)))
-      // The slot has moved, and the old master ended the subscriptions: without this, waiters would notice only at their next look.
-      subscriber.on('moved', () => masters.doubt())
+      // The master has ended subscriptions because their slot has moved. It may be back by now, so that the map never changes.
+      subscriber.on('moved', () => {
+        masters.doubt()
+        this.#renewal ??= setTimeout(() => {
+          this.#renewal = undefined
+          this.#renewEnded()
+        }, renewalPause)
+      })
       subscriber.on('ready', () => this.#subscribeAgain(channel => channel.on === subscriber))
     })
     masters.onChange(() => this.#subscribeAgain((channel, name) => channel.on !== this.#subscriberOf(name)))
     this.#timer = setInterval(() => {
       for (const { subscriber } of masters.all()) subscriber.ping().catch(() => {})
+      this.#renewEnded()
     }, keepAlive)
     this.#timer.unref()
   }
@@ -58,6 +74,7 @@ export class Subscriptions {
   /** Whoever made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
+    clearTimeout(this.#renewal)
   }
 
   #subscriberOf (name: string): Redis | undefined {
@@ -66,25 +83,39 @@ export class Subscriptions {
 
   #open (name: string): Channel {
     const on = this.#subscriberOf(name)
-    const channel = { on, subscribed: this.#subscribe(on, name), listeners: new Set<() => void>() }
+    const channel: Channel = { on, subscribed: Promise.resolve(), isPending: false, listeners: new Set() }
     this.#channels.set(name, channel)
+    this.#subscribe(channel, name)
     return channel
   }
 
   /** Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away. */
-  #subscribe (on: Redis | undefined, name: string): Promise<unknown> {
-    return Promise.resolve(on?.ssubscribe(name)).catch((error: Error) => {
+  #subscribe (channel: Channel, name: string): void {
+    channel.isPending = true
+    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).catch((error: Error) => {
       // The slot has moved; once its master is known, onChange subscribes there.
       if (error.message.startsWith('MOVED')) this.#masters.toldBy(error.message)
-    })
+    }).finally(() => { if (channel.subscribed === subscribed) channel.isPending = false })
+    channel.subscribed = subscribed
   }
 
   #subscribeAgain (wants: (channel: Channel, name: string) => boolean): void {
     for (const [name, channel] of this.#channels) {
       if (!wants(channel, name)) continue
       channel.on = this.#subscriberOf(name)
-      channel.subscribed = this.#subscribe(channel.on, name).then(() => tell(channel))
+      this.#subscribe(channel, name)
+      channel.subscribed.then(() => tell(channel))
     }
+  }
+
+  /** Those that Redis ended, or refused to make. */
+  #renewEnded (): void {
+    const made = new Map<Redis, ReadonlySet<string>>()
+    this.#subscribeAgain(({ on, isPending }, name) => {
+      if (isPending || on?.status !== 'ready') return false
+      if (!made.has(on)) made.set(on, subscriptionsOf(on))
+      return made.get(on)?.has(name) === false
+    })
   }
 
   #leave (name: string, channel: Channel, wake: () => void): void {
@@ -93,6 +124,12 @@ export class Subscriptions {
     this.#channels.delete(name)
     channel.on?.sunsubscribe(name).catch(() => {})
   }
+}
+
+/** The channels that Redis has confirmed on this connection, and not ended since. */
+function subscriptionsOf ({ condition }: Redis): ReadonlySet<string> {
+  const subscriber = condition?.subscriber
+  return new Set(subscriber ? subscriber.channels('ssubscribe') : [])
 }
 
 function tell (channel: Channel | undefined): void {

@@ -106,3 +106,17 @@ t.test('whoever waits for an inbox while Redis is away is told so, not that the 
   await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
   t.strictSame((await ask(1)).json(), { items: [] }, 'and then it waits as ever')
 })
+
+// As while a slot moves: a script that runs at the node that is to get it tells nobody who listens here.
+t.test('what no message told of is found when the waiting is over', async t => {
+  const service = await testApp(t)
+  const { redis, prefix } = service
+  const id = await pass(service)
+  const [list] = (await redis.keys(`${prefix}:*:i:default:work`))
+  const kept = await redis.dumpBuffer(list!)
+  await redis.del(list!)
+  const all = numbers(2).map(async () => (await service.call('bob', 'POST', '/api/catch?wait=6', { inbox: 'work' })).json().items)
+  await areWaiting(service, 2)
+  await redis.restore(list!, 0, kept!)
+  t.match((await Promise.all(all)).flat(), [{ handoff_id: id }])
+})

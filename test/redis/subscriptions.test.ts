@@ -137,3 +137,15 @@ t.test('a waiter is told when its subscription has moved to a new master', async
   await next.admin.spublish('handoff:{x}:a', 'x')
   await one.rings(told + 1)
 })
+
+t.test('a subscription that Redis refused is made once Redis takes it', async t => {
+  const redis = await ownRedis(t)
+  const test = await connected(t, { url: redis.url })
+  const name = `${test.prefix}:{x}:a`
+  await test.redis.call('ACL', 'SETUSER', 'default', 'resetchannels')
+  const one = bell()
+  await test.store.subscriptions.listen(name, one.ring)
+  await test.redis.call('ACL', 'SETUSER', 'default', 'allchannels')
+  t.ok(await until(async () => String(await subscriberCounts(test, name)) === '1'))
+  await one.rings(1)
+})
