@@ -53,11 +53,15 @@ async function testFleet ([program, ...first]: string[], docker: NonNullable<typ
   }
 
   t.teardown(() => compose('down', '-v', '-t', '1'))
-  const [up, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
-  t.strictSame(others, [])
-  await sh(up!)
-  await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
-  for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
+
+  // As a subtest: after a teardown, tap ends what is idle between an assertion and the next subtest.
+  t.test('the commands of docs/deploy.md bring it up, and make keys', async t => {
+    const [up, create, ...others] = commandsUnder('docs/deploy.md', 'Containers').trim().split('\n')
+    t.strictSame(others, [])
+    await sh(up!)
+    await until(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.ok, minute)
+    for (const name of ['alice', 'bob']) keys[name] = JSON.parse(await sh(create!.replace('writer', name))).key
+  })
 
   /** Passes from four agents at once until it is stopped. @returns what was acknowledged, and other answers */
   function passing () {
