@@ -137,7 +137,13 @@ export class InboxService {
       await untilEndsAreHeard()
       if (waiting.isGone()) return nothing
       queue.isOwed = false
-      const found = await look()
+      // Whether or not it had one: a turn that it was given now would be lost, since this look may be too early for what that message tells of.
+      ticket.hasTurn = true
+      const found = await look().catch(error => {
+        ticket.hasTurn = false
+        queue.giveTurn()
+        throw error
+      })
       // Nobody else knows of what this look left behind, or of what entered while all were looking. A replayed answer was no look at the inbox.
       const isMore = found.isMore || found.replayed || queue.isOwed
       ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed

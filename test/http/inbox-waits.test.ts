@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
 
 /** Workers that wait for an inbox at two replicas: who is woken, in which order, and how often Redis is asked. */
 
@@ -119,4 +121,44 @@ t.test('what no message told of is found when the waiting is over', async t => {
   await areWaiting(service, 2)
   await redis.restore(list!, 0, kept!)
   t.match((await Promise.all(all)).flat(), [{ handoff_id: id }])
+})
+
+t.test('a message during a last look that needs no turn is for the next one who waits', async t => {
+  const service = await testApp(t)
+  const { inboxes } = service.store
+  const ask = async (wait: number) => (await service.call('bob', 'POST', `/api/catch?wait=${wait}`, { inbox: 'work' })).json().items
+  const first = ask(6)
+  await areWaiting(service, 1)
+  const second = ask(60)
+  await areWaiting(service, 2)
+  const take = inboxes.take.bind(inboxes)
+  let passed: Promise<string> | undefined
+  inboxes.take = async (...asked) => {
+    const found = await take(...asked)
+    // Passed after the script ran, and told before its reply is read.
+    await (passed ??= pass(service).then(async id => {
+      await sleep(50)
+      return id
+    }))
+    return found
+  }
+  t.strictSame(await first, [])
+  const [items, after] = await timed(() => second)
+  t.match(items, [{ handoff_id: await passed }])
+  t.ok(after < 5000, `after ${Math.round(after)} ms`)
+})
+
+t.test('what a failed look would have found is found by the next one', async t => {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, {}, { url: redis.url })
+  const ask = (wait: number) => service.call('bob', 'POST', `/api/catch?wait=${wait}`, { inbox: 'work' })
+  t.strictSame((await ask(1)).json(), { items: [] })
+  const id = await pass(service)
+  // Redis refuses writes, and no connection breaks.
+  await redis.admin.config('SET', 'min-replicas-to-write', 1)
+  t.equal((await ask(60)).statusCode, 503)
+  await redis.admin.config('SET', 'min-replicas-to-write', 0)
+  const [answer, after] = await timed(() => ask(60))
+  t.match(answer.json().items, [{ handoff_id: id }])
+  t.ok(after < 5000, `after ${Math.round(after)} ms`)
 })
