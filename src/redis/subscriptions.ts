@@ -5,7 +5,8 @@ import type { Masters } from './masters.ts'
 interface Channel {
   /** The master with the subscription; undefined while the slot has no known master. */
   on: Redis | undefined
-  subscribed: Promise<unknown>
+  /** Resolves with whether another node was named as the slot's master. */
+  subscribed: Promise<boolean>
   /** SSUBSCRIBE is unanswered. */
   isPending: boolean
   listeners: Set<() => void>
@@ -18,6 +19,8 @@ interface Channel {
 const keepAlive = 5000
 /** How long after Redis ended subscriptions they are made again, in milliseconds. It ends each by itself, and may refuse the new one at once. */
 const renewalPause = 50
+/** How long after a redirection the next one is followed, and what it ended is made again, in milliseconds: two nodes may point at one another. */
+const redirectionPause = 500
 
 /**
  * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and none without
@@ -30,6 +33,7 @@ export class Subscriptions {
   readonly #channels = new Map<string, Channel>()
   readonly #timer: NodeJS.Timeout
   #renewal: NodeJS.Timeout | undefined
+  #redirectedAt = -Infinity
 
   constructor (masters: Masters) {
     this.#masters = masters
@@ -41,7 +45,7 @@ export class Subscriptions {
         this.#renewal ??= setTimeout(() => {
           this.#renewal = undefined
           this.#renewEnded()
-        }, renewalPause)
+        }, this.#wasRedirected() ? redirectionPause : renewalPause)
       })
       subscriber.on('ready', () => this.#subscribeAgain(channel => channel.on === subscriber))
     })
@@ -83,7 +87,7 @@ export class Subscriptions {
 
   #open (name: string): Channel {
     const on = this.#subscriberOf(name)
-    const channel: Channel = { on, subscribed: Promise.resolve(), isPending: false, listeners: new Set() }
+    const channel: Channel = { on, subscribed: Promise.resolve(false), isPending: false, listeners: new Set() }
     this.#channels.set(name, channel)
     this.#subscribe(channel, name)
     return channel
@@ -92,11 +96,24 @@ export class Subscriptions {
   /** Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away. */
   #subscribe (channel: Channel, name: string): void {
     channel.isPending = true
-    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).catch((error: Error) => {
-      // The slot has moved; once its master is known, onChange subscribes there.
-      if (error.message.startsWith('MOVED')) this.#masters.toldBy(error.message)
-    }).finally(() => { if (channel.subscribed === subscribed) channel.isPending = false })
+    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).then(() => false, (error: Error) => this.#redirect(error.message)).finally(() => {
+      if (channel.subscribed === subscribed) channel.isPending = false
+    })
     channel.subscribed = subscribed
+  }
+
+  /** The slot has moved; once its master is known, onChange subscribes there. @returns whether this is such an error */
+  #redirect (error: string): boolean {
+    if (!error.startsWith('MOVED')) return false
+    if (!this.#wasRedirected()) {
+      this.#redirectedAt = performance.now()
+      this.#masters.toldBy(error)
+    }
+    return true
+  }
+
+  #wasRedirected (): boolean {
+    return performance.now() - this.#redirectedAt < redirectionPause
   }
 
   #subscribeAgain (wants: (channel: Channel, name: string) => boolean): void {
@@ -104,7 +121,8 @@ export class Subscriptions {
       if (!wants(channel, name)) continue
       channel.on = this.#subscriberOf(name)
       this.#subscribe(channel, name)
-      channel.subscribed.then(() => tell(channel))
+      // Where it was redirected, nothing is to be read as yet: the next attempt tells.
+      channel.subscribed.then(isElsewhere => { if (!isElsewhere) tell(channel) })
     }
   }
 

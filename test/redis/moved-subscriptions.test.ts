@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
@@ -24,9 +25,9 @@ t.test('on a Cluster', async t => {
   t.teardown(() => app.close())
   const call = async (who: 'alice' | 'bob', path: string, payload: object) =>
     await app.inject({ method: 'POST', url: path, payload, headers: { authorization: `Bearer ${secrets[who]}` } })
-  const pass = async (): Promise<string> => (await call('alice', '/api/pass', { task: 't', to: 'work' })).json().handoff_id
-  const next = async (): Promise<string[]> =>
-    (await call('bob', '/api/catch?wait=60', { inbox: 'work' })).json().items.map(({ handoff_id: id }: { handoff_id: string }) => id)
+  const pass = async (to = 'work'): Promise<string> => (await call('alice', '/api/pass', { task: 't', to })).json().handoff_id
+  const next = async (inbox = 'work'): Promise<string[]> =>
+    (await call('bob', '/api/catch?wait=60', { inbox })).json().items.map(({ handoff_id: id }: { handoff_id: string }) => id)
   const areWaiting = (count: number) => until(async () => new RegExp(`^handoff_inbox_waiters ${count}$`, 'm').test((await app.inject('/metrics')).body))
   await until(async () => (await app.inject('/readyz')).statusCode === 200)
 
@@ -44,5 +45,27 @@ t.test('on a Cluster', async t => {
     const began = performance.now()
     t.strictSame((await Promise.all(all)).flat().sort(), passed.sort())
     t.ok(performance.now() - began < 30_000, 'not only when their time is over')
+  })
+  await t.test('to a master that points back, as it has not been told yet', async t => {
+    const asked = async () => {
+      const counts = await Promise.all(cluster.servers.map(async ({ admin }) => /cmdstat_ssubscribe:calls=(\d+).*rejected_calls=(\d+)/.exec(await admin.info('commandstats'))))
+      return counts.reduce((sum, found) => sum + Number(found?.[1] ?? 0) + Number(found?.[2] ?? 0), 0)
+    }
+    const one = next('empty')
+    await areWaiting(1)
+    const slot = slotOf(inboxTag('default', 'empty'))
+    const from = await cluster.ownerOf(slot)
+    const to = cluster.servers.find(server => server !== from)!
+    const id = await to.admin.cluster('MYID')
+    const before = await asked()
+    await from.admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+    await sleep(2000)
+    const often = await asked() - before
+    t.ok(often > 0 && often < 100, `asked ${often} times in 2 s`)
+    await to.admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
+    const began = performance.now()
+    const passed = await pass('empty')
+    t.strictSame(await one, [passed])
+    t.ok(performance.now() - began < 5000, 'heard soon')
   })
 })
