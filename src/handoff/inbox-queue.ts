@@ -115,6 +115,12 @@ export class InboxQueue {
     this.#looked = performance.now()
   }
 
+  /** Call it right before a request's look. It has the turn then, even if it came without one: any that it were given during its look would be lost. */
+  begin (ticket: Ticket): void {
+    this.isOwed = false
+    ticket.hasTurn = true
+  }
+
   /** Has the inbox been unused for so long that its lists needn't stay subscribed? */
   isIdle (now: number): boolean {
     return this.#tickets.size === 0 && now - this.#left > lingering

@@ -136,9 +136,7 @@ export class InboxService {
       queue.looks()
       await untilEndsAreHeard()
       if (waiting.isGone()) return nothing
-      queue.isOwed = false
-      // Whether or not it had one: a turn that it was given now would be lost, since this look may be too early for what that message tells of.
-      ticket.hasTurn = true
+      queue.begin(ticket)
       const found = await look().catch(error => {
         ticket.hasTurn = false
         queue.giveTurn()
