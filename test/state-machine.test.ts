@@ -251,7 +251,8 @@ t.test(`${sequences} random sequences agree with the model`, { timeout: 600_000 
   const retried = attempts.filter(highest => highest > 1).length
   t.ok(attempts.length >= sequences, `${attempts.length} sequences`)
   t.comment(`${retried} sequences with several attempts, ${attempts.filter(highest => highest > 2).length} with more than two`)
-  t.ok(retried > sequences / 6, 'enough of them have attempts behind the first')
+  // It is some 28 in 100; of 130 sequences a sixth is missed once in 800 runs, a twentieth never.
+  t.ok(retried > sequences / (isWhole ? 6 : 20), 'enough of them have attempts behind the first')
   // In few sequences it may be none.
   if (isWhole) t.ok(several > sequences / 50, `${several} catches from an inbox gave several`)
   const refusals = Object.entries(operations).flatMap(([name, { refusals }]) => Object.values(refusals).map(code => `${name} ${code}`))
