@@ -37,7 +37,7 @@ redis.call('HSET', key, 's', record,
   'd', now .. ' ' .. decided_by .. ' ' .. made_by .. ' ' .. note)
 redis.call('HDEL', key, 't')
 redis.call('ZREM', waiting, member)
-redis.call('SPUBLISH', key, 'approved')
-redis.call('SPUBLISH', waiting, 'approved')
+redis.pcall('SPUBLISH', key, 'approved')
+redis.pcall('SPUBLISH', waiting, 'approved')
 tell(outbox, micros, 'approved', member, record, extra)
 return { 'approved', now }

@@ -39,7 +39,7 @@ if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')
   leaveList(key, waiting, member)
   redis.call('HDEL', key, 't')
-  redis.call('SPUBLISH', waiting, 'cancelled')
+  redis.pcall('SPUBLISH', waiting, 'cancelled')
 end
 if status == 'pending' then leaveInbox(key, member, extra, approval) end
 extra = extra or ''
@@ -57,7 +57,7 @@ else
   redis.call('HSET', key, 's', record, 'x', extra, 'p', '')
   redis.call('PEXPIREAT', key, ms(now + retention))
   redis.call('ZREM', due, member)
-  redis.call('SPUBLISH', key, 'cancelled')
+  redis.pcall('SPUBLISH', key, 'cancelled')
   tell(outbox, micros, 'cancelled', member, record, extra)
 end
 return { goes_on and 'requested' or 'cancelled', now, record, extra }

@@ -65,7 +65,7 @@ else
   call('HSET', key, 's', record)
   call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))
   if deadline < expires then call('ZADD', due, until_done, string.sub(key, #due)) end
-  call('SPUBLISH', key, 'caught')
+  redis.pcall('SPUBLISH', key, 'caught')
   tell(outbox, seconds .. micros, 'caught', string.sub(key, #due), record, nil, string.match(words, '%S+'))
 end
 return { 'caught', created, payload, decision, trace, extra and record, extra, schema }

@@ -38,6 +38,6 @@ record = (extra and '2:done' or 'done') .. string.sub(record, extra and 9 or 7) 
 call('HSET', key, 's', record, 'p', result)
 call('PEXPIREAT', key, string.format('%d', now + RETENTION))
 call('ZREM', due, member)
-call('SPUBLISH', key, 'done')
+redis.pcall('SPUBLISH', key, 'done')
 tell(outbox, seconds .. micros, 'done', member, record, extra, agent)
 return now

@@ -39,5 +39,5 @@ if #forgotten > 0 then
   redis.call('ZREM', over, unpack(forgotten))
 end
 redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', 'created', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
-redis.call('SPUBLISH', log, 'created')
+redis.pcall('SPUBLISH', log, 'created')
 return { 'created', redis.call('HGETALL', key) }

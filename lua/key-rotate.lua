@@ -22,5 +22,5 @@ if ends and now >= tonumber(ends) then return { 'ended' } end
 
 redis.call('HSET', key, 'digest', new, 'rotated', ms(now), 'previous', digest, 'previous_ends', ms(now + grace))
 redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', 'rotated', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
-redis.call('SPUBLISH', log, 'rotated')
+redis.pcall('SPUBLISH', log, 'rotated')
 return { 'rotated', redis.call('HGETALL', key) }

@@ -66,7 +66,7 @@ if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))
   call('ZADD', list, formatted, member)
-  call('SPUBLISH', list, 'pending')
+  redis.pcall('SPUBLISH', list, 'pending')
   if undecided then call('ZADD', undecided, until_expiry, member) end
 elseif list and not available then
   -- uses entering

@@ -37,6 +37,6 @@ if newest then
   redis.call('XTRIM', feed, 'MINID', '~', ms(now - retention))
   redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
   redis.call('PEXPIREAT', moved, ms(now + retention + 86400000))
-  redis.call('SPUBLISH', feed, newest)
+  redis.pcall('SPUBLISH', feed, newest)
 end
 return { 'relayed', newest or false, unpack(missing) }

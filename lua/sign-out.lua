@@ -7,5 +7,5 @@
 if late(ARGV[1], clock()) then return { 'late' } end
 
 redis.call('DEL', KEYS[1])
-redis.call('SPUBLISH', KEYS[1], 'ended')
+redis.pcall('SPUBLISH', KEYS[1], 'ended')
 return { 'ended' }

@@ -63,7 +63,7 @@ for place, member in ipairs(members) do
       local again = now - math.floor(score) + pause - 1000 < retention and now + pause + score % 1 + 1 / 32
       if record then redis.call('HDEL', key, 't') end
       if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
-        redis.call('SPUBLISH', waiting, 'expired')
+        redis.pcall('SPUBLISH', waiting, 'expired')
       elseif again then
         behind[#behind + 1], behind[#behind + 2] = again, member
       end

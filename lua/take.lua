@@ -78,6 +78,6 @@ if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   local looking = #items == 0 and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
   local remember = (kept_for == '' or looking ~= '') and 10000 or math.max(kept_for, latest - now)
   redis.call('SET', remembered, request .. ' ' .. ms(elsewhere) .. names .. looking, 'PX', ms(remember))
-  if request ~= '-' and #items > 0 then redis.call('SPUBLISH', remembered, 'taken') end
+  if request ~= '-' and #items > 0 then redis.pcall('SPUBLISH', remembered, 'taken') end
 end
 return { 'taken', more, elsewhere, unpack(items) }

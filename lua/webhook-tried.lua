@@ -47,6 +47,6 @@ if reason then
   redis.call('DEL', due, pending)
   local newest = redis.call('XADD', feed, '*', 'e', 'webhook.disabled ' .. webhook .. ' ' .. reason)
   redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))
-  redis.call('SPUBLISH', feed, newest)
+  redis.pcall('SPUBLISH', feed, newest)
 end
 return { reason and 'disabled' or 'noted', reason }

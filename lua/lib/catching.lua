@@ -18,6 +18,6 @@ local function becomeCaught(key, due, record, extra, expires, words, work_ttl, r
   -- entry on.
   -- In the key, the member begins where the index's key ends.
   if looked_at < expires + 0 then redis.call('ZADD', due, string.format('%d', looked_at), string.sub(key, #due)) end
-  redis.call('SPUBLISH', key, 'caught')
+  redis.pcall('SPUBLISH', key, 'caught')
   return record, extra, deadline
 end

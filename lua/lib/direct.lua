@@ -16,5 +16,5 @@ local function tell(_, micros, type, member, record, extra, caught_by, more)
     -- Reading leaves out what is too old, so a feed may keep it a little longer.
     if micros % 16 == 0 then redis.call('XTRIM', feed, 'MINID', '~', ms(micros / 1000 - EVENTS_RETENTION)) end
   end
-  redis.call('SPUBLISH', feed, newest)
+  redis.pcall('SPUBLISH', feed, newest)
 end

@@ -5,5 +5,5 @@ local MINUTE = 60000000
 local function enterInbox(inbox, member, extra, micros)
   local priority = tonumber(string.match(extra, ' u(%d)') or 0)
   redis.call('ZADD', inbox, string.format('%d', micros - micros % 10 + priority - priority * MINUTE), member)
-  redis.call('SPUBLISH', inbox, 'passed')
+  redis.pcall('SPUBLISH', inbox, 'passed')
 end

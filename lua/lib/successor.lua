@@ -87,7 +87,7 @@ local function endAttempt(attempt, status, words, next)
   record = '2:' .. status .. string.sub(record, space)
   redis.call('HSET', attempt.key, 's', record, 'x', next and extra .. ' i' .. next.id or extra, unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
-  redis.call('SPUBLISH', attempt.key, status)
+  redis.pcall('SPUBLISH', attempt.key, status)
   if ends_now then tell(outbox, micros, status, member, record, extra) end
   if not next then return end
   tell(outbox, micros, 'reissued', member, record, extra, nil, ' i' .. next.id)

@@ -35,7 +35,7 @@ export function operatorCommands (scripts: Scripts, setup: Setup): string[] {
 
 /** The commands in a script. They are literal names: test/lua/headers.test.ts ensures it. */
 function commandsIn ({ source }: Script): string[] {
-  return [...source.matchAll(/\bcall\('([A-Z]+)'/g)].map(([, name]) => name as string)
+  return [...source.matchAll(/\bp?call\('([A-Z]+)'/g)].map(([, name]) => name as string)
 }
 
 /** What a user may not do, as far as Redis tells. */

@@ -10,7 +10,7 @@ export interface LuaCode {
   /** Uses of KEYS or ARGV other than with a literal index. */
   otherUses: string[]
   /** Redis commands in source order. */
-  commands: Array<{ name: string, at: number }>
+  commands: Array<Command & { at: number }>
   /** Other function calls, by name. */
   calls: string[]
   returns: Array<{ at: number, tags: string[], last: boolean }>
@@ -20,8 +20,11 @@ export interface LuaCode {
   comparesDeadline: boolean
 }
 
+/** `isProtected`: by redis.pcall, so that the script goes on if Redis refuses it. */
+interface Command { name: string, isProtected: boolean }
+
 /** What each function of a library (lua/lib/) does: the reply tags that it returns, and the Redis commands that it runs. */
-export type Library = ReadonlyMap<string, { tags: string[], commands: string[] }>
+export type Library = ReadonlyMap<string, { tags: string[], commands: Command[] }>
 
 /** @throws on invalid Lua, with the line */
 export function readLibrary (library: string): Library {
@@ -29,10 +32,10 @@ export function readLibrary (library: string): Library {
   return new Map(functions.map(declared => {
     const tagsOf = returnedTags(nodes(declared.body), new Map())
     const tags: string[] = []
-    const commands: string[] = []
+    const commands: Command[] = []
     visit(declared, node => {
       if (node.type === 'ReturnStatement') tags.push(...tagsOf(node))
-      if (node.type.endsWith('CallExpression') && nameOf(node.base as LuaNode) === 'redis.call') commands.push(commandOf(node))
+      if (node.type.endsWith('CallExpression')) commands.push(...commandsOf(node, nameOf(node.base as LuaNode)))
     })
     return [String((declared.identifier as LuaNode).name), { tags, commands }]
   }))
@@ -82,15 +85,17 @@ function noteCall (code: LuaCode, call: LuaNode, library: Library, named: string
   if (call.type === 'CallStatement') return
   const given = nameOf(call.base as LuaNode)
   const name = given === 'call' ? named : given
-  const commands = name === 'redis.call' ? [commandOf(call)] : library.get(name)?.commands
-  if (name !== 'redis.call') code.calls.push(name)
-  code.commands.push(...(commands ?? []).map(name => ({ name, at: call.range[0] })))
+  const own = commandsOf(call, name)
+  if (own.length === 0) code.calls.push(name)
+  const commands = [...own, ...library.get(name)?.commands ?? []]
+  code.commands.push(...commands.map(command => ({ ...command, at: call.range[0] })))
 }
 
-/** The command of a redis.call. */
-function commandOf (call: LuaNode): string {
+/** The command of a redis.call or redis.pcall; none if the call is another one. @param called the function's name */
+function commandsOf (call: LuaNode, called: string): Command[] {
+  if (called !== 'redis.call' && called !== 'redis.pcall') return []
   const first = nodes(call.arguments)?.[0]
-  return first?.type === 'StringLiteral' ? textOf(first) : '(made up)'
+  return [{ name: first?.type === 'StringLiteral' ? textOf(first) : '(made up)', isProtected: called === 'redis.pcall' }]
 }
 
 function nameOf (node: LuaNode): string {

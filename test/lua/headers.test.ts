@@ -66,8 +66,9 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
 
   ['pass', "call('HGET'", "call('HGETEX'", /HGETEX is no command/],
   ['pass', "call('HGET'", 'call(token', /\(made up\) is no command/],
-  ['fail', "redis.call('HMGET'", "redis.pcall('HMGET'", /redis\.pcall is no function/],
-  ['pass', '= redis.call,', '= redis.pcall,', /redis\.pcall is no function/],
+  ['fail', "redis.call('HMGET'", "redis.pcall('HMGET'", /HMGET by redis\.pcall/],
+  ['pass', '= redis.call,', '= redis.pcall,', /HGET by redis\.pcall/],
+  ['pass', "redis.pcall('SPUBLISH'", "call('SPUBLISH'", /SPUBLISH by redis\.call/],
   ['pass', "call('HGET', key", "pcall(redis.call, 'HGET', key", /pcall is no function/],
   ['catch', "return { 'not_found' }", "return { 'not_found', error('x') }", /error is no function/],
   ['catch', '= clock()', '= os.time()', /os\.time is no function/],
