@@ -218,8 +218,7 @@ function check (expected: Expected, answer: Answer, step: object): void {
   const body = answer.json()
   const isCompared = ([name]: [string, unknown]) => expected.code === undefined
     ? !links.includes(name)
-    // A 403 may name a successor; only 409 and 410 promise it.
-    : standing.includes(name) && !(name === 'reissued_as' && expected.status === 403)
+    : standing.includes(name)
   const membersOf = (of: object) => JSON.parse(JSON.stringify(Object.fromEntries(Object.entries(of).filter(isCompared))))
   const seen = {
     status: answer.statusCode,

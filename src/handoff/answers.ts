@@ -1,4 +1,4 @@
-import { Problem } from '../errors.ts'
+import { errorTable, Problem } from '../errors.ts'
 import type { ErrorCode, ProblemMore } from '../errors.ts'
 import { expiryOf, statusAt } from '../model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../model.ts'
@@ -21,11 +21,11 @@ export function placeOf (caller: Caller, id: string) {
 
 /** Turns a script's refusal into a Problem: its error code, and what the script found the handoff to be. */
 export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
-  return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(seen), ...more.members } })
+  return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(outcome, seen), ...more.members } })
 }
 
-/** What every refusal says about the handoff: its status, when it ended if it has ended, and its successor. */
-function standing ({ now, record, decision }: Seen): Record<string, string> {
+/** What every refusal says about the handoff: its status, when it ended if it has ended, and, unless it is another agent's, its successor. */
+function standing (outcome: ErrorCode, { now, record, decision }: Seen): Record<string, string> {
   const status = statusAt(record, now)
   const { reissuedAs } = record.extra
   const end = endOf(record, now)
@@ -34,7 +34,7 @@ function standing ({ now, record, decision }: Seen): Record<string, string> {
     ...record.completedAt !== null && { completed_at: iso(record.completedAt) },
     ...end !== null && { ended_at: iso(end.at) },
     ...status === 'rejected' && decision !== null && { ended_at: iso(decision.at) },
-    ...reissuedAs !== undefined && { reissued_as: reissuedAs },
+    ...reissuedAs !== undefined && errorTable[outcome].status !== 403 && { reissued_as: reissuedAs },
   }
 }
 

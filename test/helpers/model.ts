@@ -243,5 +243,5 @@ export class Model {
 const notFound: Expected = { status: 404, code: 'not_found', members: {} }
 
 function refusal (status: number, code: string, handoff: Modelled): Expected {
-  return { status, code, members: handoff.refusalMembers() }
+  return { status, code, members: handoff.refusalMembers(status) }
 }

@@ -187,9 +187,11 @@ export class Modelled {
   }
 
   /** The members about the handoff's state in a refusal. */
-  refusalMembers (): object {
+  refusalMembers (refusedWith: number): object {
     const { status, ended } = this
-    return { handoff_status: status, [status === 'done' ? 'completed_at' : 'ended_at']: iso(ended?.at), reissued_as: this.reissuedAs ?? undefined }
+    // A 403 says nothing of the successor.
+    const successor = refusedWith === 403 ? undefined : this.reissuedAs ?? undefined
+    return { handoff_status: status, [status === 'done' ? 'completed_at' : 'ended_at']: iso(ended?.at), reissued_as: successor }
   }
 
   #approvalMember (): object | null {
