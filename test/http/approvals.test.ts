@@ -154,7 +154,12 @@ t.test('after very many expired handoffs the list goes on, with a cursor', async
 t.test('a decided handoff leaves the list', async t => {
   const service = await testApp(t)
   const ids = []
-  for (const task of ['a', 'b', 'c']) ids.push(await passed(service, { task }))
+  const start = Date.now() - 3600_000
+  for (const [index, task] of ['a', 'b', 'c'].entries()) {
+    // Those of one millisecond are in the order of their ids.
+    await service.setClock(start + index)
+    ids.push(await passed(service, { task }))
+  }
   await service.call('approver', 'POST', `/api/approve/${ids[0]}`)
   t.strictSame(tasksOf(await list()(service)), ['b', 'c'])
   await service.call('approver', 'POST', `/api/reject/${ids[2]}`, { note: 'n' })
