@@ -16,61 +16,44 @@
 -- the retention. Until that is over, a missing key or a missing entry in the waiting list isn't believed: it is looked for again after 1 s,
 -- 2 s, 4 s, …, so that other members get their turn. The fraction of the score counts these looks (in 1/32): after n of them at least
 -- 2^n - 1 s are over. Everything else that sets the score sets a whole number.
-local due = KEYS[1]
+local call, due = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
+local handoffs = prefix .. 'h:'
 local now, seconds, micros = clock()
 micros = seconds .. micros
-local members = redis.call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
+local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
-local expired, stalled, stalled_reissued, late_reissued, named, behind, successors = 0, 0, 0, 0, {}, {}, {}
-local attempt, is_plain = { retention = retention, now = now, micros = micros }, true
-for place, member in ipairs(members) do
-  local key = prefix .. 'h:' .. member
-  local record, extra, told = readDue(key, not is_plain)
-  local status, approval, expires, until_done = string.match(record or '', DEADLINES)
-  is_plain = not extra
-  local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
-  -- A newer version's record is left to that version's sweep, so it stays in the index.
-  local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
-  if deadline and tonumber(deadline) > now then
-    -- The index was behind the record, as catch leaves it. The record counts.
-    behind[#behind + 1], behind[#behind + 2] = deadline, member
-    if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
-  else
-    if deadline then
-      local isStalled = beat and tonumber(beat) < tonumber(until_done)
-      local pause = status == 'caught' and pauseBehind(extra)
-      if pause then
-        tryAgain(attempt, openOutbox(key, key, member), key, member, record, extra, told, pause, successors)
-        if isStalled then stalled_reissued = stalled_reissued + 1 else late_reissued = late_reissued + 1 end
-      else
-        local outbox, over = openOutbox(key, key, member), (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
-        if status == 'pending' then leaveInbox(key, member, extra, approval) end
-        redis.call('HSET', key, 's', over, unpack(status == 'pending' and { 'p', '' } or {}))
-        -- Its TTL was for longer: it was the work's, or it might have been tried again.
-        if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + retention)) end
-        tell(outbox, micros, 'expired', member, over, extra)
-      end
-      if isStalled then stalled = stalled + 1 end
-      expired = expired + 1
-      if naming then named[expired] = member end
-    end
-    if not record or approval == 'waiting' then
-      local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
-      local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
-      local pause = 1000 * 2 ^ (score % 1 * 32)
-      local again = now - math.floor(score) + pause - 1000 < retention and now + pause + score % 1 + 1 / 32
-      if record then redis.call('HDEL', key, 't') end
-      if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
-        redis.pcall('SPUBLISH', waiting, 'expired')
-      elseif again then
-        behind[#behind + 1], behind[#behind + 2] = again, member
-      end
-    end
-  end
+-- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a quarter less work. The first
+-- that isn't like that is left to sweepOne, with those behind it. Both times in a record have 13 digits.
+local place, named = 1, {}
+while place <= #members do
+  local member = members[place]
+  local key = handoffs .. member
+  local record = call('HGET', key, 's')
+  if not record or string.sub(record, 1, 13) ~= 'pending none ' or now < string.sub(record, 28, 40) + 0 then break end
+  local outbox = openOutbox(key, key, member)
+  record = 'expired' .. string.sub(record, 8)
+  call('HSET', key, 's', record, 'p', '')
+  tell(outbox, micros, 'expired', member, record)
+  if naming then named[place] = member end
+  place = place + 1
 end
-updateDue(due, #members, behind, successors)
-local live = redis.call('ZCARD', due)
-local first = live > 0 and redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
+local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
+if place <= #members then
+  -- uses attempts here inbox entering pending successor sweeping
+  local batch = { now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0, late_reissued = 0,
+    named = naming and named, behind = behind, successors = successors }
+  for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
+  expired, stalled, stalled_reissued, late_reissued = batch.expired, batch.stalled, batch.stalled_reissued, batch.late_reissued
+end
+-- The first members leave the index, except those that go on, and the successors enter it. That comes last, so that none leaves it unseen, and what is
+-- added comes before what is taken off: an index that is empty in between would be looked for on the other node if its slot is moving. All that is
+-- added is behind what is due now. Successors can wait until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
+if #successors > 0 then call('ZADD', due, unpack(successors)) end
+if #behind > 0 then call('ZADD', due, unpack(behind)) end
+local over = #members - #behind / 2
+if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
+local live = call('ZCARD', due)
+local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
 return { 'swept', #members, expired, live, first and first[2] - now, stalled, stalled_reissued, late_reissued, unpack(named) }

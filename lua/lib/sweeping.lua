@@ -9,20 +9,61 @@ local function readDue(key, along)
   local record = found[6]
   return record, record and string.sub(record, 1, 2) == '2:' and found[7], found
 end
--- Ends an attempt and makes the next one. The table `attempt` is one for the whole batch.
-local function tryAgain(attempt, outbox, key, member, record, extra, told, pause, successors)
-  attempt.outbox, attempt.key, attempt.member, attempt.record, attempt.extra, attempt.told, attempt.kept = outbox, key, member, record, extra, told, {}
-  local next = succeed(attempt, pause)
-  endAttempt(attempt, 'expired', '', next)
+-- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock is the same for all.
+local function tryAgain(batch, outbox, key, member, record, extra, told, pause)
+  batch.outbox, batch.key, batch.member, batch.record, batch.extra, batch.told, batch.kept = outbox, key, member, record, extra, told, {}
+  local next, successors = succeed(batch, pause), batch.successors
+  endAttempt(batch, 'expired', '', next)
   successors[#successors + 1], successors[#successors + 2] = next.due, next.member
 end
--- Takes the first members off the due index, except those that go on, and adds the successors: scores and members. That comes last, so that none
--- leaves the index unseen, and what is added comes before what is taken off: an index that is empty in between would be looked for on the other
--- node if its slot is moving. All that is added is behind what is due now. Successors can wait until here, since Redis refuses the first RENAME if
--- the slot is moving, and so the whole script.
-local function updateDue(due, seen, going_on, successors)
-  if #successors > 0 then redis.call('ZADD', due, unpack(successors)) end
-  if #going_on > 0 then redis.call('ZADD', due, unpack(going_on)) end
-  local over = seen - #going_on / 2
-  if over > 0 then redis.call('ZREMRANGEBYRANK', due, 0, over - 1) end
+-- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while (sweep.lua).
+local function leaveWaiting(batch, due, place, member, prefix, key, record)
+  local now, behind = batch.now, batch.behind
+  local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
+  local score = redis.call('ZRANGE', due, place - 1, place - 1, 'WITHSCORES')[2]
+  local pause = 1000 * 2 ^ (score % 1 * 32)
+  local again = now - math.floor(score) + pause - 1000 < batch.retention and now + pause + score % 1 + 1 / 32
+  if record then redis.call('HDEL', key, 't') end
+  if (record or not again) and redis.call('ZREM', waiting, member) == 1 then
+    redis.pcall('SPUBLISH', waiting, 'expired')
+  elseif again then
+    behind[#behind + 1], behind[#behind + 2] = again, member
+  end
+end
+-- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what is counted, `named` for the
+-- members that expire (or false), and scores and members for the index: `behind` of those that go on, and `successors`.
+local function sweepOne(batch, due, place, member, prefix)
+  local now, key, named, behind = batch.now, prefix .. 'h:' .. member, batch.named, batch.behind
+  local record, extra, told = readDue(key, batch.was_extra)
+  batch.was_extra = extra
+  local status, approval, expires, until_done = string.match(record or '', DEADLINES)
+  local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
+  -- A newer version's record is left to that version's sweep, so it stays in the index.
+  local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
+  if deadline and tonumber(deadline) > now then
+    -- The index was behind the record, as catch leaves it. The record counts.
+    behind[#behind + 1], behind[#behind + 2] = deadline, member
+    if status == 'pending' and approval ~= 'waiting' then enterOnceAvailable(key, member, extra, now) end
+    return
+  end
+  if deadline then
+    local isStalled = beat and tonumber(beat) < tonumber(until_done)
+    local pause = status == 'caught' and pauseBehind(extra)
+    if pause then
+      tryAgain(batch, openOutbox(key, key, member), key, member, record, extra, told, pause)
+      local count = isStalled and 'stalled_reissued' or 'late_reissued'
+      batch[count] = batch[count] + 1
+    else
+      local outbox, over = openOutbox(key, key, member), (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
+      if status == 'pending' then leaveInbox(key, member, extra, approval) end
+      redis.call('HSET', key, 's', over, unpack(status == 'pending' and { 'p', '' } or {}))
+      -- Its TTL was for longer: it was the work's, or it might have been tried again.
+      if extra and status == 'caught' then redis.call('PEXPIREAT', key, ms(deadline + batch.retention)) end
+      tell(outbox, batch.micros, 'expired', member, over, extra)
+    end
+    if isStalled then batch.stalled = batch.stalled + 1 end
+    batch.expired = batch.expired + 1
+    if named then named[batch.expired] = member end
+  end
+  if not record or approval == 'waiting' then leaveWaiting(batch, due, place, member, prefix, key, record) end
 end

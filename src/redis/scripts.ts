@@ -31,7 +31,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   decline: ['events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
   reissue: ['events', 'attempts', 'here', 'inbox', 'entering', 'successor'],
   cancel: ['events', 'here', 'inbox', 'entering', 'pending'],
-  sweep: ['events', 'attempts', 'here', 'inbox', 'entering', 'pending', 'successor', 'sweeping'],
+  sweep: ['events'],
 }
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */

@@ -35,7 +35,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['done', 'if ARGV[5] then satisfied, result = result, ARGV[5] end', '', /ARGV\[5\] is documented and not used/],
   ['lease', '  3 for how long (ms)', '  4 for how long (ms)', /ARGV must be numbered/],
   ['status', 'KEYS[1]', 'ARGV[1]', /ARGV\[1\] is used and not documented/],
-  ['sweep', 'local expired, stalled,', 'local all = #ARGV\nlocal expired, stalled,', /ARGV is used otherwise/],
+  ['sweep', 'local place, named', 'local all = #ARGV\nlocal place, named', /ARGV is used otherwise/],
 
   ['approve', '-- pending -> pending', '-- pending -> caught', /must say pending -> pending/],
   ['reject', '-- pending -> rejected', '-- pending -> expired', /must say pending -> rejected/],
@@ -78,7 +78,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['pass', '\nlocal expires = now', "\nredis.call('ZREM', due, member)\nif now == 0 then return { 'late' } end\nlocal expires = now", /'late'\} is returned after a write/],
   ['catch', '\nif late', "\nredis.call('PEXPIREAT', key, 0)\nif late", /'late'\} is returned after a write/],
   ['lease', "return { 'held' }", "if holder then return { 'taken' } end\nreturn { 'held' }", /'taken'\} is returned after a write/],
-  ['sweep', '  local key = prefix', "  if not member then return { 'late' } end\n  local key = prefix", /'late'\} is returned after a write/],
+  ['sweep', '  local key = handoffs', "  if not member then return { 'late' } end\n  local key = handoffs", /'late'\} is returned after a write/],
 
   ['pass', "1 the call's deadline (ms)", '1 the deadline', /ARGV\[1\] must be documented/],
   ['lease', 'late(ARGV[1], clock())', 'late(ARGV[3], clock(ARGV[1]))', /ARGV\[1\] must be compared/],

@@ -192,6 +192,33 @@ t.test('each of a batch by itself, and only those that expired are counted', asy
   t.strictSame(await members(on, on.keys.due(tag)), ['acme:behind'])
 })
 
+t.test('between plain ones each is swept as it is alone, and so are they', async t => {
+  const plain: State = states['pending, overdue']
+  for (const name of [...due, ...Object.keys(again), 'caught', 'done', 'pending, waiting'] as StateName[]) {
+    const state: State = states[name]
+    const outcome = async (limit: number) => {
+      const test = testRedis(t)
+      const on = raw(test)
+      const around = { ...plain, hash: { ...plain.hash!, s: plain.hash!.s.replace(/\d+ \d+/, `${T} ${state.now - 2}`) }, now: state.now }
+      await place(on, 'acme:before', { ...around, due: state.now - 2 })
+      await place(on, member, { ...state, due: state.now - 1 })
+      await place(on, 'acme:behind', { ...around, due: state.now })
+      const counts = [0, 0, 0, 0, 0]
+      const named: string[] = []
+      for (let calls = 0; calls < 3; calls += limit) {
+        const [, looked, expired, , , stalled, stalledReissued, lateReissued, ...names] = await sweep(on, state.now, limit, state.now, 1) as any[]
+        for (const [at, count] of [looked, expired, stalled, stalledReissued, lateReissued].entries()) counts[at]! += count
+        named.push(...names)
+      }
+      return { counts, named, left: await test.dump() }
+    }
+    const together = await outcome(3)
+    t.strictSame(together, await outcome(1), name)
+    t.equal(together.counts[0], 3)
+    t.strictSame([together.named[0], together.named.at(-1)], ['acme:before', 'acme:behind'], name)
+  }
+})
+
 t.test('one call looks at no more than it may, the longest due first', async t => {
   const test = testRedis(t)
   const on = raw(test)

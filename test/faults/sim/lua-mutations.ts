@@ -39,7 +39,7 @@ export const luaMutations: readonly Mutation[] = [
   { name: 'what is approved doesn’t enter its inbox', lua: [{ from: 'if not available or now >= tonumber(available) then enterInbox', to: 'if false then enterInbox' }] },
   { name: 'what is delayed doesn’t enter its inbox', lua: [{ from: 'local inbox = available and now >= tonumber(available) and', to: 'local inbox = false and' }] },
   // A slot that is between two nodes.
-  { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < retention and', to: 'local again = false and' }] },
+  { name: 'the sweep forgets what is on the other node', shows: 'in a Cluster', lua: [{ from: 'local again = now - math.floor(score) + pause - 1000 < batch.retention and', to: 'local again = false and' }] },
   // Events.
   { name: 'an event names another catcher', shows: 'in feeds', lua: [{ from: "record, nil, string.match(words, '%S+'))", to: "record, nil, '-')", of: ['catch'] }] },
   // The relay.
