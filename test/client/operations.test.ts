@@ -67,10 +67,14 @@ t.test('fail, decline, reissue and cancel', async t => {
 })
 
 t.test('people decide', async t => {
-  const { client } = await clientTest(t)
+  const { client, setClock } = await clientTest(t)
   const [alice, bob, carol] = [client('alice'), client('bob'), client('approver')]
   const ids = []
-  for (const task of ['one', 'two']) ids.push((await alice.pass({ task, require_human: true })).handoff_id)
+  for (const task of ['one', 'two']) {
+    // Those of one millisecond are listed in the order of their ids.
+    await setClock(Date.now() + ids.length)
+    ids.push((await alice.pass({ task, require_human: true })).handoff_id)
+  }
   const first = await carol.approvals.list({ limit: 1 })
   t.match(first, { items: [{ handoff_id: ids[0] }], next_cursor: /./ })
   t.match(await carol.approvals.list({ limit: 1, cursor: first.next_cursor! }), { items: [{ handoff_id: ids[1] }] })

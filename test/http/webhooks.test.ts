@@ -40,10 +40,13 @@ t.test('they need the scope webhooks, which keys from the environment don’t ha
 })
 
 t.test('webhooks are made, listed, read and deleted, by their own tenant alone', async t => {
-  const { make, hooks, dump } = await webhookApp(t)
+  const { make, hooks, dump, setClock } = await webhookApp(t)
+  await setClock(Date.now() - 1)
   const one = await make('http://127.0.0.1:1/a', { types: ['handoff.done', 'handoff.failed', 'handoff.done'], inbox: 'box' })
   const { secret: _, ...kept } = one
   t.match(kept, { types: ['handoff.done', 'handoff.failed'], inbox: 'box' })
+  // Those of one millisecond are listed in the order of their ids.
+  await setClock(Date.now())
   const two = await make('http://127.0.0.1:1/b', { types: null, inbox: null })
   const list = (await hooks('GET', '')).json()
   t.strictSame(list.items.map(({ id }: { id: string }) => id), [one.id, two.id])
