@@ -5,7 +5,7 @@ import { Thread } from './thread.ts'
 import type { ThreadOptions } from './thread.ts'
 
 export interface ResultSchemaOptions extends Partial<ThreadOptions> {
-  /** The worker's time per job, in milliseconds. */
+  /** The worker's time per job, in milliseconds of CPU. */
   limit?: number
 }
 
@@ -27,9 +27,9 @@ export class ResultSchemas {
   /** The digests of valid schemas. */
   readonly #taken = new LRUCache<string, true>({ max: remembered })
 
-  constructor ({ limit = 200, memory = 256, patience = 5_000 }: ResultSchemaOptions = {}) {
+  constructor ({ limit = 200, memory = 256, patience = 5_000, longest = 4_000 }: ResultSchemaOptions = {}) {
     this.#limit = limit
-    this.#thread = new Thread({ memory, patience })
+    this.#thread = new Thread({ memory, patience, longest })
   }
 
   /**

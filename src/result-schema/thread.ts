@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { Problem } from '../errors.ts'
 import type { Fault } from '../errors.ts'
+import { ThreadTime } from './thread-time.ts'
 
 /** A job: a schema to read, and possibly an output to validate. */
 export interface Job { digest: string, schema: Buffer, output?: Buffer }
@@ -10,7 +11,7 @@ export interface Verdict { schema: Fault[], output: Fault[] }
 
 interface Waiting {
   job: Job
-  /** How long the worker may take for it, in milliseconds. */
+  /** How long the worker may run for it, in milliseconds of CPU; by the clock where the system doesn't tell. */
   limit: number
   /** When it was queued, by performance.now. */
   asked: number
@@ -26,6 +27,8 @@ export interface ThreadOptions {
   memory: number
   /** How long a job may wait for its turn, in milliseconds. Without a limit, enough slow jobs would make all others wait for ever. */
   patience: number
+  /** How long a job may take by the clock, in milliseconds, however little of it the worker has run: a busy machine must not keep those behind it. */
+  longest: number
 }
 
 /**
@@ -39,6 +42,11 @@ export class Thread {
   /** When the worker began its job, by process.hrtime; 0 while it is idle. */
   #begun = new BigInt64Array(new SharedArrayBuffer(8))
   #underWay: Waiting | undefined
+  #time: ThreadTime | undefined
+  /** What the worker had run before its job. */
+  #ranBefore = 0
+  /** The job was ended because the machine, not the job, took too long. */
+  #wasStarved = false
   /** Queues by sender, in the order of turns: senders take turns, however many jobs each has. */
   readonly #waiting = new Map<string, Waiting[]>()
   /** The sender with the last turn. */
@@ -51,8 +59,8 @@ export class Thread {
   }
 
   /**
-   * @param limit milliseconds from when the worker begins it @param whose the sender
-   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead take too long
+   * @param limit milliseconds of the worker's CPU @param whose the sender
+   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead, or the machine, take too long
    */
   judge (job: Job, limit: number, whose: string): Promise<Verdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
@@ -84,8 +92,9 @@ export class Thread {
     })
     let wasReady = false
     let failure: unknown
-    worker.on('message', (message: 'ready' | Verdict) => {
-      if (message !== 'ready') return this.#judged(message)
+    worker.on('message', (message: { readyAs: string | undefined } | Verdict) => {
+      if (!('readyAs' in message)) return this.#judged(message)
+      this.#time = ThreadTime.of(message.readyAs)
       wasReady = this.#isReady = true
       this.#next()
     })
@@ -104,6 +113,8 @@ export class Thread {
     }
     this.#underWay = next
     this.#worker!.ref()
+    // Idle until now.
+    this.#ranBefore = this.#time?.read() ?? 0
     this.#send(next.job)
     this.#timer = setTimeout(() => this.#look(next), next.limit)
   }
@@ -127,16 +138,18 @@ export class Thread {
   }
 
   /**
-   * Checks the worker's time by the worker's own start: this timer may run late, and before a verdict that has already arrived; and the
-   * worker may have begun late.
+   * Checks the worker's time by what it has run, and by its own start: this timer may run late, and before a verdict that has already arrived; and
+   * the worker may have begun late.
    */
   #look (job: Waiting): void {
     const begun = Atomics.load(this.#begun, 0)
-    const left = begun === 0n ? job.limit : job.limit - Number(process.hrtime.bigint() - begun) / 1e6
-    if (left > 0) {
-      this.#timer = setTimeout(() => this.#look(job), Math.ceil(left))
+    const passed = begun === 0n ? 0 : Number(process.hrtime.bigint() - begun) / 1e6
+    const ran = passed === 0 || this.#time === undefined ? passed : this.#time.read() - this.#ranBefore
+    if (ran < job.limit && passed < this.#options.longest) {
+      this.#timer = setTimeout(() => this.#look(job), Math.ceil(job.limit - ran))
       return
     }
+    this.#wasStarved = ran < job.limit
     this.#isReady = false
     this.#worker!.terminate().catch(() => {}) // 'exit' is what counts
   }
@@ -152,12 +165,15 @@ export class Thread {
   #ended (wasReady: boolean, failure: unknown): void {
     this.#worker = undefined
     this.#isReady = false
+    this.#time?.close()
+    this.#time = undefined
     if (this.#isClosed) return
     // A new worker would fail before its first job as well: an internal error.
     if (!wasReady) return this.#refuseAll(failure)
     clearTimeout(this.#timer)
-    this.#underWay?.reject(isTooMuch(failure) ? new Problem('result_schema_too_slow') : failure)
+    this.#underWay?.reject(this.#wasStarved ? unavailable() : isTooMuch(failure) ? new Problem('result_schema_too_slow') : failure)
     this.#underWay = undefined
+    this.#wasStarved = false
     this.#start()
   }
 

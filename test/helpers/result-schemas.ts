@@ -17,9 +17,9 @@ export interface Judge {
   judge (schema: unknown, output?: unknown): Promise<Outcome>
 }
 
-/** A schema checker that is closed with the test, with a time limit long enough for a busy machine. */
+/** A schema checker that is closed with the test, with time limits long enough for a busy machine. */
 export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions = { limit: 60_000, patience: 60_000 }): Judge {
-  const schemas = new ResultSchemas(options)
+  const schemas = new ResultSchemas({ longest: 60_000, ...options })
   t.teardown(() => schemas.close())
   const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), 'someone'))
   const check = (schema: unknown, output?: unknown, whose = 'someone') =>

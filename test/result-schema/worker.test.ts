@@ -1,10 +1,15 @@
 /** Hostile schemas and outputs, and their effect on other jobs. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { availableParallelism, setPriority } from 'node:os'
 import { setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
+import type { Test } from 'tap'
 import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
+import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
 import { judging } from '../helpers/result-schemas.ts'
+import type { Judge } from '../helpers/result-schemas.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -116,6 +121,34 @@ t.test('a worker that finished in time is kept, even if the main thread was too 
   const underWay = check(harmless, {})
   for (const end = performance.now() + 700; performance.now() < end;);
   t.strictSame([await underWay, await check(harmless, {}), workers], ['ok', 'ok', before])
+})
+
+/** Starts the worker, and lets it run only where all cores are left by processes that never rest: it gets a hundredth of the time. */
+async function starved (t: Test, options: ResultSchemaOptions): Promise<Judge> {
+  const judge = judging(t, { patience, ...options })
+  const before = readdirSync('/proc/self/task')
+  await until(async () => await judge.check(harmless, {}) === 'ok')
+  for (const thread of readdirSync('/proc/self/task')) if (!before.includes(thread)) setPriority(Number(thread), 19)
+  for (let n = 0; n < availableParallelism(); n++) {
+    const busy = spawn(process.execPath, ['--eval', 'for (const end = Date.now() + 60_000; Date.now() < end;);'], { stdio: 'ignore' })
+    t.teardown(() => busy.kill('SIGKILL'))
+  }
+  return judge
+}
+
+t.test('what a job may take is the worker’s own time, however little of it a busy machine leaves', { skip: process.platform !== 'linux' && 'needs /proc' }, async t => {
+  const { accept, check } = await starved(t, { limit: 150 })
+  const began = performance.now()
+  // A schema of the greatest length that it takes, and no trouble otherwise.
+  t.equal(await accept({ properties: Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`member${n}`, {}])) }), 'ok')
+  t.comment(`accepted after ${Math.round(performance.now() - began)} ms`)
+  t.equal(await check(hostileSchema, hostileOutput), 'result_schema_too_slow')
+})
+
+t.test('a job that a busy machine doesn’t get to is refused as unavailable, not as too slow', { skip: process.platform !== 'linux' && 'needs /proc' }, async t => {
+  const { accept, check } = await starved(t, { limit: 30_000, longest: 200 })
+  t.equal(await check(hostileSchema, hostileOutput), 'unavailable')
+  t.equal(await accept({ title: 'behind it' }), 'ok')
 })
 
 t.test('one worker serves all jobs, and none runs before the first', async t => {

@@ -1,5 +1,6 @@
 // Runs in the worker thread: parses strangers' schemas and outputs, one job at a time (../thread.ts).
 import { LRUCache } from 'lru-cache'
+import { readlinkSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Report, reported } from './report.mjs'
@@ -15,6 +16,15 @@ const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPor
 const begun = /** @type {BigInt64Array} */ (workerData.begun)
 /** The cache's size in bytes: it must leave memory for the next job. */
 const roomToRemember = workerData.memory / 4
+
+/** This thread's folder in /proc, by which the main thread reads how much it has run (../thread-time.ts); undefined where there is none. */
+function ownTask () {
+  try {
+    return readlinkSync('/proc/thread-self')
+  } catch {
+    return undefined
+  }
+}
 
 /** The valid schemas, by digest. @type {LRUCache<string, Check>} */
 const known = new LRUCache({ max: 1_000 })
@@ -56,4 +66,4 @@ port.on('message', job => {
   Atomics.store(begun, 0, 0n)
   if (getHeapStatistics().used_heap_size > roomToRemember) known.clear()
 })
-port.postMessage('ready')
+port.postMessage({ readyAs: ownTask() })
