@@ -80,7 +80,8 @@ t.test('receivers that hang hold up no other', { timeout: 200_000 }, async t => 
   await Promise.all(Array.from({ length: 15 }, () => make(hanging.url)))
   const { url } = quick
   await make(url)
-  const passed = await Promise.all(Array.from({ length: 300 }, () => pass()))
+  // More than a webhook is sent at once, and few enough to be delivered before what hangs is claimed again, after 30 s.
+  const passed = await Promise.all(Array.from({ length: 100 }, () => pass()))
   // On a busy machine the reply to a claim may be lost with its connection. What it claimed is due again after 30 s.
   await until(() => new Set(idsOf(quick.got)).size === passed.length, 100_000)
   t.strictSame({ ...app.deliverer!.counts, delivered: 0 }, { delivered: 0, again: 0, failed: 0 }, 'all that hang still do')
