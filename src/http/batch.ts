@@ -1,3 +1,4 @@
+import pLimit from 'p-limit'
 import { errorTable, Problem, invalid } from '../errors.ts'
 import type { Caller } from '../model.ts'
 import { hasScope, refusedScope } from '../auth/key-grant.ts'
@@ -20,6 +21,12 @@ export interface Batcher { caller: Caller, traceparent: string | undefined, requ
 
 const nothing = Buffer.alloc(0)
 
+/**
+ * How many operations of all batches read at once. What catch and status read may be a megabyte each, and Redis answers all that arrives together before it
+ * serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than a connection waits for it.
+ */
+const readsAtOnce = 16
+
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
   readonly #members: Record<BatchOperation, Member>
@@ -27,6 +34,7 @@ export class Batches {
   readonly #bodyLimit: number
   readonly #base: string
   readonly #onFault: (error: unknown, batcher: Batcher) => void
+  readonly #reading = pLimit(readsAtOnce)
 
   /** @param bodyLimit for each operation's body, in bytes @param base BASE_URL's path */
   constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, onFault: (error: unknown, batcher: Batcher) => void) {
@@ -62,7 +70,9 @@ export class Batches {
       if (!hasScope(batcher.caller, operation.scope)) throw refusedScope(operation.scope)
       const pending = batcher.limit.spend()
       if (pending !== undefined) await pending
-      return await operation.run(this.#ask(entry, operation, validate, batcher))
+      const asked = this.#ask(entry, operation, validate, batcher)
+      // Those that send something read nothing of that size.
+      return await (operation.method === 'GET' ? this.#reading(() => operation.run(asked)) : operation.run(asked))
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)

@@ -1,8 +1,11 @@
 import t from 'tap'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
+import { ofOneReplica } from '../helpers/through.ts'
 
 /** Many operations in one request: each is what its own request would be. */
 
@@ -185,4 +188,26 @@ t.test('metrics are those of the single requests, and how many a batch has', asy
     'handoff_reissued_total{because="failed"} 1', 'handoff_batch_operations_count 2', 'handoff_batch_operations_sum 5',
     'http_request_duration_seconds_count{method="POST",route="/api/pass",status_code="400"} 1', 'http_request_duration_seconds_count{method="POST",route="/api/batch",status_code="200"} 2',
   ]) t.ok(body.includes(`${line}\n`), line)
+})
+
+t.test('what reads is read a few at a time, over all batches: Redis serves nobody else until it has answered all that it was sent together', { skip: ofOneReplica }, async t => {
+  const service = await testApp(t)
+  const ids = await Promise.all(Array.from({ length: 40 }, () => caught(service)))
+  let [underWay, most] = [0, 0]
+  const count = (message: unknown) => {
+    const { script, answer } = message as ScriptCall
+    if (script !== 'status' && script !== 'catch') return
+    most = Math.max(most, ++underWay)
+    answer.catch(() => {}).finally(() => { underWay-- })
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  const all = await Promise.all([
+    results(service, Array.from({ length: 100 }, (_, at) => ({ op: 'status', id: ids[at % 40] }))),
+    results(service, ids.map(id => ({ op: 'catch', id })), 'bob'),
+  ])
+  t.strictSame(all.map(found => [...new Set(found.map(({ status }) => status))]), [[200], [409]])
+  t.strictSame(all[0]!.map(({ body }) => body.handoff_id), Array.from({ length: 100 }, (_, at) => ids[at % 40]), 'in the order asked')
+  t.equal(most, 16)
+  t.equal(underWay, 0)
 })
