@@ -14,14 +14,13 @@ import { openStdoutLog } from './log.ts'
 import type { Log } from './log.ts'
 import { banner } from './embedded/banner.ts'
 import { ApiKeys } from './auth/api-keys.ts'
+import { onStopSignal, stopSignals } from './stop-signals.ts'
 import { newKeyId, newSecret } from './store/key-secret.ts'
 import { openStore } from './store/store.ts'
 import { StoredKeys } from './auth/stored-keys.ts'
 
 /** How often Redis is checked for the log, in milliseconds. */
 const readinessCheck = 5000
-
-const stopSignals = ['SIGINT', 'SIGTERM'] as const
 
 // The garbage collector moves young objects on one thread instead of several: a request waits until all of them are done, also those that have no
 // core. With 10,000 waiting requests on two busy cores the p99 of a wake-up was 12.7 and 11.1 ms instead of 26.0 and 15.9; the CPU of pass, catch
@@ -84,20 +83,6 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   if (embedded !== undefined) process.stdout.write(banner(address, embedded.keys))
   if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
-}
-
-/**
- * The first signal drains, a later one stops at once. Under `npm start` each signal may come twice within milliseconds: to the whole process group
- * (from a terminal or systemd), and passed on by npm. Such a pair counts as one.
- */
-function onStopSignal (first: () => void, second: () => void): void {
-  let since: number | undefined
-  const stop = () => {
-    if (since === undefined) first()
-    else if (performance.now() - since > 500) second()
-    since ??= performance.now()
-  }
-  for (const signal of stopSignals) process.on(signal, stop)
 }
 
 /** The keys that were made for this machine, as callers of the default tenant. */

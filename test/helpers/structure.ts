@@ -10,7 +10,7 @@ const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks'
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** Leaves: any file may import them, and they import only one another. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
 const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']

@@ -2,6 +2,7 @@ import { isHandoffError, rawJson } from '../../client/index.ts'
 import type { Handoff, HandoffClient } from '../../client/index.ts'
 import { insist } from '../../client/insist.ts'
 import { reportedFor } from '../../client/report.ts'
+import { onStopSignal } from '../../stop-signals.ts'
 import { Failure, UsageError, oneLine } from '../failure.ts'
 import { clientFor, lineOf } from './ask.ts'
 import type { AskOptions } from './ask.ts'
@@ -23,7 +24,7 @@ export async function work (inbox: string, [command, ...args]: string[], options
   if (command === undefined || !isThere(command)) throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
   const client = clientFor(options)
   const worker = new Worker(client, command, args)
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, worker.stop)
+  const unlisten = onStopSignal(worker.stop, () => process.exit(1))
   try {
     await client.work(inbox, async (handoff, { signal }) => {
       if (once) worker.stop()
@@ -33,7 +34,7 @@ export async function work (inbox: string, [command, ...args]: string[], options
     if (!isHandoffError(error)) throw error
     throw new Failure(error.message)
   } finally {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, worker.stop)
+    unlisten()
     await worker.untilEnded()
   }
   if (worker.broken !== undefined) throw new Failure(`the command can't be started: ${worker.broken.message}`)
