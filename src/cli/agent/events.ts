@@ -1,4 +1,5 @@
 import type { HandoffEvent } from '../../client/index.ts'
+import { onStopSignal } from '../../stop-signals.ts'
 import { oneLine } from '../failure.ts'
 import { harmless, print } from '../output.ts'
 import { clientFor, refused } from './ask.ts'
@@ -14,7 +15,7 @@ export async function events (options: EventsOptions): Promise<number> {
   const client = clientFor(options)
   const over = new AbortController()
   const end = () => over.abort()
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, end)
+  const unlisten = onStopSignal(end, () => process.exit(1))
   // Nobody reads any more: `handoff events --follow | head -1`.
   process.stdout.once('error', end)
   try {
@@ -27,7 +28,7 @@ export async function events (options: EventsOptions): Promise<number> {
   } catch (error) {
     return refused(options, error)
   } finally {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, end)
+    unlisten()
     process.stdout.off('error', end)
   }
 }

@@ -34,8 +34,8 @@ export async function work (inbox: string, [command, ...args]: string[], options
     if (!isHandoffError(error)) throw error
     throw new Failure(error.message)
   } finally {
-    unlisten()
     await worker.untilEnded()
+    unlisten()
   }
   if (worker.broken !== undefined) throw new Failure(`the command can't be started: ${worker.broken.message}`)
   return 0
