@@ -39,6 +39,9 @@ const patience = 120
 const v8 = ['--no-opt', '--single-threaded', '--no-incremental-marking', '--no-memory-reducer',
   '--min-semi-space-size=64', '--max-semi-space-size=64']
 
+/** What depends on time doesn't count. */
+const noIntervals = `--import=${new URL('no-intervals.mjs', import.meta.url).href}`
+
 /** Redis's timer runs once a second instead of ten times. */
 const calmRedis = ['--hz', '1', '--dynamic-hz', 'no']
 
@@ -110,7 +113,7 @@ async function holdSweeps (url: string): Promise<void> {
 }
 
 async function ofServer (callgrind: Callgrind, args: readonly string[], env: Record<string, string>): Promise<Counts> {
-  const { url, pid, stop } = await startServer([...v8, ...args], env, false, callgrind.under)
+  const { url, pid, stop } = await startServer([...v8, noIntervals, ...args], env, false, callgrind.under)
   try {
     return await counts(callgrind, url, pid)
   } finally {

@@ -43,7 +43,7 @@ export async function webApp (t: Test, env: Record<string, string> = {}, args: s
   const visitor = async (options: BrowserContextOptions = devices.desk) => {
     const context = await browser.newContext({ baseURL: address, ...options })
     // Far below the test's own time-out, so that the failure names what didn't appear.
-    context.setDefaultTimeout(10_000)
+    context.setDefaultTimeout(60_000)
     t.teardown(() => context.close())
     return context.newPage()
   }
