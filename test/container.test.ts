@@ -179,7 +179,9 @@ async function endsByItself (t: Test, service: StartedTestContainer, docker: Doc
   await service.stop({ remove: false, timeout: drainTimeout })
   const container = docker.getContainer(service.getId())
   t.teardown(() => container.remove())
-  t.match((await container.inspect()).State, { Running: false, ExitCode: 0 })
+  // Waited for: Podman may still be reading how the process ended when it answers the stop.
+  const { StatusCode } = await container.wait() as { StatusCode: number }
+  t.equal(StatusCode, 0, 'it ended by itself', { log: String(await container.logs({ stdout: true, stderr: true })) })
 }
 
 async function stderrOf (container: ReturnType<Dockerode['getContainer']>, docker: Dockerode): Promise<string> {
