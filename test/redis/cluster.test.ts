@@ -111,7 +111,7 @@ t.test('three masters, each with a replica', async t => {
     await Promise.all(late.map(place => pass(store.handoffs, place, 1).catch(() => {})))
     for (const place of [due[2]!, ...late]) await until(() => freed(cluster, place), 9000)
     await load.stop()
-    t.ok(load.slowest < callBudget + 500, `the slowest took ${Math.round(load.slowest)} ms`)
+    t.ok(load.slowest < 2 * callBudget, `the slowest took ${Math.round(load.slowest)} ms`)
     t.ok(load.refused.every(({ tag, error }) => tag === apart[2] && error instanceof Unavailable), 'only its own were refused')
     await master.restart()
     await cluster.untilWhole()

@@ -34,7 +34,7 @@ async function timed<T> (asked: Promise<T>): Promise<{ answer: T | Error, after:
 
 function refusedInTime (t: Test, { answer, after }: { answer: unknown, after: number }): void {
   t.ok(answer instanceof Unavailable, `not acknowledged: ${JSON.stringify(answer)}`)
-  t.ok(after >= callBudget - 100 && after < callBudget + 500, `told after ${Math.round(after)} ms`)
+  t.ok(after >= callBudget - 100 && after < 2 * callBudget, `told after ${Math.round(after)} ms`)
 }
 
 t.test('one WAIT acknowledges all calls of a tick', async t => {

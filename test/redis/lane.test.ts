@@ -85,7 +85,7 @@ t.test('a call that was given up while Redis paused does not happen later', asyn
   const took = performance.now() - start
   t.ok(asked.every(({ status }) => status === 'rejected'))
   t.ok(asked.every(result => result.status === 'rejected' && result.reason instanceof Unavailable))
-  t.ok(took >= callBudget && took < callBudget + 500, `told after ${Math.round(took)} ms`)
+  t.ok(took >= callBudget && took < 2 * callBudget, `told after ${Math.round(took)} ms`)
   process.kill(pid(), 'SIGCONT')
   await untilServing(store.handoffs)
   await admin.ping()
