@@ -135,7 +135,7 @@ t.test('a wait that times out answers the current state', async t => {
   t.equal(a.json().status, 'pending')
   isProblem(t, b, 409, 'approval_required')
   t.equal(c.json().status, 'pending')
-  for (const after of [afterA, afterB, afterC]) t.ok(after >= 995 && after < 1500, `after ${Math.round(after)} ms`)
+  for (const after of [afterA, afterB, afterC]) t.ok(after >= 995 && after < 5000, `after ${Math.round(after)} ms`)
   t.ok(await nobody(service, id))
   t.equal((await status(service, id, '')).json().status, 'pending', 'nothing was moved')
 })

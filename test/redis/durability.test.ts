@@ -135,7 +135,7 @@ t.test('a full Redis still takes what frees memory', async t => {
   await pass(handoffs, place)
   await master.admin.config('SET', 'maxmemory', 1)
   const refused = await timed(pass(handoffs))
-  t.ok(refused.answer instanceof Unavailable && refused.after < 500, 'told at once')
+  t.ok(refused.answer instanceof Unavailable && refused.after < callBudget, 'told at once')
   t.match(await handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await done(handoffs, place), { outcome: 'done' })
 })
@@ -166,7 +166,7 @@ t.test('a stalled replica holds up only calls made while it stalls', async t => 
   clearInterval(load)
   replica.resume()
   const { after } = await timed(pass(handoffs))
-  t.ok(after < 1000, `the next was answered after ${Math.round(after)} ms`)
+  t.ok(after < callBudget, `the next was answered after ${Math.round(after)} ms`)
   await Promise.all(work.answers)
   const waits = await callsOf(master, 'wait') - before
   t.ok(waits < 40, `${waits} WAITs for ${work.answers.length} calls`)

@@ -111,7 +111,7 @@ t.test('a full Redis refuses writes that need memory and serves the rest', async
   await admin.config('SET', 'maxmemory', 1)
   const start = performance.now()
   await t.rejects(pass(store.handoffs), { name: 'Unavailable' })
-  t.ok(performance.now() - start < 1000, 'told at once')
+  t.ok(performance.now() - start < callBudget, 'told at once')
   t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
