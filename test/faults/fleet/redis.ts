@@ -49,10 +49,15 @@ const startMs = 30_000
 
 let binary: Promise<RedisBinary> | undefined
 
+/** The redis-server that all of a process's servers use. */
+export async function redisProgram (t: Stage): Promise<RedisBinary> {
+  binary ??= findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: line => t.comment(line) })
+  return await binary
+}
+
 /** Starts a redis-server with the embedded one's settings. @throws with the end of its log, if it ends or isn't ready within 30 s */
 export async function startRedisServer (t: Stage, { host = loopback, port, options = [], sentinel = false }: RedisServerOptions = {}): Promise<RedisServer> {
-  binary ??= findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: line => t.comment(line) })
-  const program = await binary
+  const program = await redisProgram(t)
   const itsPort = port ?? await freePort(host)
   const dir = await mkdtemp(join(tmpdir(), 'handoff-fault-'))
   const own = sentinel ? ['--protected-mode', 'no', '--logfile', 'redis.log'] : [...redisOptions, ...fleetOptions]
@@ -121,7 +126,8 @@ async function untilReady (admin: Redis, running: Running, dir: string, { addres
   let heard = ''
   const answered = async () => {
     for (; !stopped.signal.aborted && !/^(\+|-(?!LOADING))/.test(heard); await sleep(10)) heard = await firstAnswer(address, port).catch((error: Error) => error.message)
-    await admin.ping()
+    const [, pid] = /^process_id:(\d+)/m.exec(await admin.info('server')) ?? []
+    if (Number(pid) !== running.pid) throw new Error(`process ${pid} answers at its port, and it is ${running.pid}`)
   }
   try {
     await Promise.race([answered(), over, late])
