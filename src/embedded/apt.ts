@@ -35,8 +35,11 @@ async function fill (cacheDir: string): Promise<void> {
   await removeAbandoned(cacheDir)
   const temp = await mkdtemp(`${cacheDir}.tmp-`)
   try {
+    // A cache that is there is unsuitable. It goes before apt runs, because after that it may be the good one of a concurrent run, in use.
+    await rename(cacheDir, join(temp, 'unsuitable')).catch(ignore('ENOENT'))
     await unpack(temp)
-    await publish(temp, cacheDir)
+    // The cache is complete or missing, because a rename is atomic. If a concurrent run was faster, its cache is as good.
+    await rename(join(temp, 'root'), cacheDir).catch(ignore('ENOTEMPTY', 'EEXIST'))
   } finally {
     await rm(temp, { recursive: true, force: true })
   }
@@ -79,18 +82,6 @@ Acquire::https::Timeout "20";
 `
 }
 
-/**
- * The cache is complete or missing, because a rename is atomic. An earlier cache was unsuitable, or comes from a concurrent run; either
- * may be replaced, since the new one is as good, and a running redis-server keeps its open files.
- */
-async function publish (temp: string, cacheDir: string): Promise<void> {
-  await rename(cacheDir, join(temp, 'old')).catch(ignoreMissing)
-  await rename(join(temp, 'root'), cacheDir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
-    // A concurrent run put its own there between the two renames, which is as good.
-  })
-}
-
 /** Removes the directories that killed runs left beside the cache: so old a directory belongs to no running one. */
 async function removeAbandoned (cacheDir: string): Promise<void> {
   const parent = dirname(cacheDir)
@@ -101,6 +92,6 @@ async function removeAbandoned (cacheDir: string): Promise<void> {
   }
 }
 
-function ignoreMissing (error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error
+function ignore (...codes: string[]): (error: NodeJS.ErrnoException) => void {
+  return error => { if (!codes.includes(error.code ?? '')) throw error }
 }

@@ -43,7 +43,7 @@ async function onPath (): Promise<Candidate[]> {
 
 /** Its version, or an Error that says why it is unsuitable. */
 async function acceptedVersion (candidate: Candidate): Promise<string | Error> {
-  const answer = await run('env', withEnvironment(candidate, ['--version']), { timeout: 5000 })
+  const answer = await run('env', withEnvironment(candidate, ['--version']), { timeout: 30_000 })
     .catch((error: unknown) => new Error(complaint(error)))
   if (answer instanceof Error) return answer
   const [, make, version, major] = /^(Redis|Valkey) server v=((\d+)\S*)/.exec(answer.stdout) ?? []

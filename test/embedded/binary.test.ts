@@ -80,12 +80,29 @@ t.test('apt fills the cache completely or not at all, even when several fill it,
   await writeFile(join(cacheDir, 'usr/bin/redis-server'), '')
   const all = await Promise.all([find(t, { cacheDir }), find(t, { cacheDir })])
   for (const found of all) {
-    t.equal(found.path, join(cacheDir, 'usr/bin/redis-server'))
+    t.equal(found.path, join(cacheDir, 'usr/bin/redis-server'), found.lines.join('\n'))
     t.match(found.lines, [/^passing over .*redis-server: /, /^getting redis-server with apt into /])
   }
   t.same(await readdir(join(cacheDir, '..')), ['redis'], 'nothing else is left')
   await rm(join(path, 'apt-get'))
   t.match(await find(t, { cacheDir }), { path: join(cacheDir, 'usr/bin/redis-server'), lines: [] })
+})
+
+t.test('many that fill a broken cache at once all find a server in it', async (t) => {
+  await onlyPath(t, ['env', 'mkdir', 'touch', 'sleep', 'cp', 'dirname'], {
+    'the-real': theReal,
+    // $2 is the configuration's path: the archives are beside it.
+    'apt-get': 'case "$*" in *download-only*) touch "$(dirname "$2")/cache/archives/redis.deb"; sleep "1.$$";; esac',
+    'dpkg-deb': 'mkdir -p "$3/usr/bin" && cp "$(command -v the-real)" "$3/usr/bin/redis-server"',
+  })
+  for (let round = 0; round < 3; round++) {
+    const cacheDir = join(await scratchDir(t), 'cache/redis')
+    await mkdir(join(cacheDir, 'usr/bin'), { recursive: true })
+    await writeFile(join(cacheDir, 'usr/bin/redis-server'), '')
+    const all = await Promise.all(Array.from({ length: 16 }, () => find(t, { cacheDir })))
+    for (const { path, lines } of all) t.equal(path, join(cacheDir, 'usr/bin/redis-server'), lines.join('\n'))
+    t.same(await readdir(join(cacheDir, '..')), ['redis'], 'nothing else is left')
+  }
 })
 
 t.test('a failing apt leaves no cache, and its error is logged', async (t) => {
