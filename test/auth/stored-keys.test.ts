@@ -8,6 +8,7 @@ import { digest, newKeyId, newSecret } from '../../src/store/key-secret.ts'
 import type { KeyRecords } from '../../src/store/key-records.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet } from '../helpers/redis.ts'
 import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
@@ -245,13 +246,17 @@ t.test('all replicas learn of a change at once', async t => {
   const [one, two] = [test.keys, anotherReplica(t, test)]
   one.start()
   two.start()
-  const { id, key } = await newKey(test.records)
-  await Promise.all([untilKnown(one, key), untilKnown(two, key)])
-  await test.records.revoke(id, 'me')
-  const revoked = performance.now()
-  await until(async () => await one.find(key) === undefined && await two.find(key) === undefined, 2000)
-  const after = performance.now() - revoked
-  t.ok(after < 300, `after ${Math.round(after)} ms: sooner than by the next look`)
+  const after: number[] = []
+  while (after.length < 9) {
+    const { id, key } = await newKey(test.records)
+    await Promise.all([untilKnown(one, key), untilKnown(two, key)])
+    await test.records.revoke(id, 'me')
+    const revoked = timeRun()
+    await until(async () => await one.find(key) === undefined && await two.find(key) === undefined, 2000)
+    after.push(Math.round(timeRun() - revoked))
+  }
+  // By their looks, of which each has two a second, one time in eleven both would know within 150 ms.
+  t.ok(after.sort((a, b) => a - b)[4]! < 150, `after ${after.join(', ')} ms`)
 })
 
 t.test('a lost message is made up for by reading the log', async t => {
@@ -264,10 +269,10 @@ t.test('a lost message is made up for by reading the log', async t => {
   await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
   await records.revoke(id, 'me')
-  const revoked = performance.now()
+  const revoked = timeRun()
   await until(async () => await keys.find(key) === undefined, 2000)
-  const after = performance.now() - revoked
-  t.ok(after < 1000, `after ${Math.round(after)} ms`)
+  const after = timeRun() - revoked
+  t.ok(after < 2000, `after ${Math.round(after)} ms`)
   t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody was listening')
 })
 
@@ -284,9 +289,9 @@ t.test('with Redis away, memory is trusted for at most 2 s, and no key is called
   t.equal(keys.find(nobodys), undefined)
   t.equal(keys.counts.misses, misses)
   process.kill(redis.pid(), 'SIGSTOP')
-  const stopped = performance.now()
+  const stopped = timeRun()
   await until(() => keys.recall(key) === undefined, 2000)
-  t.ok(performance.now() - stopped < 2000)
+  t.ok(timeRun() - stopped < 2000)
   t.equal(keys.isFamiliar(key), true)
   await t.rejects(Promise.resolve(keys.find(key)), Unavailable)
   await t.rejects(Promise.resolve(keys.find(nobodys)), Unavailable)
@@ -331,14 +336,14 @@ t.test('100,000 unknown keys neither fill the memory nor reach Redis each time',
     collect()
     return process.memoryUsage().heapUsed
   }
-  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), performance.now()]
+  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), timeRun()]
   const outcomes = { refused: 0, shed: 0 }
   for (let n = 0; n < 100_000; n++) {
     Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
     if (n % 100 === 0) await turn()
     if (n % 1000 === 0) t.ok(await keys.find(key))
   }
-  const seconds = (performance.now() - began) / 1000
+  const seconds = (timeRun() - began) / 1000
   const asked = await callsOf(redis.admin, 'hgetall') - lookups
   await until(() => outcomes.refused + outcomes.shed === 100_000)
   t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)

@@ -3,6 +3,7 @@ import { tagOf } from '../../src/handoff/id.ts'
 import type { TestApp } from './app.ts'
 import { through } from './through.ts'
 import { until } from './until.ts'
+import { timeRun } from './clock.ts'
 
 /** Passes a handoff, by default with require_human. */
 export async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
@@ -28,9 +29,9 @@ export async function nobody (service: TestApp, id: string): Promise<boolean> {
   return await until(async () => await subscribers(service, id) === 0)
 }
 
-/** The promise's result, and how many milliseconds it took. */
-export async function timed<T> (ask: () => Promise<T>): Promise<[answer: T, after: number]> {
-  const began = performance.now()
+/** The promise's result, and how many milliseconds it took: at least `after`, by clock.ts, and at most `within`. */
+export async function timed<T> (ask: () => Promise<T>): Promise<[answer: T, after: number, within: number]> {
+  const [began, start] = [timeRun(), performance.now()]
   const answer = await ask()
-  return [answer, performance.now() - began]
+  return [answer, timeRun() - began, performance.now() - start]
 }

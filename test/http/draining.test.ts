@@ -70,14 +70,14 @@ t.test('closing ends idle and stuck connections by itself, and nothing under way
   t.equal(heard.statusCode, 201)
   t.equal(heard.headers.connection, 'close')
   const [, after] = await timed(() => Promise.all([closed, silent.ended, idle.ended]))
-  t.ok(after < 1000, `closed ${Math.round(after)} ms later, whoever sent nothing`)
+  t.ok(after < 5000, `closed ${Math.round(after)} ms later, whoever sent nothing`)
   t.equal(app.draining.cut, 0)
 })
 
 t.test('a draining process is not ready at once, goes on serving, and ends in time even if clients and Redis hang', async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
-  const env = { ...settings, ...testKeys, PATH: process.env.PATH, PORT: String(port), REDIS_URL: '', DRAIN_DELAY: '700', DRAIN_TIMEOUT: '4000' }
+  const env = { ...settings, ...testKeys, PATH: process.env.PATH, PORT: String(port), REDIS_URL: '', DRAIN_DELAY: '3000', DRAIN_TIMEOUT: '8000' }
   const redisPort = await freePort(loopback)
   await redis.admin.config('SET', 'port', String(redisPort))
   const service = run(loopback, process.execPath, ['dist/main.js'], {
@@ -103,7 +103,7 @@ t.test('a draining process is not ready at once, goes on serving, and ends in ti
   service.child.kill('SIGTERM')
   await until(() => log.includes('"draining"'))
   const ready = await ask(t, port, get('/readyz'))
-  t.ok(performance.now() - began < 500, 'not ready at once')
+  t.ok(performance.now() - began < 3000, 'not ready at once')
   t.match(isProblem(t, ready, 503, 'unavailable').detail, /stopping/)
   kept.send(get(`/api/catch/${id}`))
   for (const answer of [await kept.answer(), await ask(t, port, get(`/api/catch/${second}`))]) {
@@ -116,7 +116,7 @@ t.test('a draining process is not ready at once, goes on serving, and ends in ti
   isProblem(t, late, 503, 'unavailable', 'what was asked while it served is answered after that')
   t.equal(await service.ended, 0)
   const after = performance.now() - began
-  t.ok(after > 700 && after < 4000, `gone after ${Math.round(after)} ms`)
+  t.ok(after > 3000 && after < 16_000, `gone after ${Math.round(after)} ms`)
   t.match(log, /"connections":2,"msg":"closed connections that did not end in time"/)
   t.match(log, /"stopped"/)
 })

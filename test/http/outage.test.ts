@@ -1,6 +1,7 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
@@ -19,7 +20,7 @@ t.test('while Redis is silent every operation is 503 in time, and nothing happen
   const before = await handoffs()
   t.equal((await app.inject('/readyz')).statusCode, 200)
   process.kill(redis.pid(), 'SIGSTOP')
-  const began = performance.now()
+  const began = timeRun()
   const answers = await Promise.all([
     call('alice', 'POST', '/api/pass', { task: 'late' }),
     call('alice', 'POST', '/api/pass', { task: 'late' }, { 'idempotency-key': 'k' }),
@@ -27,17 +28,17 @@ t.test('while Redis is silent every operation is 503 in time, and nothing happen
     call('bob', 'POST', `/api/done/${id}`),
     call('bob', 'GET', `/api/status/${id}`),
   ])
-  const after = performance.now() - began
+  const after = timeRun() - began
   t.ok(after < 4000, `after ${Math.round(after)} ms`)
   for (const answer of answers) {
     isProblem(t, answer, 503, 'unavailable')
     t.match(answer.headers['retry-after'], /^[1-9]\d*$/)
   }
-  const began404 = performance.now()
+  const began404 = timeRun()
   isProblem(t, await call('bob', 'GET', '/api/catch/no-such-id'), 404, 'not_found', 'what can’t be an id never reaches Redis')
   isProblem(t, await call(null, 'GET', `/api/catch/${id}`), 401, 'unauthorized')
   isProblem(t, await call('alice', 'POST', '/api/pass', { task: 5 }), 400, 'invalid_request')
-  t.ok(performance.now() - began404 < 1900, 'nor do refusals wait for it')
+  t.ok(timeRun() - began404 < 1900, 'nor do refusals wait for it')
   const notReady = await app.inject('/readyz')
   t.ok(isProblem(t, notReady, 503, 'unavailable').detail.length > 10)
   t.match(notReady.headers['retry-after'], /^[1-9]\d*$/)

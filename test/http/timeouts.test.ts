@@ -26,7 +26,7 @@ t.test('a request that hasn’t arrived completely within 10 s is 408, and its c
       const heard = await answer()
       isProblem(t, heard, 408, 'request_timeout', name)
       const after = performance.now() - began
-      t.ok(after > 9000 && after < 11_500, `${name}: after ${Math.round(after)} ms`)
+      t.ok(after > 9000 && after < 20_000, `${name}: after ${Math.round(after)} ms`)
       t.equal(heard.headers.connection, 'close')
       await ended
     } finally {

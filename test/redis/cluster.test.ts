@@ -10,6 +10,7 @@ import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { ClusterFleet } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { done, pass, placeIn, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore, quiet } from '../helpers/redis.ts'
 import { newKey, untilKnown } from '../helpers/stored-keys.ts'
@@ -165,7 +166,7 @@ function startLoad (t: Test, store: Store) {
   const agent = async (tag: string) => {
     while (!load.over) {
       const place = placeIn(tag)
-      const began = performance.now()
+      const began = timeRun()
       try {
         await pass(store.handoffs, place)
         load.passed.push(place.id)
@@ -177,7 +178,7 @@ function startLoad (t: Test, store: Store) {
         load.refused.push({ tag, error })
       }
       // Three calls at most, of which the last one may have been refused.
-      load.slowest = Math.max(load.slowest, performance.now() - began)
+      load.slowest = Math.max(load.slowest, timeRun() - began)
       await sleep(5)
     }
   }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { randomToken } from '../../src/handoff/id.ts'
 import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'
@@ -109,9 +110,9 @@ t.test('a full Redis refuses writes that need memory and serves the rest', async
   const place = newPlace()
   await pass(store.handoffs, place)
   await admin.config('SET', 'maxmemory', 1)
-  const start = performance.now()
+  const start = timeRun()
   await t.rejects(pass(store.handoffs), { name: 'Unavailable' })
-  t.ok(performance.now() - start < callBudget, 'told at once')
+  t.ok(timeRun() - start < callBudget, 'told at once')
   t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })

@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config.ts'
 import { inboxTag } from '../../src/handoff/id.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { secrets, testKeys } from '../helpers/app.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -44,9 +45,9 @@ t.test('on a Cluster', async t => {
       for (const { admin } of new Set([master, ...cluster.servers])) await admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
     }
     const passed = [await pass(), await pass()]
-    const began = performance.now()
+    const began = timeRun()
     t.strictSame((await Promise.all(all)).flat().sort(), passed.sort())
-    t.ok(performance.now() - began < 30_000, 'not only when their time is over')
+    t.ok(timeRun() - began < 30_000, 'not only when their time is over')
   })
 
   await t.test('to a master that points back, as it has not been told yet', async t => {
@@ -67,9 +68,9 @@ t.test('on a Cluster', async t => {
     const often = await asked() - before
     t.ok(often > 0 && often < 100, `asked ${often} times in 2 s`)
     await to.admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)
-    const began = performance.now()
+    const began = timeRun()
     const passed = await pass('empty')
     t.strictSame(await one, [passed])
-    t.ok(performance.now() - began < 5000, 'heard soon')
+    t.ok(timeRun() - began < 5000, 'heard soon')
   })
 })

