@@ -78,7 +78,7 @@ export class ToolCalls {
     this.#cancelling.cancel(caller, id)
   }
 
-  /** @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then. */
+  /** @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then, unless its answer has begun. */
   async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
     const { name } = call.tool.definition
     try {
@@ -92,7 +92,8 @@ export class ToolCalls {
       const problem = asProblem(error)
       this.#options.requests.called(name, problem.code)
       if (problem.code === 'unauthorized') throw problem
-      return this.#refuse(problem, error, request)
+      if (problem.code === 'internal_error') this.#options.onFault(error, request)
+      return this.refuse(problem, request)
     }
   }
 
@@ -118,10 +119,10 @@ export class ToolCalls {
     return { asked, own }
   }
 
-  #refuse (problem: Problem, error: unknown, request: FastifyRequest): ToolResult {
-    const { requests, onFault, base } = this.#options
+  /** The result of a call that is refused. */
+  refuse (problem: Problem, request: FastifyRequest): ToolResult {
+    const { requests, base } = this.#options
     requests.refused(problem.code)
-    if (problem.code === 'internal_error') onFault(error, request)
     return { content: [{ type: 'text', text: problemText(withRetryAfter(problem), request.id, base) }], isError: true }
   }
 }

@@ -48,7 +48,12 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     }
     if (message.cancels !== undefined) calls.cancel(request.caller, message.cancels)
     let ended: unknown
-    const run = call && (() => calls.run(call, request).catch(error => { throw ended = error }))
+    let isAnswering = false
+    const run = call && (() => calls.run(call, request).catch((error: Problem) => {
+      // Its status has been sent, so the call is told: a stream has begun.
+      if (isAnswering) return calls.refuse(error, request)
+      throw ended = error
+    }))
     const response = await protocol.answer({
       message,
       headers: headersOf(request),
@@ -58,6 +63,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     })
     // The SDK's answer to this error isn't sent: the request itself is refused.
     if (ended !== undefined) throw ended
+    isAnswering = true
     return send(reply, response)
   })
 }

@@ -336,14 +336,14 @@ t.test('100,000 unknown keys neither fill the memory nor reach Redis each time',
     collect()
     return process.memoryUsage().heapUsed
   }
-  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), timeRun()]
+  const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), performance.now()]
   const outcomes = { refused: 0, shed: 0 }
   for (let n = 0; n < 100_000; n++) {
     Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
     if (n % 100 === 0) await turn()
     if (n % 1000 === 0) t.ok(await keys.find(key))
   }
-  const seconds = (timeRun() - began) / 1000
+  const seconds = (performance.now() - began) / 1000
   const asked = await callsOf(redis.admin, 'hgetall') - lookups
   await until(() => outcomes.refused + outcomes.shed === 100_000)
   t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)

@@ -6,6 +6,7 @@ import type { TestApp } from '../helpers/app.ts'
 import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
 import type { Agent } from '../helpers/mcp.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 import { listen } from '../helpers/wire.ts'
@@ -180,6 +181,22 @@ for (const era of eras) {
     }
     await service.call('approver', 'POST', `/api/approve/${id}`)
     t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().status, 'pending')
+  })
+
+  t.test(`${era}: a key that is revoked ends its waiting calls`, async t => {
+    const service = await testApp(t)
+    const { key, record } = await newKey(service.store.keyRecords)
+    const id = await passed(service)
+    const agent = await agentOf(t, service, { key }, era)
+    const silent = t.rejects(agent.call('handoff_status', { id, wait: 50 }), /unauthorized/)
+    let isTold = false
+    const streamed = agent.call('handoff_status', { id, wait: 50 }, { onprogress () { isTold = true } })
+    await until(() => isTold)
+    await service.store.keyRecords.revoke(record.id, 'me')
+    await silent
+    const result = await streamed
+    t.equal(result.isError, true, 'a stream that has begun ends with the problem')
+    t.match(told(result), { code: 'unauthorized', status: 401, retryable: false })
   })
 
   t.test(`${era}: two replicas answer in turn`, async t => {
