@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { complaint, run, which, type Candidate, type LogLine } from './programs.ts'
 
@@ -35,9 +35,11 @@ async function fill (cacheDir: string): Promise<void> {
   await removeAbandoned(cacheDir)
   const temp = await mkdtemp(`${cacheDir}.tmp-`)
   try {
-    // A cache that is there is unsuitable. It goes before apt runs, because after that it may be the good one of a concurrent run, in use.
-    await rename(cacheDir, join(temp, 'unsuitable')).catch(ignore('ENOENT'))
+    const unsuitable = await inode(cacheDir)
     await unpack(temp)
+    // Only the one that was unsuitable makes room: another is the good one of a concurrent run, and in use. If apt failed, it stays too: perhaps
+    // the machine could only not run it just then.
+    if (unsuitable !== undefined && await inode(cacheDir) === unsuitable) await rename(cacheDir, join(temp, 'unsuitable')).catch(ignore('ENOENT'))
     // The cache is complete or missing, because a rename is atomic. If a concurrent run was faster, its cache is as good.
     await rename(join(temp, 'root'), cacheDir).catch(ignore('ENOTEMPTY', 'EEXIST'))
   } finally {
@@ -90,6 +92,10 @@ async function removeAbandoned (cacheDir: string): Promise<void> {
     const { mtimeMs } = await stat(join(parent, name)).catch(() => ({ mtimeMs: Date.now() }))
     if (Date.now() - mtimeMs > 30 * minute) await rm(join(parent, name), { recursive: true, force: true })
   }
+}
+
+async function inode (path: string): Promise<number | undefined> {
+  return (await lstat(path).catch(() => undefined))?.ino
 }
 
 function ignore (...codes: string[]): (error: NodeJS.ErrnoException) => void {

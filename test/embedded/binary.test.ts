@@ -110,6 +110,10 @@ t.test('a failing apt leaves no cache, and its error is logged', async (t) => {
   const { lines, cacheDir } = await find(t)
   t.match(lines, [/^getting /, 'apt failed: E: Unable to locate package redis-server'])
   t.same(await readdir(join(cacheDir, '..')), [])
+  await mkdir(join(cacheDir, 'usr/bin'), { recursive: true })
+  await writeFile(join(cacheDir, 'usr/bin/redis-server'), 'what another service may be using')
+  t.match((await find(t, { cacheDir })).lines, [/^passing over /, /^getting /, /^apt failed/])
+  t.same(await readdir(join(cacheDir, 'usr/bin')), ['redis-server'], 'nor does it take one away')
 })
 
 t.test('brew’s server is used, and installed if it is missing', async (t) => {
