@@ -153,7 +153,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
-    const batches = new Batches(asked, requests, config.bodyLimit, basePath, (error, { requestId }) => onFault(error, requestId))
+    const batches = new Batches(asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId))
     const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
     batchRoute(api, batches, { limitOf, sizes: requests.batchSizes, bodyLimit: config.batchLimit })
     approvalRoutes(api, approvals, log)

@@ -1,5 +1,6 @@
-import pLimit from 'p-limit'
 import { errorTable, Problem, invalid } from '../errors.ts'
+import { isId, tagOf } from '../handoff/id.ts'
+import { untilEndsAreHeard, type WaitOptions } from '../handoff/waiter.ts'
 import type { Caller } from '../model.ts'
 import { hasScope, refusedScope } from '../auth/key-grant.ts'
 import { batchOperations } from './batch-body.ts'
@@ -9,6 +10,7 @@ import type { Asked, Operation, Operations, Outcome } from './operations.ts'
 import { asProblem, problemText, readFault } from './problem.ts'
 import type { BatchLimit } from './rate-limit.ts'
 import type { Moved, Requests } from './requests.ts'
+import { Turns } from './turns.ts'
 import { strictValidator } from './validation.ts'
 
 type Validate = ReturnType<typeof strictValidator>
@@ -17,15 +19,17 @@ type Validate = ReturnType<typeof strictValidator>
 interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
-export interface Batcher { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit }
+export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit }
 
 const nothing = Buffer.alloc(0)
 
 /**
- * How many operations of all batches read at once. What catch and status read may be a megabyte each, and Redis answers all that arrives together before it
+ * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and Redis answers all that arrives together before it
  * serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than a connection waits for it.
  */
 const readsAtOnce = 16
+/** After so many milliseconds an operation asks again whether it may still run. A key must stop working within 2 s. */
+const longAgo = 100
 
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
@@ -34,10 +38,11 @@ export class Batches {
   readonly #bodyLimit: number
   readonly #base: string
   readonly #onFault: (error: unknown, batcher: Batcher) => void
-  readonly #reading = pLimit(readsAtOnce)
+  readonly #masterOf: (tag: string) => string | undefined
+  readonly #turns = new Turns(readsAtOnce)
 
-  /** @param bodyLimit for each operation's body, in bytes @param base BASE_URL's path */
-  constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, onFault: (error: unknown, batcher: Batcher) => void) {
+  /** @param bodyLimit for each operation's body, in bytes @param base BASE_URL's path @param masterOf the name of a partition's master, as far as known */
+  constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void) {
     this.#members = Object.fromEntries(batchOperations.map(name => {
       const operation = operations[name]
       const validate = operation.body === null ? null : strictValidator(operation.body)
@@ -46,6 +51,7 @@ export class Batches {
     this.#requests = requests
     this.#bodyLimit = bodyLimit
     this.#base = base
+    this.#masterOf = masterOf
     this.#onFault = onFault
   }
 
@@ -71,14 +77,26 @@ export class Batches {
       const pending = batcher.limit.spend()
       if (pending !== undefined) await pending
       const asked = this.#ask(entry, operation, validate, batcher)
-      // Those that send something read nothing of that size.
-      return await (operation.method === 'GET' ? this.#reading(() => operation.run(asked)) : operation.run(asked))
+      // Those that send something read nothing of that size, and what isn't an id is never looked for.
+      return await (operation.method === 'GET' && isId(asked.id) ? this.#read(() => operation.run(asked), asked.id, batcher) : operation.run(asked))
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
       if (problem.code === 'internal_error') this.#onFault(error, batcher)
       return { status: errorTable[problem.code].status, answer: problemText(problem, batcher.requestId, this.#base), replayed: false, moved: { to: [] } }
     }
+  }
+
+  #read (run: () => Promise<Outcome>, id: string, { caller, grant, isGone }: Batcher): Promise<Outcome> {
+    return this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, async waited => {
+      if (waited > longAgo) {
+        await untilEndsAreHeard()
+        // Nobody gets the answer, and what is caught for nobody is caught until its time is over.
+        if (isGone()) throw new Problem('request_timeout')
+        await grant().authorise()
+      }
+      return await run()
+    })
   }
 
   #ask ({ id, body: bytes = nothing, key }: Entry, { nested }: Operation, validate: Validate | null, { caller, traceparent }: Batcher): Asked {

@@ -63,6 +63,8 @@ export interface Store {
   takeDelivering (duration: number): Promise<boolean>
   /** The partitions whose master is reached. */
   reachedTags (): string[]
+  /** The name of a partition's master, as far as known. */
+  masterOf (tag: string): string | undefined
   /** Moves events to their feeds. */
   relay: Relay
   /** Moves those that their own replica did not. The caller's to start. Null where events aren't relayed. */
@@ -130,6 +132,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     webhooks: areEventsOn ? new Webhooks(lanes, scripts, keyNames, { tags, retention: eventsRetention, connectionTo: tag => masters.of(tag)?.calls }) : null,
     takeDelivering: duration => leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
+    masterOf,
     relay,
     relayRound: isRelayed ? round : null,
     sweeper,

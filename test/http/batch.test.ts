@@ -1,11 +1,19 @@
+import { request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import type { Test } from 'tap'
+import { callBudget } from '../../src/redis/lanes.ts'
 import { scriptCalls } from '../../src/redis/script-calls.ts'
 import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { bearer, newKey } from '../helpers/stored-keys.ts'
+import { bearer, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
+import { until } from '../helpers/until.ts'
+import { timed } from '../helpers/waits.ts'
+import { listen } from '../helpers/wire.ts'
 
 /** Many operations in one request: each is what its own request would be. */
 
@@ -210,4 +218,87 @@ t.test('what reads is read a few at a time, over all batches: Redis serves nobod
   t.strictSame(all[0]!.map(({ body }) => body.handoff_id), Array.from({ length: 100 }, (_, at) => ids[at % 40]), 'in the order asked')
   t.equal(most, 16)
   t.equal(underWay, 0)
+})
+
+/** A service whose Redis is stopped, and a hundred free handoffs, or so many hundreds. */
+async function stopped (t: Test, hundreds = 1) {
+  const redis = await ownRedis(t)
+  const service = await testApp(t, {}, { url: redis.url })
+  await service.app.ready()
+  const { key, record } = await newKey(service.store.keyRecords, { agent: 'bob' })
+  await untilKnown(service.keys, key)
+  const ids: string[] = []
+  for (let hundred = 0; hundred < hundreds; hundred++) {
+    ids.push(...(await results(service, Array.from({ length: 100 }, () => ({ op: 'pass', body: { task: 't' } })))).map(({ body }) => String(body.handoff_id)))
+  }
+  let [asked, underWay] = [0, 0]
+  const count = (message: unknown) => {
+    const { script, answer } = message as ScriptCall
+    if (script !== 'status' && script !== 'catch') return
+    asked++
+    underWay++
+    answer.catch(() => {}).finally(() => { underWay-- })
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  process.kill(redis.pid(), 'SIGSTOP')
+  const states = async () => {
+    const found: unknown[] = []
+    for (let from = 0; from < ids.length; from += 100) found.push(...(await results(service, ids.slice(from, from + 100).map(id => ({ op: 'status', id })))).map(({ body }) => body.status))
+    return found
+  }
+  return { service, key, record, ids, states, asked: () => asked, underWay: () => underWay, goOn: () => process.kill(redis.pid(), 'SIGCONT') }
+}
+
+t.test('while Redis is silent all is 503 in time, whoever else asks, and nothing of it happens later', { skip: ofOneReplica }, async t => {
+  const { service, ids, states, asked, goOn } = await stopped(t)
+  const catches = ids.map(id => ({ op: 'catch', id }))
+  const [all, after] = await timed(() => Promise.all([
+    results(service, catches, 'bob'), results(service, catches, 'bob'), results(service, catches, 'bob'),
+    results(service, ids.slice(0, 3).map(id => ({ op: 'status', id })), 'foreignAlice'),
+  ]))
+  t.ok(after < 2 * callBudget, `after ${Math.round(after)} ms`)
+  t.strictSame([...new Set(all.flat().map(({ status, body }) => `${status} ${String(body.code)}`))], ['503 unavailable'])
+  t.equal(asked(), 16, 'the others were never sent')
+  goOn()
+  await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
+  t.strictSame([...new Set(await states())], ['pending'])
+})
+
+t.test('a key that is revoked catches nothing any more with what waits for its turn', { skip: ofOneReplica }, async t => {
+  const { service, key, record, ids, states, underWay, goOn } = await stopped(t, 5)
+  const batches = Array.from({ length: 5 }, async (_, hundred) => {
+    const payload = { operations: ids.slice(100 * hundred, 100 * hundred + 100).map(id => ({ op: 'catch', id })) }
+    return (await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload })).json().results as Result[]
+  })
+  await until(() => underWay() === 16)
+  const revoked = service.store.keyRecords.revoke(record.id, 'me')
+  // Below a call's budget, and more than an operation may wait without being asked for its key again.
+  await sleep(500)
+  goOn()
+  await revoked
+  const all = (await Promise.all(batches)).flat()
+  const refused = all.filter(({ status }) => status !== 200)
+  t.ok(refused.length > 100, `${refused.length} refused`)
+  t.strictSame([...new Set(refused.map(({ status, body }) => `${status} ${String(body.code)}`))], ['401 unauthorized'])
+  t.strictSame(await states(), all.map(({ status }) => status === 200 ? 'caught' : 'pending'))
+})
+
+t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica }, async t => {
+  const { service, key, ids, states, underWay, goOn } = await stopped(t, 2)
+  const port = await listen(service.app)
+  const clients = [0, 100].map(from => {
+    const client = request({ port, host: '127.0.0.1', method: 'POST', path: '/api/batch', headers: { ...bearer(key), 'content-type': 'application/json' } })
+    client.on('error', () => {}).end(JSON.stringify({ operations: ids.slice(from, from + 100).map(id => ({ op: 'catch', id })) }))
+    return client
+  })
+  await until(() => underWay() === 16)
+  await sleep(500)
+  for (const client of clients) client.destroy()
+  const connections = () => new Promise<number>(resolve => service.app.server.getConnections((_, count) => resolve(count)))
+  await until(async () => await connections() === 0)
+  goOn()
+  // These wait behind them.
+  const found = await states()
+  t.equal(found.filter(state => state === 'caught').length, 16)
 })

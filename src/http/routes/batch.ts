@@ -35,7 +35,14 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, s
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = limitOf(caller)
-    const { answer, moved } = await batches.run(entries, { caller, traceparent: traceparentOf(request), requestId, limit })
+    const { answer, moved } = await batches.run(entries, {
+      caller,
+      traceparent: traceparentOf(request),
+      requestId,
+      limit,
+      grant: () => request.grant(),
+      isGone: () => request.raw.socket.destroyed,
+    })
     limit.tell(reply)
     request.moved = moved
     reply.header('content-type', jsonType)
