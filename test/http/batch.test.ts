@@ -274,7 +274,7 @@ t.test('a key that is revoked catches nothing any more with what waits for its t
   await until(() => underWay() === 16)
   const revoked = service.store.keyRecords.revoke(record.id, 'me')
   // Below a call's budget, and more than an operation may wait without being asked for its key again.
-  await sleep(500)
+  await sleep(200)
   goOn()
   await revoked
   const all = (await Promise.all(batches)).flat()
@@ -293,7 +293,7 @@ t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica
     return client
   })
   await until(() => underWay() === 16)
-  await sleep(500)
+  await sleep(200)
   for (const client of clients) client.destroy()
   const connections = () => new Promise<number>(resolve => service.app.server.getConnections((_, count) => resolve(count)))
   await until(async () => await connections() === 0)
