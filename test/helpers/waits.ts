@@ -19,7 +19,8 @@ export async function subscribers ({ redis, prefix }: TestApp, id: string): Prom
 /** Resolves when requests wait for a handoff on so many replicas; behind a balancer, with these replicas. */
 export async function asleep (service: TestApp, id: string, replicas = 1): Promise<void> {
   const isWaited = (count: number) => through === undefined ? count === replicas : count > 0
-  await until(async () => isWaited(await subscribers(service, id)))
+  let count = 0
+  await until(async () => isWaited(count = await subscribers(service, id))).catch(() => { throw new Error(`${count} replicas wait, not ${replicas}`) })
   // After subscribing they look once more, which can't be observed from outside.
   await sleep(50)
 }
