@@ -24,8 +24,9 @@ export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> { caller:
 const nothing = Buffer.alloc(0)
 
 /**
- * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and Redis answers all that arrives together before it
- * serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than a connection waits for it.
+ * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and Redis answers all that
+ * arrives together before it serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than a
+ * connection waits for it.
  */
 const readsAtOnce = 16
 /** After so many milliseconds an operation asks again whether it may still run. A key must stop working within 2 s. */

@@ -7,13 +7,20 @@ export function waitOptions (request: FastifyRequest): WaitOptions | null {
   return wait === 0 ? null : waitFor(wait * 1000, request)
 }
 
+/** What a request asks again once time has passed: is its key still good, and is its client still there? */
+export function askerOf (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
+  return {
+    grant: () => request.grant(),
+    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and never learns that it closed.
+    isGone: () => request.raw.socket.destroyed,
+  }
+}
+
 /** How a request waits for this long: until its connection closes or its grant ends, whichever comes first. */
 export function waitFor (milliseconds: number, request: FastifyRequest): WaitOptions {
   return {
     milliseconds,
-    grant: () => request.grant(),
-    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and never learns that it closed.
-    isGone: () => request.raw.socket.destroyed,
+    ...askerOf(request),
     onGone (stop) {
       const { socket } = request.raw
       // It may have closed already, and then the event doesn't come again.

@@ -198,26 +198,33 @@ t.test('metrics are those of the single requests, and how many a batch has', asy
   ]) t.ok(body.includes(`${line}\n`), line)
 })
 
-t.test('what reads is read a few at a time, over all batches: Redis serves nobody else until it has answered all that it was sent together', { skip: ofOneReplica }, async t => {
-  const service = await testApp(t)
-  const ids = await Promise.all(Array.from({ length: 40 }, () => caught(service)))
-  let [underWay, most] = [0, 0]
+/** Counts the catches and statuses that this process asks Redis for: all, those under way, and the most that were at once. */
+function countReads (t: Test): { asked: number, underWay: number, most: number } {
+  const reads = { asked: 0, underWay: 0, most: 0 }
   const count = (message: unknown) => {
     const { script, answer } = message as ScriptCall
     if (script !== 'status' && script !== 'catch') return
-    most = Math.max(most, ++underWay)
-    answer.catch(() => {}).finally(() => { underWay-- })
+    reads.asked++
+    reads.most = Math.max(reads.most, ++reads.underWay)
+    answer.catch(() => {}).finally(() => { reads.underWay-- })
   }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
+  return reads
+}
+
+t.test('what reads is read a few at a time, over all batches: Redis serves nobody else until it has answered all that it was sent together', { skip: ofOneReplica }, async t => {
+  const service = await testApp(t)
+  const ids = await Promise.all(Array.from({ length: 40 }, () => caught(service)))
+  const reads = countReads(t)
   const all = await Promise.all([
     results(service, Array.from({ length: 100 }, (_, at) => ({ op: 'status', id: ids[at % 40] }))),
     results(service, ids.map(id => ({ op: 'catch', id })), 'bob'),
   ])
   t.strictSame(all.map(found => [...new Set(found.map(({ status }) => status))]), [[200], [409]])
   t.strictSame(all[0]!.map(({ body }) => body.handoff_id), Array.from({ length: 100 }, (_, at) => ids[at % 40]), 'in the order asked')
-  t.equal(most, 16)
-  t.equal(underWay, 0)
+  t.equal(reads.most, 16)
+  t.equal(reads.underWay, 0)
 })
 
 /** A service whose Redis is stopped, and a hundred free handoffs, or so many hundreds. */
@@ -231,27 +238,18 @@ async function stopped (t: Test, hundreds = 1) {
   for (let hundred = 0; hundred < hundreds; hundred++) {
     ids.push(...(await results(service, Array.from({ length: 100 }, () => ({ op: 'pass', body: { task: 't' } })))).map(({ body }) => String(body.handoff_id)))
   }
-  let [asked, underWay] = [0, 0]
-  const count = (message: unknown) => {
-    const { script, answer } = message as ScriptCall
-    if (script !== 'status' && script !== 'catch') return
-    asked++
-    underWay++
-    answer.catch(() => {}).finally(() => { underWay-- })
-  }
-  scriptCalls.subscribe(count)
-  t.teardown(() => scriptCalls.unsubscribe(count))
+  const reads = countReads(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const states = async () => {
     const found: unknown[] = []
     for (let from = 0; from < ids.length; from += 100) found.push(...(await results(service, ids.slice(from, from + 100).map(id => ({ op: 'status', id })))).map(({ body }) => body.status))
     return found
   }
-  return { service, key, record, ids, states, asked: () => asked, underWay: () => underWay, goOn: () => process.kill(redis.pid(), 'SIGCONT') }
+  return { service, key, record, ids, states, reads, goOn: () => process.kill(redis.pid(), 'SIGCONT') }
 }
 
 t.test('while Redis is silent all is 503 in time, whoever else asks, and nothing of it happens later', { skip: ofOneReplica }, async t => {
-  const { service, ids, states, asked, goOn } = await stopped(t)
+  const { service, ids, states, reads, goOn } = await stopped(t)
   const catches = ids.map(id => ({ op: 'catch', id }))
   const [all, after] = await timed(() => Promise.all([
     results(service, catches, 'bob'), results(service, catches, 'bob'), results(service, catches, 'bob'),
@@ -259,19 +257,19 @@ t.test('while Redis is silent all is 503 in time, whoever else asks, and nothing
   ]))
   t.ok(after < 2 * callBudget, `after ${Math.round(after)} ms`)
   t.strictSame([...new Set(all.flat().map(({ status, body }) => `${status} ${String(body.code)}`))], ['503 unavailable'])
-  t.equal(asked(), 16, 'the others were never sent')
+  t.equal(reads.asked, 16, 'the others were never sent')
   goOn()
   await until(async () => (await service.app.inject('/readyz')).statusCode === 200)
   t.strictSame([...new Set(await states())], ['pending'])
 })
 
 t.test('a key that is revoked catches nothing any more with what waits for its turn', { skip: ofOneReplica }, async t => {
-  const { service, key, record, ids, states, underWay, goOn } = await stopped(t, 5)
+  const { service, key, record, ids, states, reads, goOn } = await stopped(t, 5)
   const batches = Array.from({ length: 5 }, async (_, hundred) => {
     const payload = { operations: ids.slice(100 * hundred, 100 * hundred + 100).map(id => ({ op: 'catch', id })) }
     return (await service.app.inject({ method: 'POST', url: '/api/batch', headers: bearer(key), payload })).json().results as Result[]
   })
-  await until(() => underWay() === 16)
+  await until(() => reads.underWay === 16)
   const revoked = service.store.keyRecords.revoke(record.id, 'me')
   // Below a call's budget, and more than an operation may wait without being asked for its key again.
   await sleep(200)
@@ -285,14 +283,14 @@ t.test('a key that is revoked catches nothing any more with what waits for its t
 })
 
 t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica }, async t => {
-  const { service, key, ids, states, underWay, goOn } = await stopped(t, 2)
+  const { service, key, ids, states, reads, goOn } = await stopped(t, 2)
   const port = await listen(service.app)
   const clients = [0, 100].map(from => {
     const client = request({ port, host: '127.0.0.1', method: 'POST', path: '/api/batch', headers: { ...bearer(key), 'content-type': 'application/json' } })
     client.on('error', () => {}).end(JSON.stringify({ operations: ids.slice(from, from + 100).map(id => ({ op: 'catch', id })) }))
     return client
   })
-  await until(() => underWay() === 16)
+  await until(() => reads.underWay === 16)
   await sleep(200)
   for (const client of clients) client.destroy()
   const connections = () => new Promise<number>(resolve => service.app.server.getConnections((_, count) => resolve(count)))

@@ -1,12 +1,11 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import t from 'tap'
 import { callBudget } from '../../src/redis/lanes.ts'
 import { neededCommands, operatorCommands, optionalCommands } from '../../src/store/rights.ts'
 import { tagOf } from '../../src/handoff/id.ts'
-import { withEnvironment } from '../../src/embedded/programs.ts'
+import { run, withEnvironment } from '../../src/embedded/programs.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { isReplicated } from '../faults/fleet/ask.ts'
 import { redisProgram, startRedisServer } from '../faults/fleet/redis.ts'
@@ -41,7 +40,7 @@ t.test('the service’s user may do what the service does, and nothing else', as
 t.test('Redis accepts the file only once each password is in it', async t => {
   const dir = await scratchDir(t)
   const unfilled = ['--port', '0', '--unixsocket', join(dir, 'redis.sock'), '--aclfile', file.pathname]
-  await t.rejects(promisify(execFile)('env', withEnvironment(await redisProgram(t), unfilled), { cwd: dir }),
+  await t.rejects(run('env', withEnvironment(await redisProgram(t), unfilled), { cwd: dir }),
     { code: 1, stdout: /password hash must be exactly 64/ }, 'Redis does not start')
   await symlink(join(projectRoot, 'deploy'), join(dir, 'deploy'))
   execFileSync('bash', ['-euc', commandsUnder('docs/redis.md', 'Users and rights')], { cwd: dir })

@@ -10,6 +10,7 @@ import type { Batches } from '../batch.ts'
 import { jsonType } from '../media.ts'
 import type { BatchLimit } from '../rate-limit.ts'
 import { traceparentOf } from '../traceparent.ts'
+import { askerOf } from '../waiting.ts'
 
 /** @param limitOf the caller's limit @param sizes how many operations each batch had @param bodyLimit in bytes, for the whole batch */
 export interface BatchOptions { limitOf (caller: Caller): BatchLimit, sizes: Histogram, bodyLimit: number }
@@ -35,14 +36,7 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, s
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = limitOf(caller)
-    const { answer, moved } = await batches.run(entries, {
-      caller,
-      traceparent: traceparentOf(request),
-      requestId,
-      limit,
-      grant: () => request.grant(),
-      isGone: () => request.raw.socket.destroyed,
-    })
+    const { answer, moved } = await batches.run(entries, { caller, traceparent: traceparentOf(request), requestId, limit, ...askerOf(request) })
     limit.tell(reply)
     request.moved = moved
     reply.header('content-type', jsonType)
