@@ -17,6 +17,9 @@ import { HookedTenant } from './webhook-receiver.ts'
 
 /** How long a busy machine may leave a request unread (ms): until its client gives it up, as asking.ts does. */
 const unread = 3000
+/** Violations that are told of in full. */
+const mostShown = 5
+
 export interface Trial {
   urls: readonly string[]
   agents: number
@@ -56,10 +59,12 @@ export class Tally {
   /** What webhooks were owed, and how often any of it came again. */
   readonly webhooks = { events: 0, repeats: 0 }
 
-  /** The text for the table. */
+  /** The text for the table, with the first violations: of a run that failed it may be all that is left. */
   get result (): string {
     const { requests, unavailable } = this.counts
-    return `${this.violations.length} violations; ${unavailable} of ${requests} answered 503`
+    const shown = this.violations.slice(0, mostShown).map(({ invariant, handoff, sentence }) => `${invariant} ${handoff}: ${sentence}`)
+    const which = shown.length === 0 ? '' : ` (${shown.join('; ')}${this.violations.length > mostShown ? '; …' : ''})`
+    return `${this.violations.length} violations${which}; ${unavailable} of ${requests} answered 503`
   }
 
   /** What the webhooks had to do with, for the table. */
@@ -105,7 +110,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
       ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
       ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
     ]
-    for (const violation of violations.slice(0, 5)) t.comment(describe(violation))
+    for (const violation of violations.slice(0, mostShown)) t.comment(describe(violation))
     tally.add(counts, violations)
     return { history, gap }
   } finally {
