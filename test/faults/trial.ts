@@ -10,13 +10,12 @@ import { tenants } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
 import type { Stage } from './scenario.ts'
 import { untilSwept } from './swept.ts'
+import { Unread } from './unread.ts'
 import { isBefore, owedIds, webhookFaults } from './webhook-checks.ts'
 import { HookedTenant } from './webhook-receiver.ts'
 
 /** Load on a service with faults, and the checks after recovery. */
 
-/** How long a busy machine may leave a request unread (ms): until its client gives it up, as asking.ts does. */
-const unread = 3000
 /** Violations that are told of in full. */
 const mostShown = 5
 
@@ -88,6 +87,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
   const own = trial.hooked === undefined && trial.events ? await HookedTenant.start(tenants[trial.seed % tenants.length]!, trial.seed, trial.urls[0]!, trial.events) : undefined
   const hooked = own === undefined ? trial.hooked ?? [] : [own]
   const over = new AbortController()
+  const unread = new Unread(trial.urls)
   const load = runAgents({ ...trial, history, until: over.signal })
   load.catch(() => {}) // awaited below
   try {
@@ -106,7 +106,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
     const unsent = (await Promise.all(hooked.map(one => webhookFaultsInTime(one, masters, prefix, tally)))).flat()
     const violations: Violation[] = [
-      ...checkHistory(history, { ...usual, budget: usual.budget + unread, ...trial.tolerance }, state),
+      ...checkHistory(history, { ...usual, budget: usual.budget + unread.longest, ...trial.tolerance }, state),
       ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
       ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
     ]
@@ -114,6 +114,7 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     tally.add(counts, violations)
     return { history, gap }
   } finally {
+    unread.stop()
     own?.stop()
   }
 }

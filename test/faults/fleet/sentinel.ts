@@ -19,7 +19,7 @@ export interface SentinelFleet {
   replicas (): Promise<RedisServer[]>
   /**
    * Resolves with the new master when a sentinel announces the next failover: call it before the fault, await it after.
-   * @throws if there is none within so many ms
+   * @throws if there is none within so many ms: by default 90 s, since sentinels that a machine didn't let run for 2 s do nothing for 30 s (TILT)
    */
   switched (withinMs?: number): Promise<RedisServer>
   /**
@@ -127,7 +127,7 @@ class Sentinels implements SentinelFleet {
     return this.servers.filter(server => server !== master)
   }
 
-  switched (withinMs = 30_000): Promise<RedisServer> {
+  switched (withinMs = 90_000): Promise<RedisServer> {
     const next = once(this.#switches, 'switched', { signal: AbortSignal.timeout(withinMs) })
       .then(([master]) => master as RedisServer, () => { throw new Error(`no failover within ${withinMs} ms`) })
     next.catch(() => {}) // the caller may fail before it awaits this
