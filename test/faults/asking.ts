@@ -58,10 +58,13 @@ export interface Counts {
   givenUp: number
 }
 
+/** Time-out of a request in milliseconds, unless an option says otherwise; a bit above the service's own 2 s. */
+export const requestTimeout = 3000
+
 export interface AskingOptions {
   urls: readonly string[]
   history: History
-  /** Time-out of a request in milliseconds; a bit above the service's own 2 s. */
+  /** Time-out of a request in milliseconds. */
   timeout?: number | undefined
   /** Time-out of a wish in milliseconds. */
   patience?: number | undefined
@@ -81,7 +84,7 @@ export class Asking {
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = 3000, patience = 30_000, secretOf = ({ secret }) => secret }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout, patience = 30_000, secretOf = ({ secret }) => secret }: AskingOptions) {
     this.#urls = urls
     this.#history = history
     this.#patience = patience

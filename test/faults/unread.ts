@@ -1,12 +1,11 @@
+import { requestTimeout } from './asking.ts'
 import { clock } from './history.ts'
 import { HttpClient } from './http-client.ts'
 
-/** How often a probe is sent to each service (ms). Not more often: Node accepts one connection in each turn of the event loop, and the load's wait too. */
+/** How often a probe is sent to each service (ms). Not more often: Node accepts one connection in each turn of the event loop, so probes delay the load. */
 const interval = 250
 /** Until a probe is given up (ms). */
 const patience = 60_000
-/** What is allowed in any case (ms): as long as a client waits (asking.ts). Bytes that a network holds back are unread too, and each connection has its own. */
-const least = 3000
 
 const probe = 'GET /healthz HTTP/1.1\r\nhost: service\r\nconnection: close\r\n\r\n'
 
@@ -18,7 +17,7 @@ const probe = 'GET /healthz HTTP/1.1\r\nhost: service\r\nconnection: close\r\n\r
 export class Unread {
   readonly #client = new HttpClient(patience)
   readonly #timer: NodeJS.Timeout
-  readonly #open = new Set<number>()
+  readonly #open = new Set<{ sent: number }>()
   #longest = 0
 
   constructor (urls: readonly string[]) {
@@ -27,11 +26,14 @@ export class Unread {
     probeAll()
   }
 
-  /** The longest time so far that a request may have been left unread (ms): what the probes have seen, 3 s at the least. */
+  /**
+   * The longest time so far that a request may have been left unread (ms): what the probes have seen, but at least as long as the load's
+   * clients wait, since a network may hold back the bytes of single connections.
+   */
   get longest (): number {
     const now = clock()
     // Another request may have been sent just after a probe, and have waited longer than the next probe.
-    return Math.max(least, interval + Math.max(this.#longest, ...[...this.#open].map(sent => now - sent)))
+    return Math.max(requestTimeout, interval + Math.max(this.#longest, ...[...this.#open].map(({ sent }) => now - sent)))
   }
 
   stop (): void {
@@ -40,11 +42,11 @@ export class Unread {
   }
 
   async #probe (url: string): Promise<void> {
-    const sent = clock()
-    this.#open.add(sent)
+    const open = { sent: clock() }
+    this.#open.add(open)
     const reply = await this.#client.ask(url, probe).catch(() => null)
-    this.#open.delete(sent)
+    this.#open.delete(open)
     // A service that was killed read nothing.
-    if (reply !== null) this.#longest = Math.max(this.#longest, clock() - sent)
+    if (reply !== null) this.#longest = Math.max(this.#longest, clock() - open.sent)
   }
 }
