@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters that.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
@@ -12,6 +12,7 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'}                                 a newer version wrote it; nothing changed
+--          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting = KEYS[1], KEYS[2]
 local token, decided_by, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -22,6 +23,7 @@ local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
+if isFull(#note) then return { 'full' } end
 
 -- First of the writes, since these lists may be on another node.
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)

@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- pending -> cancelled, caught -> cancelled: its passer takes it back. While it is caught that needs force; without, its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
@@ -11,6 +11,7 @@
 --          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra} {'already_done', …}
 --          {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the handoff
 --          {'newer'}                           a newer version wrote it; nothing changed
+--          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, force, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
@@ -31,6 +32,8 @@ if status == 'done' then return { 'already_done', now, record, extra } end
 if status == 'failed' then return { 'already_failed', now, record, extra } end
 if status == 'declined' then return { 'already_declined', now, record, extra } end
 if status == 'cancelled' then return { 'replayed', now, record, extra } end
+local goes_on = status == 'caught' and not force
+if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then return { 'full' } end
 
 -- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on another node, and then Redis
 -- refuses the command.
@@ -46,7 +49,6 @@ extra = extra or ''
 local is_first = status == 'caught' and not string.match(extra, ' q')
 if is_first then extra = extra .. ' q' .. ms(now) end
 if reason ~= '' then redis.call('HSET', key, 'c', reason) end
-local goes_on = status == 'caught' and not force
 if goes_on then
   record = string.gsub(record, '^caught', '2:caught')
   redis.call('HSET', key, 's', record, 'x', extra)

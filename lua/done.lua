@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
@@ -11,6 +11,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                    a newer version wrote it; nothing changed
+--          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
 local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
 if ARGV[5] then satisfied, result = result, ARGV[5] end
@@ -29,6 +30,7 @@ if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', a
   local wanted = extra and string.match(extra, ' s(%S+)')
   if wanted and wanted ~= satisfied then return { 'unchecked', wanted, call('HGET', key, 'r') } end
 end
+if isFull(#result - call('HSTRLEN', key, 'p')) then return { 'full' } end
 
 -- In the key, the member begins where the index's key ends.
 local member = string.sub(key, #due)

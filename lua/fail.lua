@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- caught -> failed: its catcher can't do it. The payload moves to the next attempt if there is one; else it stays.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
@@ -10,6 +10,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                    a newer version wrote it; nothing changed
+--          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
 local key, due = KEYS[1], KEYS[2]
 local token, agent, retention, member, may_retry, fault = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -20,6 +21,7 @@ local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
+if isFull(#fault) then return { 'full' } end
 
 local attempt = { outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', fault } }
 local pause = may_retry == '1' and pauseBehind(extra)

@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- caught -> caught: its catcher is still at work.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 extend_by (ms); empty to keep the deadline
@@ -10,6 +10,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}     a newer version wrote it; nothing changed
+--          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 local key = KEYS[1]
 local agent, retention, extend_by, most, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -19,6 +20,7 @@ local record, extra, reason = unpack(redis.call('HMGET', key, 's', 'x', 'c'))
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = unheld(key, record, extra, agent, '', now)
 if refusal then return refusal end
+if isFull(#progress - redis.call('HSTRLEN', key, 'g')) then return { 'full' } end
 
 local before, caught, deadline, behind = string.match(record, '^2?:?(%l+ %S+ %d+ %d+ %S+ %S+) (%d+) (%d+)(.*)$')
 local plain, changed = not extra, false

@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- caught -> cancelled, or no change if it has ended: its passer makes a successor, which gets the payload.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them

@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- pending -> rejected: a person said no, so nobody can catch it. The payload stays readable until the key's TTL ends.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
@@ -13,6 +13,7 @@
 --          {'content_changed', now, record, extra}   not the handoff that the person saw; nothing changed
 --          {'already_decided', now, record, extra, decision}  somebody decided before, in the same way or not
 --          {'newer'}                                 a newer version wrote it; nothing changed
+--          {'full'}                                  Redis is full, and this would make it larger; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
 local token, decided_by, retention, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
@@ -23,6 +24,7 @@ local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))
 if late(ARGV[1], now) then return { 'late' } end
 local refusal = undecidable(key, record, extra, decision, token, decided_by, seen, digest, now)
 if refusal then return refusal end
+if isFull(#note) then return { 'full' } end
 
 local outbox, inbox = openOutbox(key, key, member), inboxOf(key, member, extra)
 if inbox then leaveList(key, inbox .. ':waiting', member) end

@@ -1,4 +1,4 @@
-#!lua flags=allow-oom
+#!lua
 -- Appends events to a tenant's feed, each once: what was moved of each partition is noted in the same step.
 -- KEYS: 1 prefix:{tag}:e:tenant        the tenant's feed, a stream
 --       2 prefix:{tag}:e:tenant:moved  for each partition's tag the number of its last event that is in the feed

@@ -1,5 +1,5 @@
-#!lua flags=allow-oom
--- Begins a person's session. People can decide even when Redis is full (allow-oom).
+#!lua
+-- Begins a person's session.
 -- KEYS: 1 prefix:{tag}:s:digest   the session, by its secret's digest
 -- ARGV: 1 the call's deadline (ms)  2 the mark of the key that opens it  3 how long it lasts (ms)
 -- Replies: {'open'}  it exists from now on; calling twice does the same as calling once

@@ -37,7 +37,7 @@ const noArguments: readonly string[] = []
  * fails if an upgrade needs more.
  */
 export class Call {
-  readonly asked: Asked<unknown>
+  asked: Asked<unknown>
   /** When it is given up, in this process's monotonic milliseconds. */
   readonly givenUpAt: number
   settled = false
@@ -90,6 +90,15 @@ export class Call {
   refuse (error: Error): void {
     this.#end()
     this.#reject(error)
+  }
+
+  /** Redis is full: from now on this runs the script's text for that. @returns whether there is one that wasn't tried yet */
+  forFull (): boolean {
+    const script = this.asked.script.whenFull
+    if (script === undefined) return false
+    this.asked = { ...this.asked, script }
+    this.withSource = false
+    return true
   }
 
   /** Has the call retried. @param reason why there is no valid answer */

@@ -118,8 +118,9 @@ export class Lanes implements Dispatcher {
     const lane = call.lane as Lane
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
-      if (lane.closed) this.#ask(call)
-      else lane.ask(call, call.askingUntil)
+      this.#askAgain(call, lane)
+    } else if (message.startsWith('OOM') && call.forFull()) {
+      this.#askAgain(call, lane)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {
@@ -146,6 +147,12 @@ export class Lanes implements Dispatcher {
     const lane = this.#laneOf(call.asked.tag)
     if (lane === undefined) this.#parked.push(call)
     else lane.ask(call)
+  }
+
+  /** At the same server, which has just refused it without running it. */
+  #askAgain (call: Call, lane: Lane): void {
+    if (lane.closed) this.#ask(call)
+    else lane.ask(call, call.askingUntil)
   }
 
   /** Another node has the slot (MOVED), or is importing it and has these keys already (ASK). */

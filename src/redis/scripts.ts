@@ -18,19 +18,19 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   'webhook-list': ['here'],
   lineage: ['here'],
   pass: ['events'],
-  approve: ['events', 'here', 'inbox', 'entering', 'decision'],
-  reject: ['events', 'here', 'inbox', 'decision'],
+  approve: ['full', 'events', 'here', 'inbox', 'entering', 'decision'],
+  reject: ['full', 'events', 'here', 'inbox', 'decision'],
   catch: ['events'],
   take: ['events', 'attempts', 'catching', 'taking', 'length'],
   turns: ['length', 'here'],
   inbox: ['entering'],
-  done: ['events'],
+  done: ['full', 'events'],
   read: ['holder'],
-  heartbeat: ['holder', 'attempts'],
-  fail: ['events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
-  decline: ['events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
+  heartbeat: ['full', 'holder', 'attempts'],
+  fail: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
+  decline: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
   reissue: ['events', 'attempts', 'here', 'inbox', 'entering', 'successor'],
-  cancel: ['events', 'here', 'inbox', 'entering', 'pending'],
+  cancel: ['full', 'events', 'here', 'inbox', 'entering', 'pending'],
   sweep: ['events'],
 }
 
@@ -52,6 +52,11 @@ export interface Script {
   readonly writes: boolean
   /** How long its calls took until they were answered or given up. */
   readonly took: Histogram
+  /**
+   * What runs in its place once Redis has refused it because Redis is full (maxmemory): the same, but it also asks `isFull` (lua/lib/full.lua)
+   * before it writes. Redis judges a script as a whole, by its first line, and can't know that a long result takes the place of a longer payload.
+   */
+  readonly whenFull?: Script
 }
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
@@ -120,6 +125,16 @@ function loadScript (name: ScriptName, shared: string, events: EventTarget | und
   const others = othersOf(name).map(readLibrary).join('')
   const whole = withoutComments(`${flags}\n${shared}${withEvents(eventsOf(name, events), others, body, events)}`)
   const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
+  const took = new Histogram(bounds)
+  if (!asksIfFull.test(source)) return scriptOf(name, source, took)
+  const whenFull = scriptOf(name, source.replace('#!lua\n', '#!lua flags=allow-oom\n'), took)
+  return { ...scriptOf(name, withoutUnused(source.replace(asksIfFull, '')), took), whenFull }
+}
+
+/** The statement that only the text for a full Redis has. So as long as there is room, no call pays for it. */
+const asksIfFull = /^if isFull\(.*\n/m
+
+function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
   const sha1 = createHash('sha1').update(source).digest('hex')
   return {
     name,
@@ -127,8 +142,8 @@ function loadScript (name: ScriptName, shared: string, events: EventTarget | und
     sha1,
     evalsha: `$7\r\nEVALSHA\r\n$40\r\n${sha1}\r\n`,
     eval: `$4\r\nEVAL\r\n$${source.length}\r\n${source}\r\n`,
-    writes: !flags.includes('no-writes'),
-    took: new Histogram(bounds),
+    writes: !/^.*no-writes/.test(source),
+    took,
   }
 }
 

@@ -12,12 +12,13 @@ export interface Seen { now: number, record: HandoffRecord, decision: Decision |
 
 /**
  * A script's reply: its tag as text, then the parts that the script's header describes. The array is changed in place: nobody else uses it.
- * @throws {Unavailable} if a newer version of the service wrote the record
+ * @throws {Unavailable} if a newer version of the service wrote the record, or if Redis is full
  */
 export function tagged (reply: unknown): [string, ...unknown[]] {
   const parts = reply as [Buffer | string, ...unknown[]]
   parts[0] = parts[0].toString('latin1')
   if (parts[0] === 'newer') throw new Unavailable(ofNewerVersion)
+  if (parts[0] === 'full') throw new Unavailable('Redis is full, and this would make it larger')
   return parts as [string, ...unknown[]]
 }
 

@@ -41,6 +41,11 @@ export async function run (on: Raw, name: ScriptName, now: number, keys: string[
   return await on.redis.evalsha(sha1, keys.length, ...keys, ...args).catch((error: Error) => {
     if (!error.message.startsWith('NOSCRIPT')) throw error
     return on.redis.eval(source, keys.length, ...keys, ...args)
+  }).catch((error: Error) => {
+    // As the lane does it (redis/lanes.ts).
+    const { whenFull } = scripts[name]
+    if (!error.message.startsWith('OOM') || whenFull === undefined) throw error
+    return on.redis.eval(whenFull.source.replaceAll('@now', String(now)), keys.length, ...keys, ...args)
   })
 }
 

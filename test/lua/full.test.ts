@@ -53,7 +53,6 @@ t.test('a full Redis takes no new handoff and lets those that are there go on to
     ['pending', now => cancel(on, now, { agent: 'passer', deadline: now }, 0, '"why"')],
     ['caught with attempts', now => fail(on, now, { agent: 'A', token: 'ftok', deadline: now })],
     ['caught with attempts', now => decline(on, now, { agent: 'A', token: 'ftok', deadline: now })],
-    ['failed', now => reissue(on, now, { agent: 'passer', deadline: now })],
     ['caught with attempts, overdue', now => sweep(on, now)],
     ['pending, waiting', now => approve(on, now, { agent: 'B', token: 'dectok', deadline: now })],
     ['pending, waiting', now => reject(on, now, { agent: 'B', token: 'dectok', deadline: now })],
@@ -68,6 +67,30 @@ t.test('a full Redis takes no new handoff and lets those that are there go on to
     t.match(code, /^(caught|requested|cancelled|failed|declined|reissued|swept|approved|rejected)$/, name)
     t.notSame(await test.dump(), before, `${name}: ${code}`)
   }
+
+  const long = JSON.stringify('x'.repeat(2000))
+  const makeLarger: Array<[StateName, (now: number) => Promise<unknown>]> = [
+    ['caught with windows', now => heartbeat(on, now, { agent: 'A', deadline: now }, 5000, `{"message":${long}}`)],
+    ['caught', now => done(on, now, { agent: 'A', token: 'dtok', deadline: now }, long)],
+    ['caught', now => cancel(on, now, { agent: 'passer', deadline: now }, 0, long)],
+    ['pending', now => cancel(on, now, { agent: 'passer', deadline: now }, 0, long)],
+    ['caught with attempts', now => fail(on, now, { agent: 'A', token: 'ftok', deadline: now }, `{"message":${long}}`)],
+    ['caught with attempts', now => decline(on, now, { agent: 'A', token: 'ftok', deadline: now }, long)],
+    ['pending, waiting', now => approve(on, now, { agent: 'B', token: 'dectok', deadline: now }, long)],
+    ['pending, waiting', now => reject(on, now, { agent: 'B', token: 'dectok', deadline: now }, long)],
+  ]
+  for (const [name, ask] of makeLarger) {
+    await test.redis.del(filler)
+    await put(on, states[name])
+    await fill(test.redis)
+    const before = await test.dump()
+    t.strictSame(await ask(states[name].now), ['full'], name)
+    t.strictSame(await test.dump(), before, `${name}: nothing changed`)
+  }
+  await test.redis.del(filler)
+  await put(on, states.failed)
+  await fill(test.redis)
+  await t.rejects(reissue(on, states.failed.now, { agent: 'passer', deadline: states.failed.now }), /^OOM/, 'a successor that nobody needs to finish')
 
   await test.redis.del(filler)
   t.equal(await passAnother(), at.passed, 'with room again it takes what it refused')

@@ -19,7 +19,7 @@ function faultsOf (name: string, text: string): string[] {
 /** A breach of each rule: a script, what in it becomes what, and the sentence that must come of it. */
 const breaches: Array<[script: string, from: string | RegExp, to: string, fault: RegExp]> = [
   ['pass', '#!lua\n', '', /first line/],
-  ['done', '#!lua flags=allow-oom', '#!lua flags = allow-oom', /first line/],
+  ['catch', '#!lua flags=allow-oom', '#!lua flags = allow-oom', /first line/],
   ['pass', '-- (none) -> pending.\n', '', /what the script is for/],
   ['catch', '-- pending -> caught.', '-- caught -> pending.', /must say pending -> caught/],
   ['lease', /-- KEYS: .*\n/, '', /KEYS, ARGV and Replies/],
