@@ -32,7 +32,8 @@ export interface RedisProcess {
 export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
   // Output before Redis has read its options (like a wrong option) goes to its log too.
   const log = openSync(join(dir, 'redis.log'), 'a', 0o600)
-  const child = spawn('env', withEnvironment(binary, [...redisOptions, ...extra]), {
+  // The shell only sets the mask of Redis's files, which have what was passed in them, and then becomes redis-server.
+  const child = spawn('/bin/sh', ['-c', 'umask 077; exec env "$@"', 'sh', ...withEnvironment(binary, [...redisOptions, ...extra])], {
     cwd: dir,
     detached: true, // a session of its own: the terminal's Ctrl-C must reach only the service, which drains first
     stdio: ['ignore', log, log, lock]

@@ -5,6 +5,7 @@ import { untilReady } from './probe.ts'
 import { openDataDir, type DataDir } from './data-dir.ts'
 import { tryLock } from './lock.ts'
 import { inUse, redisLock } from './orphan.ts'
+import { closeToOthers } from './private-data.ts'
 import { EmbeddedError, type Candidate } from './programs.ts'
 import { spawnRedis, type RedisProcess } from './redis-process.ts'
 
@@ -39,6 +40,7 @@ const restart = { firstMs: 200, lastMs: 5000, stableMs: 10_000 }
  */
 export async function startRedis (options: StartOptions): Promise<EmbeddedRedis> {
   const dir = await openDataDir(options.dataDir)
+  await closeToOthers(dir.path, line => options.log.warn(line))
   const ours = tryLock(join(dir.path, 'service.lock'))
   const release = async () => {
     if (ours !== undefined) closeSync(ours)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { access, readdir, stat } from 'node:fs/promises'
+import { access, chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -46,6 +46,51 @@ t.test('Redis runs with the service’s settings, in a directory of its own', as
   t.equal((await stat(dataDir)).mode & 0o777, 0o700)
   t.equal((await stat(join(dataDir, 'redis.sock'))).mode & 0o777, 0o700)
   t.match(await redis.info('server'), `process_id:${embedded.pid}`)
+})
+
+/** The files and folders below `dir` that another user can read, search or write, given what leads to them. */
+async function openToOthers (dir: string): Promise<string[]> {
+  const mode = (await stat(dir)).mode
+  const search = (mode & 0o011) !== 0
+  const inside = search ? await readdir(dir, { withFileTypes: true }) : []
+  const found = await Promise.all(inside.map(async (entry) => {
+    const path = join(dir, entry.name)
+    const below = entry.isDirectory() ? await openToOthers(path) : []
+    return ((await stat(path)).mode & 0o077) === 0 ? below : [entry.name, ...below]
+  }))
+  return found.flat().sort()
+}
+
+t.test('a directory that others can read is no way to what is in it', async (t) => {
+  const [empty, shared] = [join(await scratchDir(t), 'empty'), join(await scratchDir(t), 'shared')]
+  // As an earlier run left its files, beside one that isn't the service's.
+  await mkdir(join(shared, 'appendonlydir'), { recursive: true })
+  for (const name of ['redis.log', 'dump.rdb', 'agent.key', 'webhook.secret', 'notes.txt']) await writeFile(join(shared, name), '')
+  await mkdir(empty)
+  for (const dir of [empty, shared, join(shared, 'appendonlydir')]) await chmod(dir, 0o755)
+  for (const name of await readdir(shared)) if (name.includes('.')) await chmod(join(shared, name), 0o644)
+
+  for (const dataDir of [empty, shared]) {
+    const redis = connect(t, (await start(t, dataDir)).socket)
+    await redis.set('payload', 'secret')
+    await redis.bgrewriteaof()
+    while (/aof_rewrite_in_progress:1|aof_rewrite_scheduled:1/.test(await redis.info('persistence'))) await redis.ping()
+    await redis.save()
+  }
+  t.equal((await stat(empty)).mode & 0o777, 0o700, 'an empty one becomes the service’s own')
+  t.equal((await stat(shared)).mode & 0o777, 0o755, 'one with other things in it stays as it is')
+  t.same(await openToOthers(shared), ['notes.txt'], 'and others can read only what isn’t the service’s')
+})
+
+t.test('a directory in which others can write is warned of', async (t) => {
+  const dataDir = join(await scratchDir(t), 'shared')
+  await mkdir(dataDir)
+  await writeFile(join(dataDir, 'notes.txt'), '')
+  await chmod(dataDir, 0o777)
+  const warnings: string[] = []
+  await start(t, dataDir, { log: { ...quiet, warn: (line) => warnings.push(line) } })
+  t.match(warnings, [/^DATA_DIR .*: other users can write to it, .*chmod 700/])
+  t.equal(warnings.length, 1)
 })
 
 t.test('stop leaves no process behind, and the data is there at the next start', async (t) => {
