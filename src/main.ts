@@ -81,6 +81,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
+  await embedded?.listensAt(address)
   if (embedded !== undefined) process.stdout.write(banner(address, embedded.keys))
   if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
 }

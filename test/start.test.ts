@@ -1,12 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { idOfSecret } from '../src/store/key-secret.ts'
+import { builtHandoff } from './helpers/command.ts'
 import { ownRedis } from './helpers/own-redis.ts'
 import { scratchDir, untilGone } from './helpers/processes.ts'
 import { npmStart, projectRoot } from './helpers/service.ts'
@@ -54,14 +55,21 @@ t.test('npm start prints its address, shows the keys once, keeps its data, and l
   t.match(JSON.parse(printed), { status: 'pending' })
   const id = await pass(first, key)
 
+  t.equal(await readFile(join(DATA_DIR, 'address'), 'utf8'), `${first.address}\n`)
+  t.equal((await stat(join(DATA_DIR, 'address'))).mode & 0o777, 0o600)
+  t.match(await builtHandoff(['status', id], { env: { DATA_DIR } }), { code: 0, stdout: /^status +pending$/m }, 'the command finds it by itself')
+
   const processes = first.processes
   t.ok(processes.length >= 3, `${processes.length} processes`)
   process.kill(first.pid, 'SIGTERM') // only npm's process, as a supervisor does
   await first.ended
   t.ok(await allGone(processes), 'SIGTERM: nothing is left')
   t.match(first.output(), '"stopped"')
+  t.match(await readFile(join(DATA_DIR, 'address'), 'utf8').catch((error: Error) => error), { code: 'ENOENT' }, 'the address may be another’s now')
 
-  const second = await npmStart(t, { DATA_DIR })
+  const second = await npmStart(t, { DATA_DIR, HOST: '0.0.0.0' })
+  t.match(await readFile(join(DATA_DIR, 'address'), 'utf8'), /^http:\/\/127\.0\.0\.1:\d+\n$/)
+  t.match(await builtHandoff(['status', id], { env: { DATA_DIR } }), { code: 0 })
   t.notMatch(second.output(), /^(installing|building)/m, 'what was made is made once')
   t.notMatch(second.output(), key)
   t.equal(await status(second, key, id), 200, 'what was taken is still there')

@@ -16,6 +16,19 @@ export interface ClientOptions {
 /** @throws TypeError at once for settings with which no call could be sent */
 export function settingsOf (options: ClientOptions): Settings {
   const { baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch, retryFor = 30_000, attemptTimeout = 10_000 } = options
+  if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
+  return {
+    baseUrl: addressOf(baseUrl),
+    authorization: key === undefined ? undefined : `Bearer ${key}`,
+    // Looked up at each call, so that a fetch that is replaced later is used too.
+    fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
+    retryFor,
+    attemptTimeout,
+  }
+}
+
+/** An address in the one form in which two can be compared. @throws TypeError for what is none */
+export function addressOf (baseUrl: string): string {
   const here = (globalThis as { location?: { href: string } }).location?.href
   // `localhost:8080` can be parsed: its protocol is `localhost:`.
   const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined
@@ -23,15 +36,7 @@ export function settingsOf (options: ClientOptions): Settings {
     throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in http://127.0.0.1:8080')
   }
   if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
-  if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
-  return {
-    baseUrl: `${url.origin}${url.pathname.replace(/\/+$/, '')}`,
-    authorization: key === undefined ? undefined : `Bearer ${key}`,
-    // Looked up at each call, so that a fetch that is replaced later is used too.
-    fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
-    retryFor,
-    attemptTimeout,
-  }
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 
 /** An environment variable, if there is an environment: browsers and some edge runtimes have no `process`. */

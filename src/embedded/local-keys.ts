@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EmbeddedError } from './programs.ts'
 
@@ -31,6 +31,24 @@ export async function localWebhookSecret (dataDir: string, newKey: () => string)
   const file = join(dataDir, 'webhook.secret')
   await makeUnlessThere(file, newKey)
   return readKey(file)
+}
+
+const addressFile = (dataDir: string) => join(dataDir, 'address')
+
+/** Writes where the service on `dataDir` listens: the command sends this machine's key there, and nowhere else. It appears complete or not at all. */
+export async function writeAddress (dataDir: string, address: string): Promise<void> {
+  const temp = `${addressFile(dataDir)}.${randomBytes(6).toString('hex')}`
+  try {
+    await writeFile(temp, `${address}\n`, { flag: 'wx', mode: 0o600 })
+    await rename(temp, addressFile(dataDir))
+  } finally {
+    await rm(temp, { force: true })
+  }
+}
+
+/** Once the service has stopped, the address may become another program's: the key isn't to be sent to that. */
+export async function removeAddress (dataDir: string): Promise<void> {
+  await rm(addressFile(dataDir), { force: true })
 }
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
-import { proxy } from '../helpers/client.ts'
+import { proxy, serve } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { listen } from '../helpers/wire.ts'
@@ -165,11 +165,50 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
   }
 })
 
-t.test('on the machine of an npm start its key is used', async t => {
-  const { url } = await start(t)
+/** A data directory as `npm start` leaves it. */
+async function dataDir (t: Test, address?: string): Promise<string> {
   const dir = await scratchDir(t)
   await writeFile(join(dir, 'agent.key'), `${secrets.alice}\n`)
-  t.match(parsed(await handoff(['pass', '--task', 't', '--url', url, '--json'], { env: { DATA_DIR: dir } })), { status: 'pending' })
+  if (address !== undefined) await writeFile(join(dir, 'address'), `${address}\n`)
+  return dir
+}
+
+t.test('on the machine of an npm start its key is used, and its address', async t => {
+  const { url, call } = await start(t)
+  const DATA_DIR = await dataDir(t, url)
+  for (const more of [[], ['--url', url], ['--url', `${url}/`]]) {
+    t.match(parsed(await handoff(['pass', '--task', 't', ...more, '--json'], { env: { DATA_DIR } })), { status: 'pending' }, more.join(' '))
+  }
+  t.match(parsed(await handoff(['pass', '--task', 't', '--json'], { env: { DATA_DIR, HANDOFF_URL: url } })), { status: 'pending' })
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  t.match(await handoff(['catch', id], { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } }), { code: 0 }, 'another key of the same service')
+  t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { caught_by: 'bob' })
+})
+
+t.test('a key goes only to the address that it belongs to', async t => {
+  const { url } = await start(t)
+  const authorizations: string[] = []
+  const elsewhere = await serve(t, ({ headers }, response) => {
+    authorizations.push(headers.authorization ?? 'none')
+    response.writeHead(404).end()
+  })
+  const [DATA_DIR, stopped] = [await dataDir(t, url), await dataDir(t)]
+  const mcp = ['mcp', '--url', elsewhere]
+  const status = ['status', 'A'.repeat(25), '--url', elsewhere]
+  for (const args of [status, mcp, ['work', 'w', '--url', elsewhere, '--', 'true'], ['events', '--url', elsewhere]]) {
+    t.match(await handoff(args, { env: { DATA_DIR } }), { code: 2, stdout: '', stderr: new RegExp(`no key for ${elsewhere} [^\n]*agent.key belongs to ${url}\\)[^\n]* HANDOFF_KEY`) }, args[0]!)
+  }
+  t.match(await handoff(status, { env: { DATA_DIR: stopped } }), { code: 2, stderr: /belongs to an npm start that isn’t running/ })
+  t.match(await handoff(['status', 'A'.repeat(25)], { env: { DATA_DIR: stopped } }), { code: 2, stderr: /belongs to an npm start that isn’t running/ })
+  t.match(await handoff(status, { env: { DATA_DIR, HANDOFF_URL: url } }), { code: 2, stderr: /no key for/ })
+  t.match(await handoff(['status', 'A'.repeat(25)], { env: { DATA_DIR, HANDOFF_URL: elsewhere } }), { code: 2, stderr: /no key for/ })
+  t.match(await handoff(status, { env: { DATA_DIR, HANDOFF_URL: url, HANDOFF_KEY: secrets.bob } }), { code: 2, stderr: /HANDOFF_KEY belongs to HANDOFF_URL/ })
+  t.strictSame(authorizations, [], 'nothing was sent')
+  await handoff(status, { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } })
+  await handoff(status, { env: { DATA_DIR, HANDOFF_URL: elsewhere, HANDOFF_KEY: secrets.bob } })
+  t.strictSame(new Set(authorizations), new Set([`Bearer ${secrets.bob}`]))
+  const foreign = await dataDir(t, 'http://192.0.2.1:8080')
+  t.match(await handoff(['status', 'x'], { env: { DATA_DIR: foreign } }), { code: 2, stderr: /no key for http:\/\/127\.0\.0\.1:8080/ }, 'no address of this machine')
 })
 
 t.test('the help names every verb', async t => {

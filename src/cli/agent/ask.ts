@@ -2,7 +2,7 @@ import { HandoffClient, isHandoffError } from '../../client/index.ts'
 import type { ClientOptions, HandoffError } from '../../client/index.ts'
 import { Failure, UsageError } from '../failure.ts'
 import { print } from '../output.ts'
-import { agentKey } from './environment.ts'
+import { destinationOf } from './environment.ts'
 
 /** How the agents' commands call the service, and what they print. */
 
@@ -18,14 +18,12 @@ export function clientFor (options: AskOptions): HandoffClient {
   return madeFor(options, settings => new HandoffClient({ ...settings, retryFor }))
 }
 
-/** @throws {UsageError} if there is no key, or the address is invalid */
+/** @throws {UsageError} if no key belongs to the address, or either is invalid */
 export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions) => T): T {
-  const key = agentKey()
-  if (key === undefined) throw new UsageError('there is no key: set HANDOFF_KEY to your API key')
   try {
-    return make({ baseUrl: url, key })
+    return make(destinationOf(url))
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    throw error instanceof UsageError ? error : new UsageError((error as Error).message)
   }
 }
 

@@ -1,14 +1,60 @@
 import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { addressOf } from '../../client/settings.ts'
+import { UsageError } from '../failure.ts'
 
-/** What the agents' commands read from the environment. The client itself reads HANDOFF_URL. */
+/** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
 
-/** HANDOFF_KEY; without it, the agent's key that `npm start` made on this machine. */
-export function agentKey (): string | undefined {
-  const { HANDOFF_KEY, DATA_DIR = '.data' } = process.env
-  if (HANDOFF_KEY) return HANDOFF_KEY
+const usual = 'http://127.0.0.1:8080'
+
+/**
+ * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is unset), and the agent's key
+ * of an `npm start` to the address that it wrote beside it. No key is sent anywhere else, whatever `url` says.
+ * @param url what --url says
+ * @throws {TypeError} for what is no address
+ * @throws {UsageError} if no key belongs there
+ */
+export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
+  const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
+  const local = localAddress(DATA_DIR)
+  const baseUrl = addressOf(url ?? (HANDOFF_URL || local || usual))
+  const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
+  if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY }
+  const file = join(DATA_DIR, 'agent.key')
+  const key = textOf(file)
+  if (key !== undefined && local === baseUrl) return { baseUrl, key }
+  // What the keys that are here belong to.
+  const belongs = [...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [], ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]]
+  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0 ? '' : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there`)
+}
+
+/**
+ * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one: whoever brought such a folder
+ * here would be sent what HANDOFF_KEY may do.
+ */
+function localAddress (dataDir: string): string | undefined {
   try {
-    return readFileSync(join(DATA_DIR, 'agent.key'), 'utf8').trim()
+    const address = addressOf(textOf(join(dataDir, 'address')) ?? '')
+    const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
+    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host) ? address : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isSame (text: string, address: string): boolean {
+  try {
+    return addressOf(text) === address
+  } catch {
+    return false
+  }
+}
+
+/** What a file says; undefined where there is none, or nothing in it. */
+function textOf (file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
   } catch {
     return undefined
   }
