@@ -3,7 +3,7 @@
 #   docker build -t handoff .          (podman build --format docker …, else Podman leaves the health check out)
 #   docker run -p 8080:8080 -e REDIS_URL=redis://… -e API_KEYS=name:secret -e BASE_URL=https://… handoff
 #
-# Without REDIS_URL it ends with a line that says so; without BASE_URL its links read http://0.0.0.0:8080.
+# Without REDIS_URL it ends with a line that says so; without BASE_URL its links begin with the container's name, and the log warns.
 # Stop it with a time-out above DRAIN_TIMEOUT (15 s): docker stop -t 20.
 
 FROM node:24-bookworm-slim AS build

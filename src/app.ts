@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { SettingError } from './config.ts'
@@ -12,6 +11,7 @@ import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoff/inboxes.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
+import { baseUrlOf } from './http/base-url.ts'
 import { useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/credentials.ts'
 import { useDraining } from './http/drain.ts'
@@ -118,7 +118,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   metricsRoute(operations ?? app, registry)
   problemsRoute(app)
 
-  const baseUrl = baseUrlOf(app, config)
+  const baseUrl = baseUrlOf(app, config, log)
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   skillRoutes(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
@@ -209,15 +209,4 @@ function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultL
   endStalled(app)
   refuseUnknown(app)
   return app
-}
-
-/** What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field, which the client chooses. */
-function baseUrlOf (app: FastifyInstance, config: Config): () => string {
-  const host = config.host.includes(':') ? `[${config.host}]` : config.host
-  let baseUrl = config.baseUrl ?? `http://${host}:${config.port}`
-  app.addHook('onListen', async () => {
-    const address = app.addresses()[0] as AddressInfo | undefined
-    if (config.baseUrl === undefined && address !== undefined) baseUrl = `http://${host}:${address.port}`
-  })
-  return () => baseUrl
 }

@@ -1,3 +1,5 @@
+import type { AddressInfo } from 'node:net'
+import { hostname, networkInterfaces } from 'node:os'
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -68,6 +70,28 @@ t.test('links are built on BASE_URL, else on the listening address, never on the
     'Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"task":"t"}')
   const body = JSON.parse(answer.body)
   t.equal(body.pickup_url, `http://127.0.0.1:${port}/api/catch/${body.handoff_id}`)
+})
+
+const hasIPv6 = Object.values(networkInterfaces()).flat().some(address => address?.family === 'IPv6')
+for (const HOST of hasIPv6 ? ['0.0.0.0', '::'] : ['0.0.0.0']) {
+  t.test(`on every address (${HOST}) links begin with the machine’s name, and the log asks for BASE_URL`, { skip: ofOneReplica }, async t => {
+    const { app, call, lines } = await testApp(t, { HOST })
+    await app.listen({ host: HOST, port: 0 })
+    const { port } = app.server.address() as AddressInfo
+    const { handoff_id: id, pickup_url: link } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+    t.equal(link, `http://${hostname().toLowerCase()}:${port}/api/catch/${id}`)
+    const warnings = () => lines.map(line => JSON.parse(line)).filter(({ level, msg }) => level === 40 && /BASE_URL/.test(msg))
+    t.match(warnings(), [{ base_url: `http://${hostname().toLowerCase()}:${port}`, msg: /set BASE_URL/ }])
+    t.equal(warnings().length, 1)
+  })
+}
+
+t.test('with BASE_URL, or on one address, the log asks for nothing', { skip: ofOneReplica }, async t => {
+  for (const [HOST, more] of [['0.0.0.0', { BASE_URL: 'https://handoff.example' }], ['127.0.0.1', {}], ['localhost', {}]] as const) {
+    const { app, lines } = await testApp(t, { HOST, ...more })
+    await app.listen({ host: HOST, port: 0 })
+    t.notOk(lines.some(line => line.includes('BASE_URL')), HOST)
+  }
 })
 
 t.test('require_human adds an approval_url, and nobody catches before a person has decided', async t => {

@@ -1,0 +1,36 @@
+import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
+import type { FastifyInstance } from 'fastify'
+
+/** What a socket that listens on every address of the machine has as its address. No client can connect to it from another machine. */
+const everyAddress: readonly string[] = ['0.0.0.0', '::', '::ffff:0.0.0.0']
+
+export interface BaseUrlLog { warn (details: object, message: string): void }
+
+/**
+ * What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field, which the client chooses. If that
+ * is every address, the machine's name stands in for it, and the log warns: nobody but the operator knows how clients reach this machine.
+ */
+export function baseUrlOf (app: FastifyInstance, config: { baseUrl: string | undefined, host: string, port: number }, log: BaseUrlLog): () => string {
+  if (config.baseUrl !== undefined) return () => config.baseUrl!
+  let baseUrl = urlOf(nameFor(config.host), config.port)
+  app.addHook('onListen', async () => {
+    const { address, port } = app.addresses()[0] as AddressInfo
+    const isEvery = everyAddress.includes(address)
+    // HOST may be a name that stands for every address.
+    baseUrl = urlOf(isEvery ? nameFor(address) : config.host, port)
+    if (isEvery) log.warn({ base_url: baseUrl }, 'HOST is every address of this machine and BASE_URL is unset, so links begin with the machine’s name: set BASE_URL to the address that clients and people use')
+  })
+  return () => baseUrl
+}
+
+/** The machine's name in place of every address. One that can't stand in a URL helps nobody: then loopback's. */
+function nameFor (host: string): string {
+  if (!everyAddress.includes(host)) return host
+  const name = hostname()
+  return /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252})$/.test(name) ? name.toLowerCase() : 'localhost'
+}
+
+function urlOf (host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
