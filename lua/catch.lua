@@ -34,7 +34,7 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   if string.sub(record, 1, 2) ~= '2:' then extra, schema = false, false end
   local member = string.sub(key, #due)
   local inbox = inboxOf(key, member, extra)
-  if inbox and inboxes and not string.find(inboxes, ' ' .. string.match(extra, ' t(%S+)') .. ' ', 1, true) then return { 'not_addressee', now, record, extra, decision } end
+  if not isAddressed(extra, inboxes) then return { 'not_addressee', now, record, extra, decision } end
   trace = string.match(passed, TRACE) or false
   if status == 'caught' then
     local beat = extra and string.match(extra, ' h(%d+)')

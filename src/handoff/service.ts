@@ -84,7 +84,7 @@ export class HandoffService {
 
   /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
   async read (caller: Caller, id: string): Promise<Buffer> {
-    const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent)
+    const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent, caller.inboxes)
     if (!('payload' in reply)) throw refusal(reply)
     return caughtText(id, reply)
   }

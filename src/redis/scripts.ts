@@ -25,7 +25,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   turns: ['length', 'here'],
   inbox: ['entering'],
   done: ['full', 'events'],
-  read: ['holder'],
+  read: ['holder', 'inbox'],
   heartbeat: ['full', 'holder', 'attempts'],
   fail: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
   decline: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],

@@ -51,7 +51,7 @@ export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'r
 
 /** What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last progress. JSON text. */
 export interface Told { fault: string | null, cancelReason: string | null, progress: { at: number, told: string } | null }
-export type ReadReply = CaughtReply | Refused<HolderRefusal>
+export type ReadReply = CaughtReply | Refused<HolderRefusal | 'not_addressee'>
 export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | { outcome: 'not_found' }
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
@@ -108,7 +108,7 @@ export class Handoffs {
   catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
-    if (inboxes !== null) texts.push(` ${[...inboxes].join(' ')} `)
+    if (inboxes !== null) texts.push(amongSpaces(inboxes))
     return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch<CatchRefusal> })
   }
 
@@ -119,10 +119,11 @@ export class Handoffs {
     return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
   }
 
-  /** Reads again what its catcher was given; changes nothing. */
-  read (place: Place, agent: string): Promise<ReadReply> {
+  /** Reads again what its catcher was given; changes nothing. @param inboxes the inboxes that the key may catch from; null for any */
+  read (place: Place, agent: string, inboxes: ReadonlySet<string> | null): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts: [agent], decode: readCatch<HolderRefusal> })
+    const texts = inboxes === null ? [agent] : [agent, amongSpaces(inboxes)]
+    return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode: readCatch<HolderRefusal | 'not_addressee'> })
   }
 
   status (place: Place): Promise<StatusReply> {
@@ -150,6 +151,11 @@ export class Handoffs {
   #liveKeys (tag: string, member: string): string[] {
     return [this.#keyNames.handoff(tag, member), this.#keyNames.due(tag)]
   }
+}
+
+/** Names as the scripts search in them: each between spaces. */
+function amongSpaces (names: Iterable<string>): string {
+  return ` ${[...names].join(' ')} `
 }
 
 function readPass (reply: unknown, expiresIn: number): PassReply {

@@ -131,8 +131,9 @@ export function status (on: Raw, now: number) {
   return run(on, 'status', now, [on.keys.handoff(tag, itself(on))], [])
 }
 
-export function read (on: Raw, now: number, agent: string) {
-  return run(on, 'read', now, [on.keys.handoff(tag, itself(on))], [agent])
+/** @param inboxes the inboxes that the key is limited to */
+export function read (on: Raw, now: number, agent: string, inboxes?: string[]) {
+  return run(on, 'read', now, [on.keys.handoff(tag, itself(on))], [agent, ...inboxes === undefined ? [] : [` ${inboxes.join(' ')} `]])
 }
 
 export function sweep (on: Raw, now: number, limit = 10, deadline = now, naming = 0) {

@@ -27,14 +27,28 @@ t.test('a call that waits ends with its key', async t => {
   t.ok(await nobody(service, id))
 })
 
-t.test('a key that is held to inboxes catches from those alone', async t => {
+t.test('a key that is held to inboxes catches and reads from those alone', async t => {
   const service = await testApp(t)
   const { key } = await newKey(service.store.keyRecords, { agent: 'bob', inboxes: ['desk'] })
+  const caught = async (more: string) => {
+    const { handoff_id: id } = told(await callWith(service, 'alice', 'handoff_pass', `{"task":"secret"${more}}`))
+    t.equal(told(await callWith(service, 'bob', 'handoff_catch', `{"id":"${id}"}`)).handoff_id, id)
+    return id as string
+  }
+  // The agent caught these with another key of its own, which may catch from any inbox.
+  const [mine, foreign, plain] = [await caught(',"to":"desk"'), await caught(',"to":"other"'), await caught('')]
   for (const era of eras) {
     const agent = await agentOf(t, service, { key }, era)
     t.equal(told(await agent.call('handoff_catch_next', { inbox: 'other' })).code, 'not_addressee')
     t.equal(told(await agent.call('handoff_catch_next', {})).code, 'not_addressee')
     t.strictSame(told(await agent.call('handoff_catch_next', { inbox: 'desk' })), { items: [] })
+    const refused = await agent.call('handoff_read', { id: foreign, offset: 0 })
+    t.equal(refused.isError, true)
+    t.match(told(refused), { code: 'not_addressee', handoff_status: 'caught' })
+    t.notMatch(JSON.stringify(refused), 'secret')
+    t.equal(told(await agent.call('handoff_read', { id: foreign, offset: 1_000_000 })).code, 'not_addressee', 'before the offset is looked at')
+    for (const id of [mine, plain]) t.equal(told(await agent.call('handoff_read', { id, offset: 0 })).task, 'secret')
+    t.equal(told(await agent.call('handoff_heartbeat', { id: foreign })).status, 'caught', 'what gives no payload is as before')
   }
 })
 

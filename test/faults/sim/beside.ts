@@ -86,7 +86,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'catch': handoffs.catch(place, token, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
     case 'done': handoffs.done(place, token, agent, text(random.pick([0, 4])), random.pick(['', 'x'])); break
     case 'status': handoffs.status(place); break
-    case 'read': handoffs.read(place, agent); break
+    case 'read': handoffs.read(place, agent, random.pick([null, null, new Set(['red']), new Set(['blue'])])); break
     case 'lineage': handoffs.lineage(place); break
     case 'heartbeat': attempts.heartbeat(place, agent, random.pick([null, 100, 2000]), 1500, text(random.pick([0, 3]))); break
     case 'fail': attempts.fail(place, token, agent, random.chance(0.8), text(3)); break
