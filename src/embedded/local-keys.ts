@@ -75,7 +75,7 @@ async function makeUnlessThere (file: string, newKey: () => string): Promise<boo
 }
 
 async function readKey (file: string): Promise<string> {
-  const key = (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+  const key = (await readFile(file, 'utf8')).replace(/^\ufeff|\r?\n$/g, '')
   // The rule for secrets in API_KEYS.
   if (!/^[!-~]{16,}$/.test(key) || /[,:]/.test(key)) {
     throw new EmbeddedError(`${file} holds no key (16 or more visible ASCII characters other than , and : on one line): put one there, or remove the file and a new key is made`)

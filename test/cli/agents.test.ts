@@ -43,7 +43,7 @@ t.test('numbers and texts go through as they are', async t => {
   const { run, json } = await start(t)
   const output = '{"big": 9007199254740993, "far": 1e400, "one": 1.0, "twice": 1, "none": {}}'
   const file = join(await scratchDir(t), 'context.json')
-  await writeFile(file, `\n${output}\n`)
+  await writeFile(file, `\ufeff\n${output}\n`)
   const { handoff_id: id } = await json('alice', 'pass', '--task', 'a "b" \u{1f6f0}', '--output', output, '--context', `@${file}`, '--constraints', 'none')
   const { stdout } = await run('bob', 'catch', id, '--json')
   t.ok(stdout.includes(`"output":${output},"context":${output},"constraints":"none"`), stdout)
@@ -179,6 +179,9 @@ t.test('on the machine of an npm start its key is used, and its address', async 
   for (const more of [[], ['--url', url], ['--url', `${url}/`]]) {
     t.match(parsed(await handoff(['pass', '--task', 't', ...more, '--json'], { env: { DATA_DIR } })), { status: 'pending' }, more.join(' '))
   }
+  await writeFile(join(DATA_DIR, 'agent.key'), `\ufeff${secrets.alice}\r\n`)
+  t.match(await handoff(['pass', '--task', 't'], { env: { DATA_DIR } }), { code: 0 }, 'with a byte order mark')
+  t.match(await handoff(['pass', '--task', 't', '--url', url], { env: { HANDOFF_KEY: `\ufeff${secrets.alice}` } }), { code: 0 })
   t.match(parsed(await handoff(['pass', '--task', 't', '--json'], { env: { DATA_DIR, HANDOFF_URL: url } })), { status: 'pending' })
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   t.match(await handoff(['catch', id], { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } }), { code: 0 }, 'another key of the same service')

@@ -44,6 +44,10 @@ t.test('a message is a line, and its bytes are as they came', async t => {
   const { body } = await call('bob', 'GET', `/api/catch/${JSON.parse(answer.result.content[0].text).handoff_id}`)
   t.match(body, /"task":"a\u2028b\u2029c","output":\{"n":9007199254740993\}/)
   t.equal((await say(t, url, callText('handoff_status', '{"id":"x"}'))).length, 1, 'the last one needs no line feed')
+  const mark = Buffer.from('\ufeff')
+  const marked = await say(t, url, mark.subarray(0, 1), mark.subarray(1), `${callText('handoff_status', '{"id":"x"}')}\n`)
+  t.match(marked, [{ id: 1, result: {} }], 'a byte order mark in front isn’t part of the first message')
+  t.equal((await say(t, url, mark, '\n', callText('handoff_status', '{"id":"x"}'))).length, 1)
   const broken = Buffer.from(callText('handoff_pass', '{"task":"X","to":"w"}'))
   broken[broken.indexOf('X')] = 0xe9
   t.match(await say(t, url, broken), [{ id: 1, error: { code: -32700 } }], 'bytes that aren’t UTF-8 are refused, not replaced')

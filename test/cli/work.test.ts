@@ -32,6 +32,8 @@ t.test('standard output is the result: a JSON object as it is, and any other tex
     ['echo \'{"n": 9007199254740993, "one": 1.0}\'', '"result":{"n": 9007199254740993, "one": 1.0}'],
     ['echo hello; echo \'{}\'', '"result":{"text":"hello\\n{}\\n"}'],
     ['echo "[1]"', '"result":{"text":"[1]\\n"}'],
+    ['printf "\\357\\273\\277{\\"n\\": 1.0}"', '"result":{"n": 1.0}'],
+    ['printf "\\357\\273\\277a"', '"result":{"text":"a"}'],
     ['true', '"result":{"text":""}'],
     ['cat', '"result":{"handoff_id":'],
     ['printf "%s %s" "$HANDOFF_TASK" "$HANDOFF_ID"', '"result":{"text":"t '],

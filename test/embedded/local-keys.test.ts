@@ -31,6 +31,8 @@ t.test('a key of the user’s own is kept, and a malformed one is refused with o
   const { approverKeyFile } = await localKeys(dataDir, newKey)
   await writeFile(approverKeyFile, 'my-own-secret-16')
   t.equal((await localKeys(dataDir, newKey)).approverKey, 'my-own-secret-16')
+  await writeFile(approverKeyFile, '\ufeffmy-own-secret-16\r\n')
+  t.equal((await localKeys(dataDir, newKey)).approverKey, 'my-own-secret-16', 'as an editor may save it')
   for (const content of ['', 'fifteen-letters', 'with a space in it', 'two-lines-of-it\ntwo-lines-of-it', 'a-comma,in-the-secret', 'a-colon:in-the-secret', 'ümlauts-in-the-secret']) {
     await writeFile(approverKeyFile, content)
     await t.rejects(localKeys(dataDir, newKey), { name: 'EmbeddedError', message: /^[^\n]*approver\.key holds no key[^\n]*$/ }, JSON.stringify(content))

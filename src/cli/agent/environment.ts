@@ -20,7 +20,8 @@ export function destinationOf (url: string | undefined): { baseUrl: string, key:
   const local = localAddress(DATA_DIR)
   const baseUrl = addressOf(url ?? (HANDOFF_URL || local || usual))
   const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
-  if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY }
+  // Read from a file, it may have a byte order mark in front.
+  if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY.replace(/^\ufeff/, '') }
   const file = join(DATA_DIR, 'agent.key')
   const key = textOf(file)
   if (key !== undefined && local === baseUrl) return { baseUrl, key }

@@ -14,6 +14,8 @@ interface Message {
   params?: { name?: string, requestId?: string | number, protocolVersion?: string, _meta?: Record<string, unknown>, arguments?: { wait?: number } }
 }
 
+const byteOrderMark = Buffer.from('\ufeff')
+
 /** From 2026-07-28 on, each message has its protocol version here. */
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
@@ -31,7 +33,9 @@ export async function mcp (options: AskOptions): Promise<number> {
   return 0
 }
 
-/** Lines as they came, apart from empty ones. Only a line feed ends one: JSON's strings may have other line separators. */
+/**
+ * Lines as they came, apart from empty ones and a byte order mark in front. Only a line feed ends one: JSON's strings may have other line separators.
+ */
 async function * linesOf (input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
   for await (const chunk of input) {
@@ -39,12 +43,17 @@ async function * linesOf (input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
     for (let end; (end = chunk.indexOf('\n', start)) !== -1; start = end + 1) {
       const line = Buffer.concat([...rest, chunk.subarray(start, end)])
       rest = []
-      if (!isBlank(line)) yield line
+      if (!isBlank(line)) yield withoutMark(line)
     }
     rest.push(chunk.subarray(start))
   }
   const last = Buffer.concat(rest)
-  if (!isBlank(last)) yield last
+  if (!isBlank(last)) yield withoutMark(last)
+}
+
+/** Without UTF-8's byte order mark, which some programs write first. */
+function withoutMark (line: Buffer): Buffer {
+  return line.subarray(0, 3).equals(byteOrderMark) ? line.subarray(3) : line
 }
 
 function isBlank (line: Buffer): boolean {

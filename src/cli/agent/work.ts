@@ -111,9 +111,9 @@ function complaints (): (error: unknown) => void {
   }
 }
 
-/** A JSON object is the result as it is; any other text becomes its member `text`. */
+/** A JSON object is the result as it is; any other text becomes its member `text`. A byte order mark in front belongs to neither. */
 function resultOf (output: Buffer): object {
-  const text = output.toString()
+  const text = output.toString().replace(/^\ufeff/, '')
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return rawJson(text.trim())
