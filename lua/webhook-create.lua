@@ -10,10 +10,11 @@
 --          {'too_many'}         the tenant has as many as it may have; nothing changed
 --          {'late'}             the call's deadline is over; nothing changed
 -- The fields of a webhook, as HGETALL gives them: url types inbox created generation cursor [rotated old_until] [disabled] [failing]
--- [claim claim_due].
+-- [claim claim_due] [replay replay_to].
 -- generation counts its secrets, which are not here: they are derived. rotated is the operation that made the newest, old_until is how
 -- long the one before it signs as well. cursor is the last event of the feed that was looked at, disabled says why it is disabled, failing
--- since when all attempts failed. Times in milliseconds since the epoch.
+-- since when all attempts failed; replay and replay_to behind which event and up to which it still has to replay. Times in milliseconds since
+-- the epoch.
 local key, webhooks, tenants, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local tenant, id, most = ARGV[2], ARGV[3], tonumber(ARGV[7])
 local now = clock()

@@ -17,7 +17,7 @@ if late(ARGV[1], now) then return { 'late' } end
 if not found[1] then return { 'not_found' } end
 
 if found[2] then
-  redis.call('HDEL', key, 'disabled', 'failing')
+  redis.call('HDEL', key, 'disabled', 'failing', 'replay', 'replay_to')
   redis.call('HSET', key, 'cursor', newest and newest[1] or '0-0')
   redis.call('DEL', due, pending)
 end

@@ -44,6 +44,7 @@ else
 end
 if reason then
   redis.call('HSET', key, 'disabled', reason)
+  redis.call('HDEL', key, 'replay', 'replay_to')
   redis.call('DEL', due, pending)
   local newest = redis.call('XADD', feed, '*', 'e', 'webhook.disabled ' .. webhook .. ' ' .. reason)
   redis.call('PEXPIREAT', feed, ms(now + retention + 3600000))

@@ -64,8 +64,8 @@ export async function listDeliveries (id: string, { status, ...options }: Option
 }
 
 export async function replayWebhook (id: string, { since, ...options }: Options & { since: string }): Promise<void> {
-  const answer = await run(options, service => service.replay(options.tenant, id, since)) as { replayed: number } | undefined
-  if (answer !== undefined) print(`${answer.replayed} events will be sent again`)
+  const answer = await run(options, service => service.replay(options.tenant, id, since)) as { replayed: number, more?: boolean } | undefined
+  if (answer !== undefined) print(`${answer.more === true ? 'at least ' : ''}${answer.replayed} events will be sent again`)
 }
 
 /** Asks what the API asks. With `--json` it prints the answer. @returns the answer for people; undefined where it is printed already */

@@ -7,7 +7,7 @@ export const luaDirectory = new URL('../../lua/', import.meta.url)
 
 const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
   'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed',
-  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
+  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
   'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
 export type ScriptName = typeof names[number]
 

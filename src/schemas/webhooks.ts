@@ -52,7 +52,10 @@ export const createdWebhook = Type.Object({ ...webhook, secret }, { description:
 export const rotatedWebhook = Type.Object({ ...webhook, secret, old_secret_until: time('Until then messages are signed with the old secret too.', exampleTime) }, { description: 'The webhook has a new secret.' })
 export const webhooksAnswer = Type.Object({ items: Type.Array(Type.Object(webhook), { description: 'Oldest first.' }) }, { description: 'The tenant’s webhooks.' })
 export const testAnswer = Type.Object({ id: Type.String({ description: 'The delivery’s id.', examples: ['test_1795377044681_VHdDBR3Ox_T_H9gltuUjYQ'] }) }, { description: 'The test event is queued.' })
-export const replayAnswer = Type.Object({ replayed: Type.Integer({ description: 'Number of events that are sent again.', examples: [3] }) }, { description: 'The events are queued.' })
+export const replayAnswer = Type.Object({
+  replayed: Type.Integer({ description: 'Number of events that are sent again, of the first 5,000 events.', examples: [3] }),
+  more: Type.Optional(Type.Boolean({ description: 'True if there are more than 5,000 events: those of the webhook are sent again too, but not counted.' })),
+}, { description: 'The events will be sent.' })
 
 export const deliveriesAnswer = Type.Object({
   items: Type.Array(Type.Object({

@@ -9,6 +9,8 @@ import { tagged } from './replies.ts'
 export const mostWebhooks = 20
 /** Deliveries of a webhook that may be pending; further events wait in the feed. */
 const mostPending = 10_000
+/** The same for what it replays: so there is always room for what happens meanwhile. */
+const mostReplayed = 5000
 
 /** Why a webhook is disabled: its receiver answered 410, or failed for too long. */
 export type DisabledReason = 'gone' | 'failing'
@@ -28,6 +30,8 @@ export interface Webhook {
   disabled: DisabledReason | null
   /** The last event of the feed that was looked at. */
   cursor: string
+  /** Behind which event and up to which it still has to replay; null where it replays nothing. */
+  replay: { from: string, to: string } | null
 }
 
 /** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
@@ -44,6 +48,7 @@ export interface Tried { outcome: 'delivered' | 'again' | 'failed' | 'gone', sta
 
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
 export interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
+export type ReplayOutcome = 'replaying' | 'disabled' | 'not_found'
 
 export interface WebhooksOptions {
   /** Every partition's hash tag. */
@@ -119,10 +124,21 @@ export class Webhooks {
    * @param before where its place is; null for what isn't of the feed: then it stays
    */
   plan (tenant: string, id: string, before: string | null, place: string, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
-    const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    const lines = events.map(({ id, text }) => `${id} ${text}\n`).join('')
-    return this.#call('webhook-plan', tag, [webhook, due, pending], [before ?? '', place, String(mostPending), lines],
-      ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) }))
+    return this.#plan(tenant, id, [before ?? '', place, String(mostPending), linesOf(events), 'cursor'])
+  }
+
+  /**
+   * The same for events that the webhook replays.
+   * @param before where its replay is @param place where it is from now on; null: it has replayed all
+   */
+  planReplay (tenant: string, id: string, before: string, place: string | null, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
+    return this.#plan(tenant, id, [before, place ?? '', String(mostReplayed), linesOf(events), 'replay'])
+  }
+
+  /** The webhook is to get again what is behind this id. Whoever delivers plans it, some at a time. */
+  replay (tenant: string, id: string, after: string): Promise<ReplayOutcome> {
+    const { tag, webhook } = this.#keysOf(tenant, id)
+    return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome as ReplayOutcome)
   }
 
   /** Takes what is due. @param lease in milliseconds: then what was taken is due again @param token of this claim @returns null: there is no such webhook */
@@ -165,6 +181,11 @@ export class Webhooks {
       (texts as unknown[]).flatMap((text, at) => text === null ? [] : [{ ...readDelivery(ids[at]!, String(text)), status: 'pending' as const, nextAt: Number((dues as unknown[])[at]) }]))
   }
 
+  #plan (tenant: string, id: string, texts: string[]): Promise<Planned> {
+    const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
+    return this.#call('webhook-plan', tag, [webhook, due, pending], texts, ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) }))
+  }
+
   #call<T> (name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T): Promise<T> {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
   }
@@ -188,13 +209,17 @@ export class Webhooks {
   }
 }
 
+function linesOf (events: ReadonlyArray<{ id: string, text: string }>): string {
+  return events.map(({ id, text }) => `${id} ${text}\n`).join('')
+}
+
 function pairs (parts: readonly unknown[]): Array<[unknown, unknown]> {
   return Array.from({ length: parts.length / 2 }, (_, at) => [parts[2 * at], parts[2 * at + 1]])
 }
 
 function readWebhook (id: string, reply: unknown): Webhook {
   const fields = Object.fromEntries(pairs(reply as unknown[]).map(([name, value]) => [String(name), String(value)]))
-  const { url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor } = fields as Record<string, string>
+  const { url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor, replay, replay_to: replayTo } = fields as Record<string, string>
   return {
     id,
     url: url!,
@@ -205,6 +230,7 @@ function readWebhook (id: string, reply: unknown): Webhook {
     oldUntil: Number(oldUntil) || null,
     disabled: (disabled as DisabledReason | undefined) ?? null,
     cursor: cursor!,
+    replay: replay === undefined || replayTo === undefined ? null : { from: replay, to: replayTo },
   }
 }
 

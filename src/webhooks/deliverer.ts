@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import pLimit from 'p-limit'
 import type { Store } from '../store/store.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Webhooks } from '../store/webhooks.ts'
@@ -14,6 +16,9 @@ const leaseDuration = 3000
 const slowRound = 5000
 /** How long a stopping service waits for attempts under way, in milliseconds; what was cut off is tried again. */
 const longestStop = 1000
+/** How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a quarter of the time. */
+const replayRest = 3
+const longestReplayRest = 200
 
 export interface DelivererOptions {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
@@ -33,6 +38,8 @@ export class Deliverer {
   readonly #options: DelivererOptions
   readonly #sender: Sender
   readonly #tenants = new Map<string, TenantWebhooks>()
+  /** One step of a replay at a time, whoever's: each tenant asks for one, and asks again behind the others. */
+  readonly #replayTurn = pLimit(1)
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
   #isTold = true
@@ -101,6 +108,11 @@ export class Deliverer {
       secrets,
       sender: this.#sender,
       events: store.events!,
+      replayTurn: step => this.#replayTurn(async () => {
+        const began = performance.now()
+        await step()
+        await sleep(Math.min(longestReplayRest, replayRest * (performance.now() - began)))
+      }),
       counts: this.counts,
       onDisabled: (tenant, id, reason) => {
         this.disabled[reason]++

@@ -46,6 +46,8 @@ export class Endpoint {
   readTo: string
   /** Too many deliveries are pending. The next round plans more. */
   isFull = false
+  /** The same for what it replays. */
+  isReplayFull = false
 
   constructor (tenant: string, webhook: Webhook, options: EndpointOptions) {
     this.#tenant = tenant

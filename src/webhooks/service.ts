@@ -17,6 +17,8 @@ export const defaultGrace = 86_400
 const longestGrace = 2_592_000
 const mostListed = 100
 const pageSize = 500
+/** Pages that are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
+const pagesCounted = 10
 /** The event behind which a feed's very first one is. */
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
@@ -100,21 +102,22 @@ export class WebhookService {
     return { items: listed.map(deliveryMembers) }
   }
 
-  /** Has all events from `since` on delivered again that are for the webhook. A disabled one has to be enabled first. */
+  /**
+   * Has all events from `since` on delivered again that are for the webhook. A disabled one has to be enabled first. The answer doesn't wait for
+   * them: it counts those among the first events alone, and says where there are more.
+   */
   async replay (tenant: string, id: string, since: string): Promise<object> {
+    const { webhooks } = this.#on
     const place = placeBefore(since)
     if (place === null) throw invalid({ pointer: '/since', message: 'must be the id of an event, or a time like 2026-11-20T09:00:00.000Z' })
-    for (;;) {
-      const webhook = await this.#find(tenant, id)
-      if (webhook.disabled !== null) return { replayed: 0 }
-      const replayed = await this.#count(tenant, webhook, place)
-      const from = isBehind(webhook.cursor, place) ? place : webhook.cursor
-      const { outcome } = await this.#on.webhooks.plan(tenant, id, webhook.cursor, from, [])
-      // It was moved on meanwhile: once more from there.
-      if (outcome === 'moved' || outcome === 'gone') continue
-      await this.#on.webhooks.tell()
-      return { replayed }
-    }
+    const webhook = await this.#find(tenant, id)
+    if (webhook.disabled !== null) return { replayed: 0 }
+    const { count, isMore } = await this.#count(tenant, webhook, place)
+    const outcome = await webhooks.replay(tenant, id, place)
+    if (outcome === 'not_found') throw new Problem('not_found')
+    if (outcome === 'disabled') return { replayed: 0 }
+    await webhooks.tell()
+    return { replayed: count, ...isMore && { more: true } }
   }
 
   get #on (): WebhookParts {
@@ -136,14 +139,16 @@ export class WebhookService {
     return targets.check(new URL(url)).then(() => null, () => 'must be an https URL of a public address; the service’s operator may allow others')
   }
 
-  async #count (tenant: string, webhook: Webhook, place: string): Promise<number> {
+  async #count (tenant: string, webhook: Webhook, place: string): Promise<{ count: number, isMore: boolean }> {
     let count = 0
-    for (let from = place; ;) {
+    let from = place
+    for (let pages = 0; pages < pagesCounted; pages++) {
       const { entries } = await this.#on.events.read(tenant, from, pageSize)
       count += entries.filter(entry => isFor(webhook, readEvent(entry))).length
-      if (entries.length < pageSize) return count
+      if (entries.length < pageSize) return { count, isMore: false }
       from = entries.at(-1)!.id
     }
+    return { count, isMore: true }
   }
 }
 

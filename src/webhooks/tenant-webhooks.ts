@@ -1,4 +1,4 @@
-import { passes, readEvent } from '../handoff/event-answer.ts'
+import { isBehind, passes, readEvent } from '../handoff/event-answer.ts'
 import type { Event } from '../handoff/event-answer.ts'
 import { webhookTypes } from '../model.ts'
 import { Unavailable } from '../redis/lanes.ts'
@@ -9,11 +9,15 @@ import type { EndpointOptions } from './endpoint.ts'
 
 /** Events read from a feed at once. */
 const pageSize = 500
+/** The same for what a webhook replays. */
+const replayPageSize = 250
 
 const allTypes = new Set(webhookTypes)
 
 export interface TenantOptions extends EndpointOptions {
   events: Events
+  /** Runs one step of a replay when it is its turn: tenants take turns. */
+  replayTurn (step: () => Promise<void>): Promise<void>
 }
 
 /** Makes the deliveries of a tenant's events, for each of its webhooks, as its feed gets them. */
@@ -22,6 +26,7 @@ export class TenantWebhooks {
   readonly #options: TenantOptions
   readonly #endpoints = new Map<string, Endpoint>()
   #looking: Promise<void> | undefined
+  #replaying: Promise<void> | undefined
   #isAsked = false
   #isStopped = false
   /** Whether webhooks may have been made, changed or deleted since they were read. */
@@ -43,7 +48,7 @@ export class TenantWebhooks {
   async stop (): Promise<void> {
     this.#isStopped = true
     this.#leave?.then(leave => leave(), () => {})
-    await this.#looking
+    await Promise.all([this.#looking, this.#replaying])
     await Promise.all([...this.#endpoints.values()].map(endpoint => endpoint.stop()))
   }
 
@@ -92,10 +97,51 @@ export class TenantWebhooks {
       else {
         if (known.webhook.cursor !== webhook.cursor) known.readTo = webhook.cursor
         known.webhook = webhook
-        known.isFull = false
+        known.isFull = known.isReplayFull = false
       }
       this.#endpoints.get(webhook.id)!.wake()
     }
+    this.#replay()
+  }
+
+  get #replays (): Endpoint[] {
+    return this.#isStopped ? [] : [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) => webhook.replay !== null && webhook.disabled === null && !isReplayFull)
+  }
+
+  /** Plans what webhooks replay, beside what happens meanwhile. */
+  #replay (): void {
+    if (this.#replaying !== undefined || this.#replays.length === 0) return
+    this.#replaying = this.#replayAll().then(() => true, error => {
+      // The next round goes on where Redis says that it was.
+      if (!(error instanceof Unavailable)) this.#options.onFault(error)
+      return false
+    }).then(isWell => {
+      this.#replaying = undefined
+      if (isWell) this.#replay()
+    })
+  }
+
+  async #replayAll (): Promise<void> {
+    for (let open = this.#replays; open.length > 0; open = this.#replays) {
+      for (const endpoint of open) await this.#options.replayTurn(() => this.#replaySome(endpoint))
+    }
+  }
+
+  /** One step of a webhook's replay: its place is kept in Redis with the deliveries, so that another replica can go on from there. */
+  async #replaySome (endpoint: Endpoint): Promise<void> {
+    const { webhook } = endpoint
+    if (webhook.replay === null || this.#isStopped) return
+    const { from, to } = webhook.replay
+    const { entries } = await this.#options.events.read(this.#tenant, from, replayPageSize)
+    const within = entries.filter(({ id }) => !isBehind(id, to))
+    const place = within.length < replayPageSize ? null : within.at(-1)!.id
+    const wanted = within.filter(entry => isFor(webhook, readEvent(entry)))
+    const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, from, place, wanted)
+    if (outcome === 'full') endpoint.isReplayFull = true
+    else endpoint.webhook.replay = outcome !== 'planned' || place === null ? null : { from: place, to }
+    if (outcome === 'planned') endpoint.wake()
+    // Deleted, disabled, or somebody has it replay from elsewhere: Redis says which.
+    else if (outcome !== 'full') this.refresh()
   }
 
   /** Makes the deliveries of what is behind a place in the feed. */
