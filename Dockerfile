@@ -6,7 +6,10 @@
 # Without REDIS_URL it ends with a line that says so; without BASE_URL its links begin with the container's name, and the log warns.
 # Stop it with a time-out above DRAIN_TIMEOUT (15 s): docker stop -t 20.
 
-FROM node:24-bookworm-slim AS build
+# What everything here stands on. A tag may name another image tomorrow; a digest can't: docs/deploy.md, "Images by digest".
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --workspaces=false --ignore-scripts
@@ -15,12 +18,12 @@ COPY src ./src
 RUN npm run build
 
 # Apart from the build, so that a change of the sources doesn't install anything anew.
-FROM node:24-bookworm-slim AS dependencies
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --workspaces=false --omit=dev --ignore-scripts
 
-FROM node:24-bookworm-slim
+FROM ${NODE_IMAGE}
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules

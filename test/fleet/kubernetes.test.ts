@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
+import { BlockList } from 'node:net'
 import { join } from 'node:path'
 import { Deployment } from 'kubernetes-models/apps/v1'
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
@@ -9,6 +10,7 @@ import t from 'tap'
 import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 import { loadConfig } from '../../src/config.ts'
+import { Targets } from '../../src/webhooks/targets.ts'
 import { testApp } from '../helpers/app.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -27,11 +29,16 @@ const models: Record<string, { Model: new (manifest: any) => { validate (): void
 }
 
 const file = 'deploy/kubernetes/handoff.yaml'
-const text = await readFile(join(projectRoot, file), 'utf8')
-const manifests = parseAllDocuments(text).map(document => {
-  if (!('errors' in document) || document.errors.length > 0) throw new Error(`${file} is no YAML`)
-  return document.toJS() as Manifest
-})
+const wayOut = 'deploy/kubernetes/webhooks.yaml'
+
+async function manifestsOf (file: string): Promise<Manifest[]> {
+  return parseAllDocuments(await readFile(join(projectRoot, file), 'utf8')).map(document => {
+    if (!('errors' in document) || document.errors.length > 0) throw new Error(`${file} is no YAML`)
+    return document.toJS() as Manifest
+  })
+}
+
+const manifests = await manifestsOf(file)
 const one = (kind: string): Manifest => manifests.find(manifest => manifest.kind === kind)!
 const deployment = one('Deployment')
 const pod = deployment.spec.template
@@ -105,6 +112,47 @@ t.test('every document selects the Deployment’s pods', async t => {
   t.ok(one('PodDisruptionBudget').spec.maxUnavailable < deployment.spec.replicas)
 })
 
+t.test('webhooks get out to public addresses, and nothing else does', async t => {
+  const [policy, ...others] = await manifestsOf(wayOut)
+  t.strictSame(others, [])
+  t.doesNotThrow(() => validate(policy!))
+  t.strictSame(unknownFields([policy!]), [])
+  t.strictSame(policy!.spec.podSelector, one('NetworkPolicy').spec.podSelector)
+  t.strictSame(policy!.spec.policyTypes, ['Egress'])
+  const [{ ports, to }, ...more] = policy!.spec.egress
+  t.strictSame([ports, more], [[{ port: 443 }], []])
+  const listOf = (networks: string[]) => {
+    const list = new BlockList()
+    for (const network of networks) {
+      const [address, bits] = network.split('/')
+      list.addSubnet(address!, Number(bits), address!.includes(':') ? 'ipv6' : 'ipv4')
+    }
+    return list
+  }
+  const blocks = to.map(({ ipBlock: { cidr, except } }: Manifest) => ({ all: listOf([cidr]), but: listOf(except) }))
+  const getsOut = (address: string) => {
+    const family = address.includes(':') ? 'ipv6' : 'ipv4'
+    return blocks.some(({ all, but }: { all: BlockList, but: BlockList }) => all.check(address, family) && !but.check(address, family))
+  }
+  // Each network's first and last address, and the ones beside them.
+  const targets = new Targets([])
+  for (const address of ['8.8.8.8', '1.1.1.1', '11.0.0.0', '172.15.255.255', '172.32.0.0', '192.167.255.255', '223.255.255.255', '2606:4700:4700::1111', '2a00::1']) t.ok(getsOut(address), address)
+  for (const address of ['::1', '64:ff9b::7f00:1', 'fe80::1', 'fc00::1', 'fd12::1', 'ff02::1', '2001:db8::1', '2002:7f00:1::', '4000::1']) t.notOk(getsOut(address), address)
+  for (let first = 0; first < 256; first++) {
+    for (const second of [0, 15, 16, 18, 19, 31, 51, 63, 64, 88, 127, 168, 254, 255]) {
+      const address = `${first}.${second}.${second === 51 ? 100 : second === 88 ? 99 : 2}.1`
+      const isRefused = await targets.check(new URL(`https://${address}/`)).then(() => false, () => true)
+      if (isRefused && getsOut(address)) t.fail(`${address}: the service refuses it, and it gets out`)
+    }
+  }
+  t.notOk(getsOut('168.63.129.16'), 'where a cloud answers its machines')
+})
+
+t.test('webhooks need only settings that the manifest has a place for', async t => {
+  const names = [...Object.keys(one('ConfigMap').data), ...container.env.map(({ name }: Manifest) => name)]
+  for (const name of ['EVENTS_RETENTION', 'WEBHOOK_SECRET']) t.ok(names.includes(name), name)
+})
+
 t.test('its environment are settings, and it has enough time to drain', async t => {
   const { data } = one('ConfigMap')
   const own = container.env.filter(({ value }: Manifest) => value !== undefined).map(({ name, value }: Manifest) => [name, value])
@@ -132,11 +180,12 @@ t.test('the commands of docs/deploy.md create what it needs, and apply it', asyn
   // A fake kubectl, without a cluster: it prints its arguments, a line per command, separated by tabs.
   const shim = 'kubectl () { (IFS=$\'\\t\'; echo "$*"); }'
   const said = execFileSync('bash', ['-euc', `${shim}\n${commandsUnder('docs/deploy.md', 'Kubernetes')}`], { cwd: projectRoot, encoding: 'utf8' })
-  const [namespace, secret, apply, ...others] = said.trim().split('\n').map(line => line.split('\t'))
+  const [namespace, secret, apply, out, ...others] = said.trim().split('\n').map(line => line.split('\t'))
   t.strictSame(others, [])
   const name = namespace!.at(-1)!
   t.strictSame(namespace, ['create', 'namespace', name])
   t.strictSame(apply, ['-n', name, 'apply', '-f', file])
+  t.strictSame(out, ['-n', name, 'apply', '-f', wayOut])
   const { secretKeyRef } = container.env.find(({ name }: Manifest) => name === 'REDIS_URL').valueFrom
   const literal = `--from-literal=${secretKeyRef.key}=`
   t.strictSame(secret!.slice(0, -1), ['-n', name, 'create', 'secret', 'generic', secretKeyRef.name])
