@@ -6,12 +6,13 @@ import { KeyNames } from '../store/key-names.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Master } from '../redis/masters.ts'
 import { whyUnreached } from '../store/readiness.ts'
+import type { Look } from '../store/readiness.ts'
 import type { Store } from '../store/store.ts'
 import { checkCluster } from './doctor/cluster.ts'
 import type { Finding, Level } from './doctor/finding.ts'
 import { askRights, checkRights } from './doctor/rights.ts'
 import { askSentinels, checkSentinels } from './doctor/sentinels.ts'
-import { serverChecks } from './doctor/server-checks.ts'
+import { checkWrites, serverChecks } from './doctor/server-checks.ts'
 import { askServer } from './doctor/server.ts'
 import { print, printJson } from './output.ts'
 import { addressOf } from './place.ts'
@@ -40,9 +41,9 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
   ])
   const masters = [...store.masters.all()]
   if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) throw new Unavailable('Redis did not answer in time')
-  const looks = await Promise.all(masters.map(master => examineMaster(master, config, address.kind === 'cluster')))
   // The same check as /readyz; its script writes a key of its own, which expires after ten seconds.
   const reason = await store.whyNotReady()
+  const looks = await Promise.all(masters.map(master => examineMaster(master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster')))
   const ready: Finding = reason === null
     ? { level: 'ok', name: 'ready', saw: 'the service can serve' }
     : { level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests' }
@@ -58,7 +59,7 @@ async function untilReached (store: Store): Promise<void> {
   }
 }
 
-async function examineMaster (master: Master, config: Config, cluster: boolean): Promise<Placed[]> {
+async function examineMaster (master: Master, seen: { look: Look | undefined, reason: string | null }, config: Config, cluster: boolean): Promise<Placed[]> {
   const redis = master.calls
   const server = addressOf(redis)
   if (redis.status !== 'ready') {
@@ -67,7 +68,7 @@ async function examineMaster (master: Master, config: Config, cluster: boolean):
   const facts = await askServer(redis)
   const key = new KeyNames(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
   const findings: Finding[] = [
-    ...serverChecks.map(check => check(facts, config)).filter(finding => finding !== null),
+    ...[...serverChecks.map(check => check(facts, config)), checkWrites(seen)].filter(finding => finding !== null),
     ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster, events: config.eventsRetention > 0 }), config.keyPrefix),
     ...cluster ? await checkCluster(redis, facts) : [],
   ]

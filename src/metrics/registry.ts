@@ -3,11 +3,12 @@ import type { EventStreams } from '../handoff/event-streams.ts'
 import type { InboxService } from '../handoff/inboxes.ts'
 import type { Waiter } from '../handoff/waiter.ts'
 import type { Requests } from '../http/requests.ts'
+import { allRefusals } from '../store/readiness.ts'
 import type { SweepCounts } from '../store/sweep-statistics.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from '../webhooks/deliverer.ts'
 import { Families } from './families.ts'
-import type { Timed } from './families.ts'
+import type { Sample, Timed } from './families.ts'
 import { processFamilies } from './process.ts'
 
 /** Where the numbers are. */
@@ -16,7 +17,7 @@ export interface Sources {
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -131,6 +132,11 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     name: 'handoff_ready',
     help: '1 if this replica can take requests, 0 if Redis can’t serve or the service is stopping; checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
+  families.gauge({
+    name: 'handoff_redis_refuses_writes',
+    help: '1 if this Redis master refuses writes for this reason, else 0: full (it refuses what makes it larger, like pass), readonly, not_saved (its disk) or too_few_replicas; checked every 5 s by a write.',
+    labels: ['master', 'reason'],
+  }, () => store.looks.flatMap(({ master, refuses }) => allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
 }
 
 /** Only the sweeping replica knows these numbers. The others report only that they don't sweep. */

@@ -5,7 +5,7 @@ import { Histogram } from '../histogram.ts'
 /** lua/ is a sibling of both src/ and dist/. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'rate',
+const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'probe', 'rate',
   'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed',
   'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
   'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
@@ -26,6 +26,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   inbox: ['entering'],
   done: ['full', 'events'],
   read: ['holder', 'inbox'],
+  probe: ['full'],
   heartbeat: ['full', 'holder', 'attempts'],
   fail: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
   decline: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],

@@ -1,15 +1,22 @@
 import type { KeyNames } from './key-names.ts'
 import { Unavailable } from '../redis/lanes.ts'
-import type { Leases } from './leases.ts'
+import type { Lanes } from '../redis/lanes.ts'
 import type { Master, Masters } from '../redis/masters.ts'
-import type { ConnectionLog } from '../redis/connect.ts'
 import { unsupported } from '../redis/error-kinds.ts'
 import type { Rights } from './rights.ts'
+import type { Scripts } from '../redis/scripts.ts'
 import { onlineReplicas, readInfo, testedServers, versionOf } from '../redis/server-info.ts'
 import type { ServerInfo } from '../redis/server-info.ts'
 
 /** How long a replica's readiness key stays in Redis, in milliseconds. */
 const signDuration = 10_000
+
+/** Why a master refuses writes, by how its error messages begin. */
+const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_few_replicas' } as const
+
+/** Full: it refuses what makes it larger, as pass does. Otherwise it refuses all writes. */
+export type Refusal = 'full' | typeof refusals[keyof typeof refusals]
+export const allRefusals: readonly Refusal[] = ['full', ...Object.values(refusals)]
 
 /** What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key. */
 const meanings: Array<[start: string, meaning: string]> = [
@@ -38,7 +45,8 @@ export function whyUnreached (trouble: Error | undefined): string {
 /** What the check needs. */
 export interface Readiness {
   masters: Masters
-  leases: Leases
+  lanes: Lanes
+  scripts: Scripts
   rights: Rights
   keyNames: KeyNames
   /** This replica's name. */
@@ -54,6 +62,20 @@ export interface Verdict {
   said?: string
   /** What couldn't be found out. It doesn't make the service unready: no answer isn't a refusal. */
   doubt?: { reason: string, said?: string }
+  /** Of each master that is connected and has partitions. */
+  looks: readonly Look[]
+}
+
+/** What was found at one master. */
+export interface Look extends Omit<Verdict, 'looks'> {
+  /** Its name in metrics. */
+  master: string
+  /** Whether it may drop what was acknowledged. */
+  unsafe?: boolean
+  /** A full one still serves: what is caught can be done, and that makes room. So its reason is null. */
+  refuses?: Refusal
+  /** In bytes, where it tells. */
+  memory?: { used: number, limit: number }
 }
 
 /**
@@ -61,48 +83,49 @@ export interface Verdict {
  * that it drops acknowledged data.
  */
 export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
-  const looks = await Promise.all([...readiness.masters.all()].map(master => look(master, readiness)))
-  return looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? { reason: whyUnreached(readiness.masters.trouble) }
+  const all = [...readiness.masters.all()]
+  const looks = await Promise.all(all.filter(isReached).map(master => look(master, readiness)))
+  const unreached: Pick<Verdict, 'reason' | 'said' | 'doubt'> = { reason: whyUnreached(all.find(master => !isReached(master))?.trouble ?? readiness.masters.trouble) }
+  const { reason, said, doubt } = looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? unreached
+  return { reason, ...said !== undefined && { said }, ...doubt !== undefined && { doubt }, looks }
 }
 
-/** Returns only the reason, and logs whenever the reason changes, or what couldn't be found out. */
-export function told (look: () => Promise<Verdict>, log: ConnectionLog): () => Promise<string | null> {
-  let last: string | null | undefined
-  let lastDoubt: string | undefined
-  return async () => {
-    const { reason, said, doubt } = await look()
-    if (reason !== null && reason !== last) log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
-    if (reason === null && last !== null) log.info({}, 'ready')
-    if (doubt !== undefined && doubt.reason !== lastDoubt) log.warn(doubt, 'some checks of Redis could not be made')
-    last = reason
-    if (reason === null) lastDoubt = doubt?.reason
-    return reason
-  }
+/** A master that is only taking over slots has no partition yet. */
+function isReached ({ calls, tags }: Master): boolean {
+  return calls.status === 'ready' && tags.length > 0
 }
 
-async function look (master: Master, readiness: Readiness): Promise<Verdict & { unsafe?: boolean }> {
-  const [tag] = master.tags
-  // A master that is only taking over slots has no partition yet.
-  if (master.calls.status !== 'ready' || tag === undefined) return { reason: whyUnreached(master.trouble) }
-  const tried = tryScripts(tag, readiness).catch((error: Error) => error)
+async function look (master: Master, readiness: Readiness): Promise<Look> {
+  const tried = tryScripts(master.tags[0]!, readiness).catch((error: Error) => error)
   const info = await master.calls.info('server', 'memory', 'replication')
     // Before 7.0, INFO takes at most one section. Ask without any, to learn that the server is so old.
     .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
+  const seen = { master: master.name, ...info.maxmemory !== undefined && { memory: { used: Number(info.used_memory), limit: Number(info.maxmemory) } } }
   const unsafe = unsafeSetting(info)
-  if (unsafe !== null) return { reason: unsafe, unsafe: true }
+  if (unsafe !== null) return { ...seen, reason: unsafe, unsafe: true }
   const online = onlineReplicas(info)
-  if (online !== undefined && online < readiness.replicas) return { reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.` }
+  if (online !== undefined && online < readiness.replicas) {
+    return { ...seen, reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.`, refuses: 'too_few_replicas' }
+  }
   const outcome = await tried
-  return outcome instanceof Error ? { reason: meaningOf(outcome, info), said: outcome.message } : outcome
+  if (!(outcome instanceof Error)) return { ...seen, ...outcome }
+  const [, refuses] = Object.entries(refusals).find(([start]) => outcome.message.startsWith(start)) ?? []
+  return { ...seen, reason: meaningOf(outcome, info), said: outcome.message, ...refuses !== undefined && { refuses } }
 }
 
-/** Runs a real write in a script: that shows a replica that takes no writes, and a disk that can't save. Missing rights of other scripts show before. */
-async function tryScripts (tag: string, { leases, rights, keyNames, replica }: Readiness): Promise<Verdict> {
+/** Writes as pass does: that shows a replica that takes no writes, a disk that can't save, and a full Redis. Missing rights of other scripts show before. */
+async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, replica }: Readiness): Promise<Pick<Look, 'reason' | 'said' | 'doubt' | 'refuses'>> {
   const { lacking, missing, untold, said } = await rights.ask(tag, replica)
   if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
-  await leases.take(keyNames.ready(tag, replica), signDuration)
-  return { reason: null, ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } } }
+  const isFull = await lanes.call({
+    script: scripts.probe, tag, keys: [keyNames.ready(tag, replica)], texts: [String(signDuration)], decode: reply => String((reply as unknown[])[0]) === 'full',
+  })
+  return {
+    reason: null,
+    ...isFull && { refuses: 'full' },
+    ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
+  }
 }
 
 const ofAnotherVersion = `tested are ${testedServers.join(', ')}. Its own words are in the service’s log.`

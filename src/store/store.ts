@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Approvals } from './approvals.ts'
 import { Attempts } from './attempts.ts'
+import { Checks } from './checks.ts'
 import { ClusterMasters } from '../redis/cluster.ts'
 import { Events } from './events.ts'
 import { Handoffs } from './handoffs.ts'
@@ -22,7 +23,8 @@ import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
-import { lookAtRedis, told } from './readiness.ts'
+import { lookAtRedis } from './readiness.ts'
+import type { Look } from './readiness.ts'
 import { Rights } from './rights.ts'
 import { Webhooks } from './webhooks.ts'
 
@@ -76,6 +78,8 @@ export interface Store {
   whyNotReady (): Promise<string | null>
   /** Could it serve at the last check? Undefined before the first one. */
   readonly ready: boolean | undefined
+  /** What the last check found at each master that was reached. */
+  readonly looks: readonly Look[]
   /** The scripts, with their counts and durations. */
   readonly scripts: readonly Script[]
   laneSizes (): LaneSize[]
@@ -117,8 +121,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
   })
-  let ready: boolean | undefined
-  const look = told(() => lookAtRedis({ masters, leases, rights, keyNames, replica, replicas }), log)
+  const checks = new Checks(() => lookAtRedis({ masters, lanes, scripts, rights, keyNames, replica, replicas }), log)
   return {
     handoffs,
     attempts: new Attempts(lanes, scripts, keyNames, options),
@@ -137,12 +140,9 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     relayRound: isRelayed ? round : null,
     sweeper,
     masters,
-    async whyNotReady () {
-      const reason = await look()
-      ready = reason === null
-      return reason
-    },
-    get ready () { return ready },
+    whyNotReady: () => checks.whyNotReady(),
+    get ready () { return checks.ready },
+    get looks () { return checks.looks },
     scripts: Object.values(scripts),
     laneSizes: () => lanes.sizes(),
     async close () {

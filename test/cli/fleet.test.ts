@@ -80,6 +80,16 @@ t.test('Cluster', async t => {
   t.match(seen.all('maxmemory-policy').filter(({ level }) => level === 'error'), [{ server: one!.at }])
   t.equal(seen.code, 1)
 
+  await one!.admin.config('SET', 'maxmemory-policy', 'noeviction')
+  t.match(well.all('writes'), [0, 1, 2].map(() => ({ level: 'ok', saw: 'taken' })))
+  for (const [setting, saw] of [['maxmemory', 'refused, because Redis is full'], ['min-replicas-to-write', 'Redis takes no writes because it has too few replicas.']] as const) {
+    await one!.admin.config('SET', setting, 1)
+    const refusing = await examine(env)
+    t.match(refusing.all('writes').filter(({ level }) => level === 'error'), [{ server: one!.at, saw }], 'one master refuses writes')
+    t.match(refusing.all('ready'), [{ level: 'ok' }])
+    await one!.admin.config('SET', setting, 0)
+  }
+
   await other!.admin.cluster('DELSLOTS', 16383, ...[8000, 8001])
   const holes = await examine(env)
   t.ok(holes.all('slots').some(({ level, saw }) => level === 'error' && /of 16384 have no master/.test(saw)))

@@ -79,7 +79,7 @@ t.test('the dashboard is valid', async t => {
   }
 })
 
-t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_000 }, async t => {
+t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_000 }, async t => {
   const redis = await ownRedis(t)
   const port = await freePort(loopback)
   const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port), EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret } })
@@ -114,8 +114,17 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 180_
     t.strictSame(firing.filter(name => !timed.has(name)), [], 'and none fires')
   })
 
+  const firing = async (alertname: string) => (await prometheus.alerts()).find(({ labels, state }) => labels.alertname === alertname && state === 'firing')
+  await t.test('an alert fires when Redis is full, and ends when it has room', async t => {
+    await redis.admin.config('SET', 'maxmemory', 1)
+    const alert = await until(() => firing('HandoffRedisFull'), 40_000)
+    t.match(alert, { labels: { severity: 'page', master: 'redis' }, annotations: { action: /maxmemory/ } })
+    t.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200, 'and the replica stays ready')
+    await redis.admin.config('SET', 'maxmemory', 0)
+    await until(async () => await firing('HandoffRedisFull') === undefined, 120_000)
+  })
+
   await t.test('an alert fires when Redis stops, and ends when it is back', async t => {
-    const firing = async (alertname: string) => (await prometheus.alerts()).find(({ labels, state }) => labels.alertname === alertname && state === 'firing')
     process.kill(redis.pid(), 'SIGSTOP')
     const alert = await until(() => firing('HandoffNotReady'), 40_000)
     t.match(alert, { labels: { severity: 'page', instance: `127.0.0.1:${port}` }, annotations: { action: /\/readyz/ } })

@@ -35,6 +35,7 @@ const families: Record<string, string> = {
   handoff_redis_call_duration_seconds: 'histogram',
   handoff_lane_calls: 'gauge',
   handoff_ready: 'gauge',
+  handoff_redis_refuses_writes: 'gauge',
   handoff_sweeping: 'gauge',
   handoff_sweep_lag_seconds: 'gauge',
   handoff_live_handoffs: 'gauge',

@@ -4,7 +4,7 @@ import { isReplicated } from '../faults/fleet/ask.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
-import { told } from '../../src/store/readiness.ts'
+import { Checks } from '../../src/store/checks.ts'
 import { readLua } from '../../src/redis/scripts.ts'
 import { readInfo, testedServers, versionOf } from '../../src/redis/server-info.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -168,10 +168,10 @@ t.test('a command that the server doesn’t have is named', async t => {
 t.test('the log has the reason once', async t => {
   const lines: string[] = []
   const answers = ['Redis is not connected.', 'Redis is not connected.', null, null, 'maxmemory-policy is …', null]
-  const look = told(async () => ({ reason: answers.shift()! }), {
+  const checks = new Checks(async () => ({ reason: answers.shift()!, looks: [] }), {
     info: (details, message) => lines.push(message),
     warn: (details, message) => lines.push(`${message}: ${(details as { reason: string }).reason}`),
   })
-  while (answers.length > 0) await look()
+  while (answers.length > 0) await checks.whyNotReady()
   t.strictSame(lines, ['not ready: Redis is not connected.', 'ready', 'not ready: maxmemory-policy is …', 'ready'])
 })

@@ -1,4 +1,5 @@
 import { onlineReplicas, testedServers, versionOf } from '../../redis/server-info.ts'
+import type { Look } from '../../store/readiness.ts'
 import { span } from '../output.ts'
 import type { Finding, Setup } from './finding.ts'
 import { settings } from './server.ts'
@@ -10,6 +11,18 @@ export const serverChecks: ReadonlyArray<(server: ServerFacts, setup: Setup) => 
 ]
 
 const megabyte = 1024 * 1024
+
+/** Whether Redis took the write of the service's own check. Null if that wasn't tried, or if `reason`, why the service isn't ready, says it. */
+export function checkWrites ({ look, reason }: { look: Look | undefined, reason: string | null }): Finding | null {
+  const name = 'writes'
+  if (look === undefined) return null
+  if (look.refuses === 'full') {
+    return { level: 'error', name, saw: 'refused, because Redis is full', set: 'a higher maxmemory, or have handoffs done or cancelled', why: 'pass is answered 503; catch, done and cancel still work' }
+  }
+  if (look.reason === null) return { level: 'ok', name, saw: 'taken' }
+  if (look.refuses === undefined || look.reason === reason) return null
+  return { level: 'error', name, saw: look.reason, why: 'requests for its handoffs are answered 503' }
+}
 
 function version ({ info }: ServerFacts): Finding | null {
   const version = info === null ? undefined : versionOf(info)

@@ -18,7 +18,7 @@ export function healthRoutes (app: FastifyInstance, whyNotReady: () => Promise<s
     schema: {
       operationId: 'readyz',
       summary: 'Check that the service can take requests',
-      description: '200 if Redis answers, takes writes and evicts nothing, and the service is not draining; otherwise 503 with the reason.',
+      description: '200 if Redis answers, takes writes and evicts nothing, and the service is not draining; otherwise 503 with the reason. A full Redis refuses pass and still takes what makes room, like done and cancel, so it is ready.',
       tags: ['operations'],
       security: [],
       response: { 200: ready, 503: problems({ body: false })[503] },

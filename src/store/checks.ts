@@ -1,0 +1,78 @@
+import type { ConnectionLog } from '../redis/connect.ts'
+import type { Look, Refusal, Verdict } from './readiness.ts'
+
+/**
+ * For how long a master must be well before the log says that it is, in milliseconds. At the limit a Redis is full and has room by turns, with each
+ * handoff that is passed and done, and that is one event.
+ */
+const quiet = 15_000
+
+/** What is wrong with a master that the log has told of. */
+interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number }
+
+/** What the log says of a full Redis. */
+const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
+  'Raise maxmemory, or see that handoffs are done or cancelled.'
+
+/** Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is over. */
+export class Checks {
+  readonly #look: () => Promise<Verdict>
+  readonly #log: ConnectionLog
+  readonly #quiet: number
+  readonly #told = new Map<string, Told>()
+  #underWay: Promise<string | null> | undefined
+  #last: string | null | undefined
+  #lastDoubt: string | undefined
+  #looks: readonly Look[] = []
+
+  /** @param quietFor tests have a shorter one */
+  constructor (look: () => Promise<Verdict>, log: ConnectionLog, quietFor = quiet) {
+    this.#look = look
+    this.#log = log
+    this.#quiet = quietFor
+  }
+
+  /** Why Redis can't serve; null if it can. Whoever asks during a check gets its result, so any number of probes cost Redis one check at a time. */
+  whyNotReady (): Promise<string | null> {
+    this.#underWay ??= this.#check().finally(() => { this.#underWay = undefined })
+    return this.#underWay
+  }
+
+  /** Could it serve at the last check? Undefined before the first one. */
+  get ready (): boolean | undefined {
+    return this.#last === undefined ? undefined : this.#last === null
+  }
+
+  /** What the last check found at each master. */
+  get looks (): readonly Look[] {
+    return this.#looks
+  }
+
+  async #check (): Promise<string | null> {
+    const { reason, said, doubt, looks } = await this.#look()
+    if (reason !== null && reason !== this.#last) this.#log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
+    if (reason === null && this.#last !== null) this.#log.info({}, 'ready')
+    if (doubt !== undefined && doubt.reason !== this.#lastDoubt) this.#log.warn(doubt, 'some checks of Redis could not be made')
+    this.#last = reason
+    if (reason === null) this.#lastDoubt = doubt?.reason
+    this.#looks = looks
+    for (const look of looks) this.#tell(look, reason)
+    return reason
+  }
+
+  /** One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told as such. */
+  #tell ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
+    const reason = refuses === 'full' ? whyFull : unready
+    const told = this.#told.get(master)
+    const numbers = memory !== undefined && { used_memory: memory.used, maxmemory: memory.limit }
+    if (reason !== null && reason === whole) return
+    if (reason !== null) {
+      this.#told.set(master, { reason, refuses, lastSeen: performance.now() })
+      if (told?.reason === reason) return
+      this.#log.warn({ master, reason, ...said !== undefined && { said }, ...numbers }, refuses === undefined ? 'a Redis master can’t serve' : 'Redis refuses writes')
+    } else if (told !== undefined && performance.now() - told.lastSeen >= this.#quiet) {
+      this.#told.delete(master)
+      this.#log.info({ master, ...numbers }, told.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again')
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { rm } from 'node:fs/promises'
+import t from 'tap'
+import { Checks } from '../../src/store/checks.ts'
+import type { Look } from '../../src/store/readiness.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
+import { testApp } from '../helpers/app.ts'
+import { logSink } from '../helpers/log-sink.ts'
+import { scrape } from '../helpers/metrics.ts'
+import { ownRedis } from '../helpers/own-redis.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { fleetStore } from '../helpers/redis.ts'
+import { until } from '../helpers/until.ts'
+
+/** The reasons for which a master refuses writes, by the metric. */
+async function refused (app: Parameters<typeof scrape>[0], master = 'redis'): Promise<Record<string, number>> {
+  const told = await scrape(app)
+  return Object.fromEntries(['full', 'readonly', 'not_saved', 'too_few_replicas']
+    .map(reason => [reason, told.get(`handoff_redis_refuses_writes{master="${master}",reason="${reason}"}`) ?? NaN]))
+}
+
+t.test('a full Redis is told by the log and the metrics, and the service stays ready', async t => {
+  const redis = await ownRedis(t, ['--maxmemory', '100mb'])
+  const { app, call, lines } = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
+  const readyz = async () => (await app.inject('/readyz')).statusCode
+  const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Redis refuses writes')
+  await until(async () => await readyz() === 200)
+  const well = { full: 0, readonly: 0, not_saved: 0, too_few_replicas: 0 }
+  t.strictSame(await refused(app), well)
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+
+  await redis.admin.config('SET', 'maxmemory', 1)
+  isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't' }), 503, 'unavailable')
+  for (let n = 0; n < 3; n++) t.equal(await readyz(), 200, 'what is caught can be done, so balancers must not take it out')
+  t.strictSame(await refused(app), { ...well, full: 1 })
+  t.match(told(), [{ level: 40, master: 'redis', reason: /^Redis is full: .*Raise maxmemory/, used_memory: Number, maxmemory: 1 }])
+  t.equal(told().length, 1, 'once')
+  t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+  t.equal((await call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
+
+  await redis.admin.replicaof('127.0.0.1', '1')
+  t.equal(await until(async () => (await app.inject('/readyz')).json().detail), 'Redis is a replica and takes no writes.', 'full isn’t all: it takes no write at all')
+  await redis.admin.replicaof('NO', 'ONE')
+  await redis.admin.config('SET', 'maxmemory', 0)
+  await until(async () => await readyz() === 200)
+  t.strictSame(await refused(app), well)
+})
+
+t.test('one master of a Cluster that refuses writes is told, and the others serve', async t => {
+  const { servers, url } = await startCluster(t, { masters: 2, replicas: 0 })
+  const { log, lines } = logSink(t)
+  const store = fleetStore(t, url, { log })
+  await until(async () => await store.whyNotReady() === null && store.looks.length === 2)
+  const { admin, at, dir } = servers[1]!
+  const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Redis refuses writes')
+  const refuses = async () => {
+    t.equal(await store.whyNotReady(), null)
+    return Object.fromEntries(store.looks.map(({ master, refuses = null }) => [master, refuses]))
+  }
+  const well = { [servers[0]!.at]: null, [at]: null }
+  t.strictSame(await refuses(), well)
+
+  await admin.config('SET', 'maxmemory', 1)
+  t.strictSame(await refuses(), { ...well, [at]: 'full' })
+  await admin.config('SET', 'maxmemory', 0)
+  t.strictSame(await refuses(), well)
+  await admin.config('SET', 'min-replicas-to-write', 1)
+  t.strictSame(await refuses(), { ...well, [at]: 'too_few_replicas' })
+  await admin.config('SET', 'min-replicas-to-write', 0)
+  await admin.config('SET', 'save', '3600 1')
+  // As a disk that is full: it can't write the snapshot, and refuses writes from then on.
+  await rm(dir, { recursive: true })
+  await admin.bgsave()
+  await until(async () => (await refuses())[at] === 'not_saved')
+  t.match(told(), [
+    { master: at, reason: /^Redis is full/ },
+    { master: at, reason: 'Redis takes no writes because it has too few replicas.', said: /^NOREPLICAS/ },
+    { master: at, reason: /cannot save them/, said: /^MISCONF/ },
+  ])
+  t.equal(told().length, 3, 'each once')
+})
+
+/** Lines of the log of checks with these results, one after another. */
+async function linesOf (results: Array<{ reason?: string | null, looks: Look[] }>, quiet = 0): Promise<string[]> {
+  const lines: string[] = []
+  const write = (details: { master?: string, reason?: string }, message: string) => lines.push([message, details.master, details.reason?.slice(0, 13)].filter(Boolean).join(' '))
+  const checks = new Checks(async () => ({ reason: null, ...results.shift()! }), { info: write, warn: write }, quiet)
+  while (results.length > 0) await checks.whyNotReady()
+  return lines
+}
+
+const well = (master: string): Look => ({ master, reason: null })
+const full = (master: string): Look => ({ master, reason: null, refuses: 'full' })
+const readonly = (master: string): Look => ({ master, reason: 'it takes none', refuses: 'readonly' })
+
+t.test('each master’s trouble has a line when it begins and one when it is over', async t => {
+  t.strictSame(await linesOf([
+    { looks: [well('a'), well('b')] },
+    { looks: [full('a'), well('b')] },
+    { looks: [full('a'), readonly('b')] },
+    { looks: [well('a'), readonly('b')] },
+    { looks: [well('a'), { master: 'b', reason: 'no rights' }] },
+    { looks: [well('a'), well('b')] },
+    { looks: [well('a'), well('b')] },
+  ]), [
+    'ready', 'Redis refuses writes a Redis is full', 'Redis refuses writes b it takes none', 'Redis takes writes again a',
+    'a Redis master can’t serve b no rights', 'a Redis master serves again b',
+  ])
+})
+
+t.test('what makes the whole service unready isn’t told twice', async t => {
+  t.strictSame(await linesOf([
+    { looks: [readonly('a'), well('b')] },
+    { reason: 'it takes none', looks: [readonly('a'), readonly('b')] },
+    { looks: [readonly('a'), readonly('b')] },
+  ]), ['ready', 'Redis refuses writes a it takes none', 'not ready it takes none', 'ready', 'Redis refuses writes b it takes none'])
+})
+
+t.test('a Redis that is full and has room by turns is one event', async t => {
+  t.strictSame(await linesOf([{ looks: [full('a')] }, { looks: [well('a')] }, { looks: [full('a')] }, { looks: [well('a')] }], 600_000),
+    ['ready', 'Redis refuses writes a Redis is full'])
+})
+
+t.test('probes that come during a check share it', async t => {
+  let looks = 0
+  const checks = new Checks(async () => {
+    looks++
+    await new Promise(resolve => setImmediate(resolve))
+    return { reason: null, looks: [] }
+  }, { info () {}, warn () {} })
+  t.strictSame(new Set(await Promise.all(Array.from({ length: 100 }, () => checks.whyNotReady()))), new Set([null]))
+  t.equal(looks, 1)
+  await checks.whyNotReady()
+  t.equal(looks, 2, 'and the next one looks again')
+})
