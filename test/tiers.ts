@@ -85,6 +85,7 @@ export const long: readonly string[] = [
   'fleet/kubernetes.test.ts',
   'fleet/mcp.test.ts',
   'fleet/newcomer.test.ts',
+  'fleet/outage.test.ts',
   'fleet/prometheus.test.ts',
   'release.test.ts',
 ]

@@ -1,12 +1,15 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { hasHaproxy, startHaproxy } from '../faults/fleet/haproxy.ts'
 import { hasNginx, startNginx } from '../faults/fleet/nginx.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 const balancers = {
@@ -77,5 +80,24 @@ for (const [name, { skip, start }] of Object.entries(balancers)) {
     const answer = await get(url)
     isProblem(t, answer, 503, 'unavailable')
     t.equal(answer.headers['retry-after'], '1')
+
+    // Firefox's and Chrome's field; a program may copy it, but it has a key.
+    const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+    const page = await get(url, { accept: browser })
+    t.equal(page.statusCode, 503)
+    t.match(page.headers, { 'content-type': 'text/html; charset=utf-8', 'retry-after': '1', 'cache-control': 'no-store', 'x-request-id': /./ })
+    t.match(page.body, /^<!doctype html>[^]*<h1>[^<]+<\/h1>[^]*<\/html>\n$/)
+    const sample = await readFile(join(projectRoot, 'deploy/haproxy/503.html'), 'utf8')
+    t.equal(page.body, sample.replace('%ID', page.headers['x-request-id']!), 'the same page as every balancer’s')
+    isProblem(t, await get(url, { accept: browser, authorization: 'Bearer x' }), 503, 'unavailable')
+  })
+
+  t.test(`${name}: a page goes to any replica, and a browser gets one when it breaks off`, { skip }, async t => {
+    const { at, asked } = await three(t, (request, response) => request.url === '/approvals' ? response.end('<p>') : request.socket.destroy())
+    const url = await start(t, at)
+    const page = await fetch(`${url}/approvals`, { headers: { accept: 'text/html' } })
+    t.strictSame([page.status, await page.text()], [200, '<p>'])
+    t.match((await get(url, { accept: 'text/html' })).body, /^<!doctype html>/)
+    t.equal(asked.length, 2, 'and it is not sent twice')
   })
 }

@@ -22,13 +22,14 @@ t.test('a newcomer starts three replicas behind HAProxy, and makes a key', { ski
     .replace('npm ci && npm run build\n', '').replace('redis://127.0.0.1:6379', redis.url).replace(/\b808([0-3])\b/g, (_, digit) => String(ports[digit]))
     .replaceAll('> replica-', `> ${logs}/replica-`)
   const logs = await scratchDir(t)
+  const METRICS = `127.0.0.1:${await freePort(loopback)}`
   const [LISTEN, REPLICA1, REPLICA2, REPLICA3] = ports.map(port => `127.0.0.1:${port}`)
   const script = elsewhere(commands)
   t.match(commands, /^npm ci && npm run build\n/)
   const shell = spawn('bash', ['-euo', 'pipefail', '-c', `trap 'kill $(jobs -p); wait' EXIT\n${script}`], {
     cwd: projectRoot,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, LISTEN, REPLICA1, REPLICA2, REPLICA3, CONTROL: join(logs, 'control') },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, LISTEN, METRICS, REPLICA1, REPLICA2, REPLICA3, CONTROL: join(logs, 'control') },
   })
   const [said, complaints, [code]] = await Promise.all([text(shell.stdout), text(shell.stderr), once(shell, 'exit')])
   t.equal(code, 0, complaints)

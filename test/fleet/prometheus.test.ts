@@ -27,6 +27,8 @@ const read = (name: string) => readFile(join(deploy, name), 'utf8')
 const rules = parse(await read('prometheus/alerts.yml')) as Rules
 const dashboard = JSON.parse(await read('grafana/dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
 const alerts = rules.groups.flatMap(({ rules }) => rules)
+/** Those of HAProxy's own figures are tried behind one, in outage.test.ts. */
+const ofService = rules.groups.find(({ name }) => name === 'handoff')!.rules
 /** Grafana's variables with values. */
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
@@ -86,7 +88,7 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
   // The real files, with the replica's address replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
-  config.scrape_configs[0].static_configs = [{ targets: [`127.0.0.1:${port}`] }]
+  config.scrape_configs = [{ ...config.scrape_configs[0], static_configs: [{ targets: [`127.0.0.1:${port}`] }] }]
   const hasty = { groups: rules.groups.map(group => ({ ...group, rules: group.rules.map(rule => ({ ...rule, for: '1s' })) })) }
   const prometheus = await startPrometheus(t, { 'prometheus.yml': stringify(config), 'alerts.yml': stringify(hasty) })
 
@@ -104,7 +106,7 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
   })
 
   await t.test('every alert can be evaluated on existing metrics', async t => {
-    for (const { alert, expr } of alerts) {
+    for (const { alert, expr } of ofService) {
       await prometheus.query(expr)
       const names = expr.match(/\b(up|handoff_\w+|http_\w+)(?=\{)/g) ?? []
       t.ok(names.length > 0, alert)

@@ -12,6 +12,8 @@ import { loopback, run } from './process.ts'
 
 export interface Haproxy {
   url: string
+  /** `address:port` of what it tells Prometheus. */
+  metrics: string
   /** How many 5xx it answered or passed on, and how often a connection to a replica failed. */
   counts (): Promise<{ serverErrors: number, retries: number }>
   /** Resolves once HAProxy's checks find so many replicas ready. @throws if they don't within 10 s */
@@ -31,11 +33,12 @@ export function hasHaproxy (): boolean {
 /** Runs the real HAProxy, with the configuration for operators, in front of three replicas. @param replicas `address:port` of each @throws with its output, if it doesn't start */
 export async function startHaproxy (t: Stage, replicas: readonly string[]): Promise<Haproxy> {
   const port = await freePort(loopback)
+  const metrics = `127.0.0.1:${await freePort(loopback)}`
   const control = join(await scratchDir(t), 'control')
   const [REPLICA1, REPLICA2, REPLICA3] = replicas
   const proxy = run(loopback, 'haproxy', ['-db', '-f', join(projectRoot, 'deploy/haproxy/haproxy.cfg')], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { PATH: process.env.PATH, LISTEN: `127.0.0.1:${port}`, CONTROL: control, REPLICA1, REPLICA2, REPLICA3 },
+    env: { PATH: process.env.PATH, LISTEN: `127.0.0.1:${port}`, METRICS: metrics, CONTROL: control, REPLICA1, REPLICA2, REPLICA3 },
   })
   t.teardown(() => proxy.kill())
   let said = ''
@@ -53,6 +56,7 @@ export async function startHaproxy (t: Stage, replicas: readonly string[]): Prom
   await untilUp(replicas.length)
   return {
     url: `http://127.0.0.1:${port}`,
+    metrics,
     untilUp,
     async counts () {
       const front = (await rows()).find(({ svname }) => svname === 'FRONTEND')
