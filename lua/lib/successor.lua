@@ -85,11 +85,13 @@ local function endAttempt(attempt, status, words, next)
   local space = string.find(record, ' ', 1, true)
   local ends_now = string.sub(record, space - 6, space - 1) == 'caught'
   record = '2:' .. status .. string.sub(record, space)
-  redis.call('HSET', attempt.key, 's', record, 'x', next and extra .. ' i' .. next.id or extra, unpack(attempt.kept))
+  local reissued_as = next and ' i' .. next.id
+  redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
   redis.pcall('SPUBLISH', attempt.key, status)
-  if ends_now then tell(outbox, micros, status, member, record, extra) end
+  -- An end without a successor is the last. Who took the handoff from its catcher meant the next attempt, so that isn't said of `cancelled`.
+  if ends_now then tell(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil) end
   if not next then return end
-  tell(outbox, micros, 'reissued', member, record, extra, nil, ' i' .. next.id)
+  tell(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)
   tell(outbox, micros, 'passed', next.member, next.record, next.extra)
 end

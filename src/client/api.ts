@@ -367,36 +367,261 @@ export interface components {
         /** Events. With Accept: text/event-stream, the answer is a stream of server-sent events. */
         EventsAnswer: {
             /** In the order of the feed, each event once. */
-            items: {
+            items: ({
                 id: string;
-                type: "handoff.passed" | "handoff.approved" | "handoff.rejected" | "handoff.caught" | "handoff.done" | "handoff.failed" | "handoff.declined" | "handoff.cancelled" | "handoff.cancel_requested" | "handoff.expired" | "handoff.reissued" | "webhook.disabled";
+                type: "handoff.passed";
                 /** When it was written to the feed. It never decreases in a feed. */
                 time: string;
                 data: {
-                    handoff_id?: string;
-                    status?: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                    handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
                     /** The agent that passed the handoff. */
-                    passed_by?: string;
-                    /** The agent that caught the handoff. */
-                    caught_by?: string;
+                    passed_by: string;
                     /** Id of the handoff that this one is a part of. */
                     parent?: string;
                     /** Number of this attempt, from the second one on. */
                     attempt?: number;
                     /** Id of the previous attempt. */
                     reissue_of?: string;
+                    status: "pending";
+                };
+            } | {
+                id: string;
+                type: "handoff.approved";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "pending";
+                };
+            } | {
+                id: string;
+                type: "handoff.rejected";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "rejected";
+                };
+            } | {
+                id: string;
+                type: "handoff.caught";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "caught";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.done";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "done";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.failed";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "failed";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
                     /** Id of the next attempt, the successor. */
                     reissued_as?: string;
-                    /** The deadline that was missed: not_caught, not_done or stalled. */
-                    expired_because?: string;
-                    /** Only in webhook.disabled: the webhook’s id. */
-                    webhook_id?: string;
-                    /** Only in webhook.disabled: gone or failing. */
-                    reason?: string;
                 };
-            }[];
+            } | {
+                id: string;
+                type: "handoff.declined";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "declined";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                    /** Id of the next attempt, the successor. */
+                    reissued_as?: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.cancelled";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "cancelled";
+                    /** The agent that caught the handoff. */
+                    caught_by?: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.cancel_requested";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "caught";
+                    /** The agent that caught the handoff. */
+                    caught_by: string;
+                };
+            } | {
+                id: string;
+                type: "handoff.expired";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "expired";
+                    /** The agent that caught the handoff. */
+                    caught_by?: string;
+                    /** Id of the next attempt, the successor. */
+                    reissued_as?: string;
+                    /**
+                     * The deadline that was missed.
+                     */
+                    expired_because: "not_caught" | "not_done" | "stalled";
+                };
+            } | {
+                id: string;
+                type: "handoff.reissued";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    handoff_id: string;
+                    /** The handoff’s inbox. */
+                    to?: string;
+                    /** The agent that passed the handoff. */
+                    passed_by: string;
+                    /** Id of the handoff that this one is a part of. */
+                    parent?: string;
+                    /** Number of this attempt, from the second one on. */
+                    attempt?: number;
+                    /** Id of the previous attempt. */
+                    reissue_of?: string;
+                    status: "failed" | "declined" | "cancelled" | "expired";
+                    /** The agent that caught the handoff. */
+                    caught_by?: string;
+                    /** Id of the next attempt, the successor. */
+                    reissued_as: string;
+                    /**
+                     * The deadline that was missed.
+                     */
+                    expired_because?: "not_caught" | "not_done" | "stalled";
+                };
+            } | {
+                id: string;
+                type: "webhook.disabled";
+                /** When it was written to the feed. It never decreases in a feed. */
+                time: string;
+                data: {
+                    /** The webhook’s id. */
+                    webhook_id: string;
+                    /**
+                     * gone: the receiver answered 410. failing: no attempt succeeded for 72 hours.
+                     */
+                    reason: "gone" | "failing";
+                };
+            })[];
             /** The value of `after` for the next request; there even if items is empty. */
             next: string;
             /** True if `after` is older than the oldest event kept, or newer than the newest. Events may be missing then, and items starts with the oldest event kept. */
@@ -558,6 +783,10 @@ export interface components {
                 digest?: string;
             };
         };
+        /**
+         * The codes of refusals.
+         */
+        ErrorCode: "invalid_request" | "unauthorized" | "insufficient_scope" | "not_the_catcher" | "not_addressee" | "not_the_passer" | "self_approval" | "cross_origin" | "not_found" | "events_off" | "method_not_allowed" | "request_timeout" | "already_caught" | "already_done" | "already_failed" | "already_declined" | "cancelled" | "not_caught" | "approval_required" | "not_yet" | "rejected" | "already_decided" | "no_approval_required" | "content_changed" | "unknown_parent" | "hop_limit" | "loop_detected" | "too_many_webhooks" | "expired" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "idempotency_key_reused" | "result_invalid" | "result_schema_too_slow" | "rate_limited" | "headers_too_large" | "internal_error" | "unavailable";
     };
     responses: never;
     parameters: never;
@@ -593,3 +822,4 @@ export type ApproveBody = components['schemas']['ApproveBody'];
 export type ApproveAnswer = components['schemas']['ApproveAnswer'];
 export type RejectBody = components['schemas']['RejectBody'];
 export type RejectAnswer = components['schemas']['RejectAnswer'];
+export type ErrorCode = components['schemas']['ErrorCode'];

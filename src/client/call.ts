@@ -2,7 +2,7 @@ import { attempt } from './attempt.ts'
 import type { Fetch, Reply } from './attempt.ts'
 import { backoff, moment, pause, since } from './clock.ts'
 import { HandoffError } from './errors.ts'
-import type { Fault } from './errors.ts'
+import type { Fault, HandoffErrorCode } from './errors.ts'
 import { withText } from './text.ts'
 import type { WithText } from './text.ts'
 
@@ -34,7 +34,7 @@ export interface Request {
 
 /** A problem document of the service (RFC 9457). */
 export interface Problem {
-  code: string
+  code: HandoffErrorCode
   detail?: string
   retryable?: boolean
   request_id?: string

@@ -1,3 +1,4 @@
+import type { ErrorCode } from './api.ts'
 /** One fault in a request's body, and where it is (a JSON Pointer). */
 export interface Fault { pointer: string, message: string }
 
@@ -23,13 +24,17 @@ export interface ErrorDetails {
   cause?: unknown
 }
 
+/** The API's codes (docs/api.md has the table), and those of calls that the service didn't answer. */
+export type HandoffErrorCode = ErrorCode | 'connection_failed' | 'timeout' | 'aborted'
+
 /**
  * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no answer, or one that isn't
- * the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its reason).
+ * the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its reason). A newer service may have codes that aren't
+ * in the type.
  */
 export class HandoffError extends Error {
   override readonly name = 'HandoffError'
-  readonly code: string
+  readonly code: HandoffErrorCode
   readonly status: number | undefined
   readonly retryable: boolean
   readonly requestId: string | undefined
@@ -41,7 +46,7 @@ export class HandoffError extends Error {
   /** The exact JSON of the problem document, if the service sent one; not enumerable. */
   declare readonly text: string | undefined
 
-  constructor (code: string, details: ErrorDetails = {}) {
+  constructor (code: HandoffErrorCode, details: ErrorDetails = {}) {
     const { detail = code, errors, cause } = details
     const faults = errors?.map(({ pointer, message }) => `${pointer} ${message}`).join('; ')
     super(`${detail}${faults === undefined ? '' : ` ${faults}`} (${code})`, cause === undefined ? undefined : { cause })
@@ -59,7 +64,7 @@ export class HandoffError extends Error {
 }
 
 /** Compares the error's name, so that it also recognises errors of another copy of this package. */
-export function isHandoffError<Code extends string = string> (error: unknown, code?: Code): error is HandoffError & { readonly code: Code } {
+export function isHandoffError<Code extends HandoffErrorCode = HandoffErrorCode> (error: unknown, code?: Code): error is HandoffError & { readonly code: Code } {
   return error instanceof Error && error.name === 'HandoffError' && (code === undefined || (error as HandoffError).code === code)
 }
 

@@ -24,8 +24,11 @@ export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
 export type EventsPage = api.EventsAnswer
-/** What happened to a handoff. Clients must tolerate types that they don't know. */
-export type HandoffEvent = WithText<api.EventsAnswer['items'][number]>
+type ToldEvent = api.EventsAnswer['items'][number]
+/** `webhook.disabled` is of no handoff. Without saying so its data would have to be told from the others' before these can be read. */
+type OfNoHandoff<T> = T extends { type: 'webhook.disabled', data: infer D } ? Replace<T, { data: D & { handoff_id?: never, to?: never } }> : T
+/** What happened to a handoff: `data` depends on `type`. Clients must tolerate types that they don't know. */
+export type HandoffEvent = WithText<OfNoHandoff<ToldEvent>>
 /** Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next. */
 export type EventsReset = WithText<{ type: 'reset', id?: never, data: Record<string, never> }>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>

@@ -8,7 +8,7 @@ export const problem = Type.Object({
   title: Type.String(),
   status: Type.Integer(),
   detail: Type.String({ description: 'What to do about it.' }),
-  code: Type.String({ description: 'The error’s name, for programs.' }),
+  code: Type.String({ enum: Object.keys(errorTable), description: 'The error’s name, for programs. Later versions may have more.' }),
   retryable: Type.Boolean({ description: 'True if the same request may succeed later.' }),
   request_id: Type.String(),
   errors: Type.Optional(Type.Array(Type.Object({ pointer: Type.String(), message: Type.String() }))),

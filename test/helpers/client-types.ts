@@ -18,6 +18,7 @@ export async function clientTypes (document: Json): Promise<string> {
       schemas[`${name}Answer`] = answers.length === 1 ? answers[0] : { anyOf: answers }
     }
   }
+  schemas.ErrorCode = { type: 'string', enum: document.components.schemas.Problem.properties.code.enum, description: 'The codes of refusals.' }
   const made = await openapiTS({ openapi: '3.1.0', info: document.info, paths: {}, components: { schemas } }, { rootTypes: true, rootTypesNoSchemaPrefix: true })
   return `// Made from /openapi.json: CLIENT_TYPES=write npm test -- test/client/types.test.ts makes it anew.\n${withoutNoise(astToString(made))}`
 }

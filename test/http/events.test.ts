@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
+import type { TestStoreOptions } from '../helpers/redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -9,8 +10,8 @@ const settings = { EVENTS_RETENTION: '60' }
 
 interface Event { id: string, type: string, time: string, data: Record<string, unknown> }
 
-async function withEvents (t: Test, env: Record<string, string> = {}) {
-  const service = await testApp(t, { ...settings, ...env })
+async function withEvents (t: Test, env: Record<string, string> = {}, options: TestStoreOptions = {}) {
+  const service = await testApp(t, { ...settings, ...env }, options)
   const pass = async (body: object = { task: 't' }, who: Who = 'alice') => (await service.call(who, 'POST', '/api/pass', body)).json().handoff_id as string
   const read = async (query = 'after=0-0', who: Who = 'alice') => {
     const answer = await service.call(who, 'GET', `/api/events?${query}`)
@@ -82,7 +83,7 @@ t.test('a reissue is its predecessor’s end, its reissue and the successor’s 
   const last = async (count: number) => (await until(async () => {
     const { items } = await read()
     return items.length >= count ? items : null
-  })).slice(-3).map(({ type, data }) => [type.slice('handoff.'.length), data])
+  })).slice(-3).map(({ type, data }) => [type.slice('handoff.'.length), data] as const)
   const taken = await pass()
   await call('bob', 'GET', `/api/catch/${taken}`)
   const second = (await call('alice', 'POST', `/api/reissue/${taken}`)).json().handoff_id
@@ -97,9 +98,39 @@ t.test('a reissue is its predecessor’s end, its reissue and the successor’s 
   store.sweeper.start()
   const [ended, reissued, passed] = await last(10)
   t.match([ended![0], reissued![0], passed![0]], ['expired', 'reissued', 'passed'])
-  t.match(ended![1], { handoff_id: stalled, status: 'expired', expired_because: 'not_done' })
+  t.match(ended![1], { handoff_id: stalled, status: 'expired', expired_because: 'not_done', reissued_as: passed![1].handoff_id! })
   t.match(passed![1], { attempt: 2, reissue_of: stalled })
 })
+
+/** As where one Redis has all keys, and as in a Cluster. */
+for (const isRelayed of [false, true]) {
+  t.test(`an end that is tried again names the next attempt, and the last end doesn’t${isRelayed ? ', relayed' : ''}`, async t => {
+    const { call, pass, read } = await withEvents(t, {}, { isRelayed })
+    /** The events of one type, once there are so many. */
+    const ofType = (type: string, count: number) => until(async () => {
+      const { items } = await read(`after=0-0&types=handoff.${type}`)
+      return items.length >= count ? items.map(({ data }) => data) : null
+    })
+    for (const [type, body] of [['failed', { error: { message: 'm' } }], ['declined', { reason: 'r' }]] as const) {
+      const operation = type === 'failed' ? 'fail' : 'decline'
+      const first = await pass({ task: 't', max_attempts: 2, retry_delay: 0 })
+      await call('bob', 'GET', `/api/catch/${first}`)
+      const second = (await call('bob', 'POST', `/api/${operation}/${first}`, body)).json().reissued_as
+      await call('bob', 'GET', `/api/catch/${second}`)
+      await call('bob', 'POST', `/api/${operation}/${second}`, body)
+      t.strictSame((await ofType(type, 2)).map(({ handoff_id: id, reissued_as: next }) => [id, next]), [[first, second], [second, undefined]], type)
+    }
+    // Reissued by hand, it had ended before: that event stays as it was, and the one of the reissue names the next attempt.
+    const byHand = await pass()
+    await call('bob', 'GET', `/api/catch/${byHand}`)
+    await call('bob', 'POST', `/api/fail/${byHand}`, { error: { message: 'm' } })
+    const next = (await call('alice', 'POST', `/api/reissue/${byHand}`)).json().handoff_id
+    const ended = (await ofType('failed', 3)).at(-1)!
+    t.match(ended, { handoff_id: byHand })
+    t.notOk('reissued_as' in ended)
+    t.match((await ofType('reissued', 3)).at(-1), { handoff_id: byHand, status: 'failed', reissued_as: next })
+  })
+}
 
 t.test('a reader goes on where it was', async t => {
   const { pass, read, call } = await withEvents(t)
