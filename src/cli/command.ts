@@ -2,7 +2,8 @@ import { Command, CommanderError } from 'commander'
 import { scopes } from '../model.ts'
 import { version } from '../version.ts'
 import { addVerbs } from './agent/verbs.ts'
-import { UsageError, oneLine } from './failure.ts'
+import { Failure, UsageError, oneLine } from './failure.ts'
+import { notWritten, outputFault } from './streams.ts'
 import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
 import { addWebhookVerbs } from './webhook-verbs.ts'
 
@@ -12,6 +13,12 @@ const json = 'print one JSON value on stdout'
 
 /** Runs what the command line says. An error is one line on stderr. @returns the exit status */
 export async function runCommand (args: readonly string[]): Promise<number> {
+  const status = await run(args)
+  const fault = await outputFault()
+  return fault === undefined ? status : sayWhy(new Failure(notWritten(fault)))
+}
+
+async function run (args: readonly string[]): Promise<number> {
   let status = 0
   const program = commands(found => { status = found })
   try {

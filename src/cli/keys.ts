@@ -7,6 +7,7 @@ import type { Store } from '../store/store.ts'
 import { Failure } from './failure.ts'
 import { print, printJson, table, when } from './output.ts'
 import { withStore } from './redis.ts'
+import { notWritten, outputFault } from './streams.ts'
 
 export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, inboxes?: string[], rateLimit?: number, json?: boolean }
 
@@ -15,14 +16,20 @@ export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rat
   const made = await withKeys(keys => keys.create({
     tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: whoAsks()
   }))
-  if (json) return printJson({ id: made.id, key: made.key, ...members(made.record) })
   const { endsAt, createdAt } = made.record
-  print(`key      ${made.key}\n` +
+  if (json) printJson({ id: made.id, key: made.key, ...members(made.record) })
+  else {
+    print(`key      ${made.key}\n` +
     `id       ${made.id}\n` +
     `for      ${name} of tenant ${tenant}: ${scopes.join(', ')}\n` +
     (inboxes === undefined ? '' : `inboxes  ${inboxes.join(', ')}\n`) +
     `ends     ${endsAt === null ? 'never' : when(endsAt, createdAt)}\n` +
     'The key is shown only once: store it where its agent finds it. Use the id to rotate or revoke it.')
+  }
+  const fault = await outputFault()
+  if (fault === undefined) return
+  const isRevoked = await withKeys(keys => keys.revoke(made.id, whoAsks())).then(() => true, () => false)
+  throw new Failure(`the secret is lost, ${isRevoked ? `and ${made.id} was revoked` : `so revoke it (handoff keys revoke ${made.id})`}: ${notWritten(fault)}`)
 }
 
 export async function listKeys ({ json = false }: { json?: boolean }): Promise<void> {
@@ -39,12 +46,16 @@ export async function rotateKey (id: string, { grace = 0, json = false }: { grac
   const reply = await withKeys(keys => keys.rotate(id, grace, whoAsks()))
   if (reply.outcome === 'not_found') throw unknownKey()
   if (reply.outcome !== 'rotated') throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
-  if (json) return printJson({ id, key: reply.key, ...members(reply.record) })
   const { rotatedAt, previousEndsAt } = reply.record
-  print(`key      ${reply.key}\n` +
+  if (json) printJson({ id, key: reply.key, ...members(reply.record) })
+  else {
+    print(`key      ${reply.key}\n` +
     `id       ${id}\n` +
     `old key  ${grace === 0 ? 'no longer valid' : `valid until ${when(previousEndsAt!, rotatedAt!)}`}\n` +
     'The key is shown only once: store it where its agent finds it.')
+  }
+  const fault = await outputFault()
+  if (fault !== undefined) throw new Failure(`the new secret is lost, so rotate again (handoff keys rotate ${id}): ${notWritten(fault)}`)
 }
 
 /** Revokes a key for good. Revoking it again is no error. */

@@ -1,11 +1,10 @@
 import { iso } from '../handoff/answers.ts'
 
-// The reader may close the pipe early: `handoff keys list | head -1`. That ends no work.
-for (const stream of [process.stdout, process.stderr]) stream.on('error', (error: NodeJS.ErrnoException) => { if (error.code !== 'EPIPE') throw error })
+const lineFeed = Buffer.from('\n')
 
 export function print (text: string | Buffer): void {
-  process.stdout.write(text)
-  process.stdout.write('\n')
+  // In one piece: a reader that has all of the text may close the pipe, and nothing is lost then.
+  process.stdout.write(typeof text === 'string' ? `${text}\n` : Buffer.concat([text, lineFeed]))
 }
 
 /** Prints one line of JSON, for programs. */

@@ -10,6 +10,7 @@ import { Targets } from '../webhooks/targets.ts'
 import { Failure } from './failure.ts'
 import { print, printJson, table } from './output.ts'
 import { withStore } from './redis.ts'
+import { notWritten, outputFault } from './streams.ts'
 
 interface Options { tenant: string, json?: boolean }
 interface Members { id: string, url: string, types: string[] | null, inbox: string | null, enabled: boolean, disabled_because?: string, created_at: string }
@@ -17,8 +18,8 @@ interface Listed { id: string, type: string, status: string, attempts: number, l
 
 export async function createWebhook ({ url, types, inbox, ...options }: Options & { url: string, types?: string, inbox?: string }): Promise<void> {
   const made = await run(options, service => service.create(options.tenant, { url, types: types?.split(',') ?? null, inbox: inbox ?? null })) as (Members & { secret: string }) | undefined
-  if (made === undefined) return
-  print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to the receiver, which verifies messages with it.`)
+  if (made !== undefined) print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to the receiver, which verifies messages with it.`)
+  await secretArrived()
 }
 
 export async function listWebhooks (options: Options): Promise<void> {
@@ -43,6 +44,13 @@ export async function deleteWebhook (id: string, options: Options): Promise<void
 export async function rotateWebhook (id: string, { grace = defaultGrace, ...options }: Options & { grace?: number }): Promise<void> {
   const rotated = await run(options, service => service.rotate(options.tenant, id, grace)) as { secret: string, old_secret_until: string } | undefined
   if (rotated !== undefined) print(`secret   ${rotated.secret}\nold      signs as well until ${rotated.old_secret_until}\nThe secret is shown only once: give it to the receiver.`)
+  await secretArrived()
+}
+
+/** @throws {Failure} it was made, but nobody has it */
+async function secretArrived (): Promise<void> {
+  const fault = await outputFault()
+  if (fault !== undefined) throw new Failure(`the secret is lost: have a new one made (handoff webhooks rotate; list has the id): ${notWritten(fault)}`)
 }
 
 export async function enableWebhook (id: string, options: Options): Promise<void> {

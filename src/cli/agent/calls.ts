@@ -13,8 +13,8 @@ const plain = ({ text }: { readonly text: string }) => lines(text)
 /** @returns the exit status */
 export const calls = {
   pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
-  catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain),
-  next: (options, inbox) => ask(options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }), all => items(all, 'nothing to catch')),
+  catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain, true),
+  next: (options, inbox) => ask(options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }), all => items(all, 'nothing to catch'), true),
   done: (options, id) => ask(options, client => client.done(id, options.output), plain),
   fail: (options, id) => ask(options, client => client.fail(id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}), plain),
   decline: (options, id) => ask(options, client => client.decline(id, options.reason), plain),

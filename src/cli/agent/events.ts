@@ -1,7 +1,8 @@
 import type { HandoffEvent } from '../../client/index.ts'
 import { onStopSignal } from '../../stop-signals.ts'
-import { oneLine } from '../failure.ts'
+import { Failure, oneLine } from '../failure.ts'
 import { harmless, print } from '../output.ts'
+import { notWritten, outputFault } from '../streams.ts'
 import { clientFor, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
@@ -24,6 +25,9 @@ export async function events (options: EventsOptions): Promise<number> {
       else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')
       else print(lineOf(event))
     }
+    // Whoever reads them ends it by closing the pipe.
+    const fault = await outputFault()
+    if (fault !== undefined && fault.code !== 'EPIPE') throw new Failure(notWritten(fault))
     return 0
   } catch (error) {
     return refused(options, error)

@@ -19,17 +19,29 @@ const byteOrderMark = Buffer.from('\ufeff')
 /** From 2026-07-28 on, each message has its protocol version here. */
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
-/** Forwards messages until standard input ends and every message has been answered. @returns the exit status */
+/** Forwards messages until standard input ends and every message has been answered, or nobody takes answers. @returns the exit status */
 export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization } = madeFor(options, settingsOf)
   const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
   const underWay = new Set<Promise<void>>()
-  for await (const line of linesOf(process.stdin)) {
-    const sent = bridge.send(line).finally(() => underWay.delete(sent))
-    underWay.add(sent)
+  let isHeard = true
+  const deaf = () => {
+    isHeard = false
+    bridge.abandon()
+    process.stdin.destroy()
+  }
+  process.stdout.once('error', deaf)
+  try {
+    for await (const line of linesOf(process.stdin)) {
+      const sent = bridge.send(line).finally(() => underWay.delete(sent))
+      underWay.add(sent)
+    }
+  } catch (error) {
+    if (isHeard) throw error
   }
   bridge.close()
   await Promise.all(underWay)
+  process.stdout.off('error', deaf)
   return 0
 }
 
@@ -81,6 +93,11 @@ class Bridge {
     }
   }
 
+  /** No answer gets through to its client any more. */
+  abandon (): void {
+    for (const { ending } of this.#waiting.values()) ending.abort()
+  }
+
   /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
   async send (line: Buffer): Promise<void> {
     const message = read(line.toString())
@@ -113,7 +130,7 @@ class Bridge {
     if (message.method === 'initialize') this.#version = answer.result?.protocolVersion
     // What can't be read as a message is refused without its id; here it is known, and its client waits for that.
     if (answer.id === null && answer.error !== undefined && message.id !== undefined) return write({ ...answer, id: message.id })
-    process.stdout.write(`${text.replace(/[\r\n]+/g, ' ')}\n`)
+    write(text.replace(/[\r\n]+/g, ' '), message)
   }
 
   #headersOf ({ method, params }: Message): Record<string, string> {
@@ -145,9 +162,13 @@ function read (line: string): Message | null {
   }
 }
 
+function catches ({ method, params }: Message): boolean {
+  return method === 'tools/call' && /^handoff_catch/.test(params?.name ?? '')
+}
+
 /** Would it catch something after a while? */
-function waitsToCatch ({ method, params }: Message): boolean {
-  return method === 'tools/call' && /^handoff_catch/.test(params?.name ?? '') && (params?.arguments?.wait ?? 0) > 0
+function waitsToCatch (message: Message): boolean {
+  return catches(message) && (message.params?.arguments?.wait ?? 0) > 0
 }
 
 /** Passes on what a stream says, which ends with the answer. */
@@ -156,7 +177,7 @@ async function passEvents (response: Response, message: Message): Promise<void> 
   for await (const data of eventsOf(response)) {
     const said = read(data)
     if (said !== null && 'id' in said && !('method' in said)) isAnswered = true
-    process.stdout.write(`${data}\n`)
+    write(data, message)
   }
   if (!isAnswered) refuse(message, 'The service’s answer broke off.')
 }
@@ -166,8 +187,13 @@ function refuse ({ id, method }: Message, message: string, data?: object): void 
   if (id !== undefined && method !== undefined) write({ jsonrpc: '2.0', id, error: { code: -32000, message, ...data !== undefined && { data } } })
 }
 
-function write (message: object): void {
-  process.stdout.write(`${JSON.stringify(message)}\n`)
+/** @param to what it answers: whoever caught something is told if the answer doesn't arrive */
+function write (said: object | string, to?: Message): void {
+  const line = typeof said === 'string' ? said : JSON.stringify(said)
+  process.stdout.write(`${line}\n`, error => {
+    if (error == null || to === undefined || !catches(to)) return
+    for (const [, id] of line.matchAll(/^.{0,300}?\\"handoff_id\\":\\"([\w-]{25})\\"/g)) process.stderr.write(`${id} is caught, and yours\n`)
+  })
 }
 
 /** The data of each server-sent event. Each is one message. */
