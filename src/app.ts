@@ -47,7 +47,7 @@ import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
 import { useStrictValidation } from './http/validation.ts'
-import { mcpPreflight, mcpRoute } from './mcp/route.ts'
+import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
@@ -133,7 +133,8 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
   app.addHook('onClose', async () => keys.stop())
-  mcpPreflight(app, config.mcpOrigins)
+  const isAllowed = originCheck(config.mcpOrigins, config.baseUrl !== undefined, baseUrl)
+  mcpPreflight(app, config.mcpOrigins, isAllowed)
   await app.register(async api => {
     api.addHook('onRequest', shed)
     api.addHook('onRequest', (request, reply, done) => {
@@ -162,7 +163,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
       handoffs: service,
       inboxes,
       limitOf,
-      origins: config.mcpOrigins,
+      isAllowed,
       requests,
       onMoved (request, { moved, traceparent }) {
         requests.count(moved)

@@ -631,7 +631,7 @@ export interface components {
             /** They run concurrently, in no particular order. */
             operations: {
                 /** The operation. It does what the request of that name does. */
-                op: "pass" | "catch" | "done" | "status" | "heartbeat" | "fail" | "decline" | "cancel";
+                op: "pass" | "catch" | "done" | "status" | "heartbeat" | "fail" | "decline" | "cancel" | "reissue";
                 /** The handoff’s id: required, except for pass, which takes none. */
                 id?: string | null;
                 /** The body that the single request takes. catch and status take none. */

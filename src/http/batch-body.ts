@@ -4,8 +4,8 @@ import { enclosed } from '../handoff/json.ts'
 import { keyPattern } from '../schemas/handoff.ts'
 import { closeBracket, comma, eachMember, invalidAt, openBrace, openBracket, pointerTo, quote, roomFor, skipSpace, skipValue } from '../handoff/json-scan.ts'
 
-/** The operations that a batch may have. None of them waits, and none makes more than one handoff. */
-export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel'] as const
+/** The operations that a batch may have: all on one handoff. None of them waits, and none makes more than one handoff. */
+export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'] as const
 export type BatchOperation = typeof batchOperations[number]
 
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */

@@ -65,8 +65,7 @@ export class Requests {
     const startedAt = performance.now()
     const method = unmatchedMethods.has(request.method) ? request.method : 'other'
     reply.raw.once('finish', () => {
-      const known = this.routes.find(one => one.route === 'unmatched' && one.method === method) ?? this.#open(method, 'unmatched')
-      durationsOf(known.byStatus, reply.statusCode).add(performance.now() - startedAt)
+      durationsOf(this.#routeOf(method, 'unmatched').byStatus, reply.statusCode).add(performance.now() - startedAt)
     })
   }
 
@@ -94,7 +93,8 @@ export class Requests {
    * with an onResponse hook Fastify listens for the end of each response, which costs more than the counting.
    */
   #counter ({ method, url, config }: RouteOptions) {
-    const { byStatus } = this.#open([method].flat().join(','), url)
+    // A path that may end in a slash is one route with it and without it.
+    const { byStatus } = this.#routeOf([method].flat().join(','), url.length > 1 ? url.replace(/\/$/, '') : url)
     const moves = config?.moves
     return (request: FastifyRequest, reply: FastifyReply, payload: unknown, done: () => void) => {
       const status = reply.statusCode
@@ -107,11 +107,13 @@ export class Requests {
 
   /** A counter for operations that don't come as a request of their own. @returns a function to call with the status and the milliseconds of each */
   counterOf (method: string, route: string): (status: number, took: number) => void {
-    const known = this.routes.find(one => one.method === method && one.route === route) ?? this.#open(method, route)
-    return (status, took) => durationsOf(known.byStatus, status).add(took)
+    const { byStatus } = this.#routeOf(method, route)
+    return (status, took) => durationsOf(byStatus, status).add(took)
   }
 
-  #open (method: string, route: string): RouteRequests {
+  #routeOf (method: string, route: string): RouteRequests {
+    const known = this.routes.find(one => one.method === method && one.route === route)
+    if (known !== undefined) return known
     const opened = { method, route, byStatus: new Array(600).fill(undefined) }
     this.routes.push(opened)
     return opened

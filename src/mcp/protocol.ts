@@ -31,9 +31,8 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator()
  */
 export class Protocol {
   readonly #modern = createMcpHandler(({ authInfo }) => serverFor(authInfo!.extra!.exchange as Exchange), {
+    // Subscriptions are acknowledged with nothing in them, and end at once: `serverFor` offers no changes, since the list of tools depends on the key.
     legacy: 'reject',
-    // The list of tools depends on the key and doesn't change, so there is nothing to subscribe to.
-    maxSubscriptions: 0,
   })
 
   async answer (exchange: Exchange): Promise<Response> {

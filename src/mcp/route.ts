@@ -1,4 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Socket } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { HandoffService } from '../handoff/service.ts'
 import type { InboxService } from '../handoff/inboxes.ts'
@@ -18,22 +19,30 @@ export interface McpOptions extends CallOptions {
   handoffs: HandoffService
   inboxes: InboxService
   limitOf (caller: Caller): BatchLimit
-  /** Origins of web pages that may call. */
-  origins: readonly string[]
+  isAllowed: OriginCheck
 }
+
+/** May pages of this origin call the service, when their request came over this socket? */
+export type OriginCheck = (origin: string, socket: Pick<Socket, 'localAddress' | 'localPort'>) => boolean
+
+/** Clients are set up by hand, with a slash at the end or without one. A redirect would lose the body of the POST. */
+const paths = ['/mcp', '/mcp/']
 
 /** JSON-RPC's error codes. */
 const [parseError, invalidRequest] = [-32700, -32600]
 
 export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
-  const { origins, limitOf } = options
+  const { isAllowed, limitOf } = options
   let loaded: ReturnType<typeof load> | undefined
-  app.post('/mcp', {
+  const settings: RouteShorthandOptions = {
     config: { isBatch: true },
-    onRequest: (request, reply, done) => done(refuseOrigin(request, reply, origins)),
+    onRequest: (request, reply, done) => done(refuseOrigin(request, reply, isAllowed)),
     validatorCompiler: () => () => true,
     schema: { hide: true, body: {} },
-  }, async (request, reply) => {
+  }
+  for (const path of paths) app.post(path, settings, answer)
+
+  async function answer (request: FastifyRequest, reply: FastifyReply) {
     const message = tryRead(request, reply)
     if (message === undefined) return reply
     // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the service to start.
@@ -65,7 +74,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     if (ended !== undefined) throw ended
     isAnswering = true
     return send(reply, response)
-  })
+  }
 }
 
 async function load (options: McpOptions) {
@@ -78,18 +87,39 @@ async function load (options: McpOptions) {
  * Answers CORS preflight requests, which a browser sends before a page's request with a key. The route is outside the instance that needs a key,
  * since a preflight has none. If no page may call, there is no such route.
  */
-export function mcpPreflight (app: FastifyInstance, origins: readonly string[]): void {
+export function mcpPreflight (app: FastifyInstance, origins: readonly string[], isAllowed: OriginCheck): void {
   if (origins.length === 0) return
-  app.options('/mcp', { schema: { hide: true }, onRequest: (request, reply, done) => done(refuseOrigin(request, reply, origins)) }, async (request, reply) => {
-    reply.code(204).headers({ 'access-control-allow-methods': 'POST', 'access-control-allow-headers': String(request.headers['access-control-request-headers'] ?? ''), 'access-control-max-age': '600' })
-  })
+  for (const path of paths) {
+    app.options(path, { schema: { hide: true }, onRequest: (request, reply, done) => done(refuseOrigin(request, reply, isAllowed)) }, async (request, reply) => {
+      reply.code(204).headers({ 'access-control-allow-methods': 'POST', 'access-control-allow-headers': String(request.headers['access-control-request-headers'] ?? ''), 'access-control-max-age': '600' })
+    })
+  }
+}
+
+/**
+ * Which origins may call: those of MCP_ORIGINS, and the service's own. That is BASE_URL's. Without BASE_URL it is the address that the request came to,
+ * and `localhost` if that is this machine's loopback. The Host field doesn't count: a page whose name was made to point here (DNS rebinding) sends its
+ * own name there, but the browser can't say that it is from an address, or from localhost.
+ */
+export function originCheck (origins: readonly string[], isNamed: boolean, baseUrl: () => string): OriginCheck {
+  return (origin, { localAddress, localPort }) => {
+    const base = new URL(baseUrl())
+    if (origins.includes(origin) || origin === base.origin) return true
+    if (isNamed) return false
+    const address = localAddress?.replace(/^::ffff:(?=\d+\.)/, '')
+    const own = address === undefined ? base : new URL(`http://${address.includes(':') ? `[${address}]` : address}:${localPort}`)
+    if (origin === own.origin) return true
+    if (own.hostname !== '[::1]' && !own.hostname.startsWith('127.')) return false
+    own.hostname = 'localhost'
+    return origin === own.origin
+  }
 }
 
 /** A browser sends its page's origin; other clients send none. So a page that somebody happens to open can't call a service on their machine. */
-function refuseOrigin ({ headers: { origin } }: FastifyRequest, reply: FastifyReply, origins: readonly string[]): Error | undefined {
+function refuseOrigin ({ headers: { origin }, raw: { socket } }: FastifyRequest, reply: FastifyReply, isAllowed: OriginCheck): Error | undefined {
   if (origin === undefined) return undefined
   reply.header('vary', 'Origin')
-  if (!origins.includes(origin)) return new Problem('cross_origin', { detail: 'Pages of this origin may not call /mcp; the operator can allow it with MCP_ORIGINS.' })
+  if (!isAllowed(origin, socket)) return new Problem('cross_origin', { detail: 'Pages of this origin may not call /mcp; the operator can allow it with MCP_ORIGINS.' })
   reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy' })
   return undefined
 }

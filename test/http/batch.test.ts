@@ -29,7 +29,7 @@ const caught = async (service: TestApp, more: object = {}): Promise<string> => {
 }
 const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json().status
 
-t.test('each of the eight answers as its own request does', async t => {
+t.test('each operation answers as its own request does', async t => {
   const service = await testApp(t)
   const [a, b, c, d, e] = [await pass(service), await caught(service), await caught(service), await caught(service), await caught(service)]
   const answer = await send(service, [
@@ -89,7 +89,7 @@ t.test('the envelope is checked before anything runs', async t => {
     ['none', { operations: [] }, '/operations'], ['101', { operations: Array(101).fill(good) }, '/operations'],
     ['another member', { operations: [good], more: 1 }, '/more'],
     ['no object', { operations: [good, 7] }, '/operations/1'], ['no op', { operations: [good, {}] }, '/operations/1/op'],
-    ['reissue', { operations: [good, { op: 'reissue', id }] }, '/operations/1/op'], ['approve', { operations: [good, { op: 'approve', id }] }, '/operations/1/op'],
+    ['no id for reissue', { operations: [good, { op: 'reissue' }] }, '/operations/1/id'], ['approve', { operations: [good, { op: 'approve', id }] }, '/operations/1/op'],
     ['an op that is no string', { operations: [good, { op: ['catch'], id }] }, '/operations/1/op'],
     ['a prototype’s', { operations: [good, { op: 'constructor', id }] }, '/operations/1/op'],
     ['an unknown member', { operations: [good, { op: 'catch', id, wait: 3 }] }, '/operations/1/wait'],
@@ -183,6 +183,26 @@ t.test('each operation counts against the limit, and the batch not once more', a
   t.match(second.json().results.find(({ status }: Result) => status === 429).body, { code: 'rate_limited', retryable: true })
   const metrics = (await service.app.inject({ url: '/metrics' })).body
   t.match(metrics, /handoff_transitions_total\{to="pending"\} 10\n/)
+})
+
+t.test('reissue makes one successor, as its own request does', async t => {
+  const service = await testApp(t)
+  const [failed, held, waiting] = [await pass(service), await pass(service), await pass(service)]
+  await results(service, [{ op: 'catch', id: failed }, { op: 'catch', id: held }])
+  await results(service, [{ op: 'fail', id: failed, body: { error: { message: 'm' } } }])
+  const [first, taken, early, foreign, extra] = await results(service, [
+    { op: 'reissue', id: failed }, { op: 'reissue', id: held, body: {} }, { op: 'reissue', id: waiting }, { op: 'reissue', id: 'AAAAAAAAAAAAAAAAAAAAAAAAA' },
+    { op: 'reissue', id: waiting, body: { force: true } },
+  ])
+  for (const made of [first!, taken!]) t.match(made, { status: 201, body: { handoff_id: String, status: 'pending' } })
+  t.strictSame([early!, foreign!, extra!].map(({ status, body }) => [status, body.code]), [[409, 'not_caught'], [404, 'not_found'], [400, 'invalid_request']])
+  t.equal(await status(service, held), 'cancelled')
+  const twice = await results(service, [{ op: 'reissue', id: failed }, { op: 'reissue', id: failed, idempotency_key: 'k' }])
+  for (const again of twice) t.match(again, { status: 201, body: { handoff_id: first!.body.handoff_id }, replayed: true })
+  const single = await service.call('alice', 'POST', `/api/reissue/${failed}`)
+  t.strictSame(single.json(), first!.body)
+  t.match(await results(service, [{ op: 'reissue', id: failed }], 'bob'), [{ status: 403, body: { code: 'not_the_passer' } }])
+  t.match((await service.app.inject('/metrics')).body, /handoff_reissued_total\{because="requested"\} 2\n/)
 })
 
 t.test('metrics are those of the single requests, and how many a batch has', async t => {

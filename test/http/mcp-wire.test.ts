@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { request as send } from 'node:http'
 import t from 'tap'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
 import type { Agent } from '../helpers/mcp.ts'
+import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
@@ -62,6 +63,66 @@ t.test('without MCP_ORIGINS no page may ask', async t => {
   isProblem(t, await call('alice', 'POST', '/mcp', ping, { origin: 'http://localhost:3000' }), 403, 'cross_origin')
 })
 
+t.test('pages of the service’s own origin may ask', async t => {
+  const named = await testApp(t, { BASE_URL: 'https://handoff.example/base', MCP_ORIGINS: 'https://agents.example' })
+  const from = (service: TestApp, origin: string) => service.call('alice', 'POST', '/mcp', ping, { origin, host: new URL(origin).host })
+  for (const origin of ['https://handoff.example', 'https://agents.example']) {
+    const answer = await from(named, origin)
+    t.match([answer.statusCode, answer.headers['access-control-allow-origin']], [200, origin])
+  }
+  // The name that a request's Host has is the attacker's own, once it points here (DNS rebinding).
+  for (const origin of ['http://handoff.example', 'https://handoff.example:8443', 'http://127.0.0.1:8080', 'http://localhost:8080', 'https://rebound.example']) {
+    isProblem(t, await from(named, origin), 403, 'cross_origin', origin)
+  }
+
+  const unnamed = await testApp(t)
+  for (const origin of ['http://127.0.0.1:8080', 'http://localhost:8080']) t.equal((await from(unnamed, origin)).statusCode, 200, 'where HOST and PORT are as they are by default')
+  const port = await listen(unnamed.app)
+  const ask = async (origin: string, path = '/mcp') => {
+    const sent = send({ port, host: '127.0.0.1', method: 'POST', path, headers: { origin, host: new URL(origin).host, authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json' } })
+    const [answer] = await once(sent.end(JSON.stringify(ping)), 'response')
+    answer.resume()
+    return answer.statusCode
+  }
+  for (const host of ['127.0.0.1', 'localhost']) t.equal(await ask(`http://${host}:${port}`), 200, host)
+  t.equal(await ask(`http://localhost:${port}`, '/mcp/'), 200)
+  for (const origin of [`https://127.0.0.1:${port}`, `http://127.0.0.1:${port + 1}`, `http://localhost:${port + 1}`, 'http://localhost', `http://rebound.example:${port}`, `http://10.0.0.1:${port}`, `http://[::1]:${port}`]) {
+    t.equal(await ask(origin), 403, origin)
+  }
+})
+
+t.test('a slash behind it changes nothing', async t => {
+  const service = await testApp(t, { MCP_ORIGINS: 'https://agents.example' })
+  const { app, call } = service
+  for (const path of ['/mcp', '/mcp/']) {
+    const passed = await call('alice', 'POST', path, callText('handoff_pass', '{"task":"t"}'))
+    t.match([passed.statusCode, told(passed.json().result)], [200, { status: 'pending' }], path)
+    isProblem(t, await call(null, 'POST', path, ping), 401, 'unauthorized')
+    isProblem(t, await call('alice', 'POST', path, ping, { origin: 'https://evil.example' }), 403, 'cross_origin')
+    isProblem(t, await app.inject({ method: 'GET', url: path }), 405, 'method_not_allowed')
+    const preflight = await app.inject({ method: 'OPTIONS', url: path, headers: { origin: 'https://agents.example', 'access-control-request-method': 'POST' } })
+    t.equal(preflight.statusCode, 204)
+  }
+  t.match((await scrape(app)).get('http_request_duration_seconds_count{method="POST",route="/mcp",status_code="200"}'), 2, 'one route')
+  isProblem(t, await call('alice', 'POST', '/mcp//', ping), 404, 'not_found')
+})
+
+t.test('a subscription is acknowledged with nothing in it, and ends', async t => {
+  const { call } = await testApp(t)
+  for (const notifications of [{ toolsListChanged: true }, { toolsListChanged: true, promptsListChanged: true, resourceSubscriptions: ['file:///x'] }, {}]) {
+    // Whoever waits for the acknowledgement gets it; the answer ends at once, so nothing stays open for what never comes.
+    const answer = await newer(call, 'subscriptions/listen', { notifications })
+    t.match([answer.statusCode, answer.headers['content-type'], answer.headers['x-accel-buffering']], [200, 'text/event-stream', 'no'])
+    const messages = answer.body.split('\n').filter(line => line.startsWith('data: ')).map(line => JSON.parse(line.slice(6)))
+    const subscription = { 'io.modelcontextprotocol/subscriptionId': 1 }
+    t.strictSame(messages[0], { jsonrpc: '2.0', method: 'notifications/subscriptions/acknowledged', params: { notifications: {}, _meta: subscription } })
+    t.match(messages.slice(1), [{ jsonrpc: '2.0', id: 1, result: { resultType: 'complete', _meta: subscription } }])
+  }
+  t.match((await newer(call, 'subscriptions/listen')).json(), { id: 1, error: { code: -32602 } })
+  const older = await call('alice', 'POST', '/mcp', { ...ping, method: 'subscriptions/listen', params: { notifications: {} } })
+  t.match(older.json(), { id: 1, error: { code: -32601 } }, 'no version before 2026-07-28 has it')
+})
+
 t.test('what is wrong with a message is told as JSON-RPC has it', async t => {
   const { call } = await testApp(t)
   for (const [body, code] of [
@@ -77,8 +138,6 @@ t.test('what is wrong with a message is told as JSON-RPC has it', async t => {
   t.equal((await call('alice', 'POST', '/mcp', { jsonrpc: '2.0', method: 'notifications/initialized' })).statusCode, 202)
   const old = await call('alice', 'POST', '/mcp', ping, { 'mcp-protocol-version': '1999-01-01' })
   t.match([old.statusCode, old.json()], [400, { error: { code: Number } }])
-  const listen = await newer(call, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
-  t.match([listen.headers['content-type'], listen.json()], [/^application\/json/, { error: { code: -32603 } }], 'nothing to listen to, so no stream')
   t.match((await newer(call, 'tools/list')).json().result, { cacheScope: 'private', tools: Array }, 'the list goes by the key')
   for (const [asked, told] of [['2025-06-18', '2025-06-18'], ['2025-11-25', '2025-11-25'], ['1999-01-01', '2025-11-25']]) {
     const params = { protocolVersion: asked, capabilities: {}, clientInfo: { name: 'x', version: '1' } }
