@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Lookups } from '../src/dns/lookups.ts'
 import { tags } from '../src/handoff/id.ts'
 import { openStore } from '../src/store/store.ts'
 import { WebhookSecrets } from '../src/webhooks/secrets.ts'
@@ -92,7 +93,7 @@ async function create (redisUrl: string, tenant: string, count: number, url: str
   const log = { info () {}, warn () {}, error () {} }
   const store = openStore({ url: redisUrl, keyPrefix: 'handoff', tags, workTtl: 60_000, retention: 60_000, replicas: 0, eventsRetention: retention, log })
   try {
-    const service = new WebhookService({ events: store.events!, webhooks: store.webhooks!, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(['127.0.0.0/8']) })
+    const service = new WebhookService({ events: store.events!, webhooks: store.webhooks!, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(['127.0.0.0/8'], new Lookups({ atOnce: 1 })) })
     for (let made = 0; made < count; made++) await service.create(tenant, { url, types: null, inbox: null })
   } finally {
     await store.close()

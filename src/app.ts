@@ -2,6 +2,8 @@ import Fastify from 'fastify'
 import type { FastifyInstance, FastifyServerOptions } from 'fastify'
 import { SettingError } from './config.ts'
 import type { Config } from './config.ts'
+import { Lookups } from './dns/lookups.ts'
+import type { LookupOptions } from './dns/lookups.ts'
 import { ApprovalService } from './handoff/approvals.ts'
 import { AttemptService } from './handoff/attempts.ts'
 import { EventService } from './handoff/events.ts'
@@ -54,14 +56,14 @@ import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { Caller } from './model.ts'
 import type { Store } from './store/store.ts'
+import { mostWebhooks } from './store/webhooks.ts'
 import { version } from './version.ts'
 import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
 import { WebhookSecrets } from './webhooks/secrets.ts'
-import { WebhookService } from './webhooks/service.ts'
+import { WebhookService, madeAtOnce } from './webhooks/service.ts'
 import { Targets } from './webhooks/targets.ts'
-import type { Resolve } from './webhooks/targets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -79,7 +81,7 @@ export interface AppDependencies {
   /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
   webhookSecret?: string | undefined
   /** Tests resolve names otherwise, and wait less. */
-  webhooks?: { resolve?: Resolve, attemptTimeout?: number }
+  webhooks?: { lookups?: Partial<LookupOptions>, attemptTimeout?: number }
 }
 
 /** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
@@ -96,9 +98,12 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   const events = new EventService(store.events, waiter)
   const streams = new EventStreams(events)
   const parts = webhookParts(config, store, more)
-  const deliverer = parts === null ? null : new Deliverer({ ...parts, store, log, attemptTimeout: more.webhooks?.attemptTimeout })
+  const { attemptTimeout } = more.webhooks ?? {}
+  const deliverer = parts === null ? null : new Deliverer({ ...parts, targets: targetsFor(config, mostWebhooks, more), store, log, attemptTimeout })
   app.decorate('deliverer', deliverer)
   app.addHook('onClose', async () => deliverer?.stop())
+  // Before the server waits for the requests that are open: a name server may be silent for longer.
+  app.addHook('preClose', async () => parts?.targets.close())
   useDraining(app, () => {
     waiter.drain()
     streams.drain()
@@ -179,10 +184,17 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   return app
 }
 
+type WebhookDependencies = Pick<AppDependencies, 'webhookSecret' | 'webhooks'>
+
 /** @returns null where webhooks are off */
-function webhookParts ({ webhookAllow }: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, webhooks: more }: Pick<AppDependencies, 'webhookSecret' | 'webhooks'>) {
+function webhookParts (config: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, ...more }: WebhookDependencies) {
   if (events === null || webhooks === null || webhookSecret === undefined) return null
-  return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: new Targets(webhookAllow, more?.resolve) }
+  return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: targetsFor(config, madeAtOnce, more) }
+}
+
+/** @param atOnce names of a tenant. Making webhooks has a share of its own, so that it holds up no deliveries */
+function targetsFor ({ webhookAllow }: Config, atOnce: number, { webhooks: more }: WebhookDependencies): Targets {
+  return new Targets(webhookAllow, new Lookups({ atOnce, ...more?.lookups }))
 }
 
 /** BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has removed it. */

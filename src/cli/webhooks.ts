@@ -1,11 +1,12 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
+import { Lookups } from '../dns/lookups.ts'
 import { localWebhookSecret } from '../embedded/local-keys.ts'
 import { Problem, errorTable } from '../errors.ts'
 import { newKeyId, newSecret } from '../store/key-secret.ts'
 import type { DeliveryStatus } from '../store/webhooks.ts'
 import { WebhookSecrets } from '../webhooks/secrets.ts'
-import { WebhookService, defaultGrace } from '../webhooks/service.ts'
+import { WebhookService, defaultGrace, madeAtOnce } from '../webhooks/service.ts'
 import { Targets } from '../webhooks/targets.ts'
 import { Failure } from './failure.ts'
 import { print, printJson, table } from './output.ts'
@@ -82,7 +83,7 @@ async function run (options: Options, ask: (service: WebhookService) => Promise<
   const secret = await secretOf(config)
   const answer = await withStore(config, config.replicas, ({ events, webhooks }) => {
     const isOn = events !== null && webhooks !== null && secret !== undefined
-    return ask(new WebhookService(isOn ? { events, webhooks, secrets: new WebhookSecrets(secret), targets: new Targets(config.webhookAllow) } : null))
+    return ask(new WebhookService(isOn ? { events, webhooks, secrets: new WebhookSecrets(secret), targets: new Targets(config.webhookAllow, new Lookups({ atOnce: madeAtOnce })) } : null))
   }).catch(error => { throw error instanceof Problem ? failureOf(error) : error })
   if (options.json !== true) return answer
   printJson(answer)

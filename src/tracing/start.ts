@@ -1,14 +1,20 @@
 import { subscribe } from 'node:diagnostics_channel'
+import type { Agent } from 'node:http'
+import type { LookupFunction } from 'node:net'
 import { diag } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node-http'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import type { FastifyInstance } from 'fastify'
+import { Lookups } from '../dns/lookups.ts'
 import { traceRequests } from './requests.ts'
 import { traceScripts } from './scripts.ts'
 
 /** How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests. */
 const flushing = 2000
+
+const lookups = new Lookups({ atOnce: 1 })
 
 /** From now on every service in this process makes spans, and exports them to OTEL_EXPORTER_OTLP_ENDPOINT. */
 export function startTracing (): void {
@@ -16,7 +22,7 @@ export function startTracing (): void {
   const provider = new NodeTracerProvider({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
     resource: resourceFromAttributes({ 'service.name': 'handoff' }).merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ httpAgentOptions: agentFor }))],
   })
   // Only for the propagator: we track the current span ourselves, which costs less than the SDK's context manager.
   provider.register({ contextManager: null })
@@ -25,8 +31,15 @@ export function startTracing (): void {
     const { fastify } = message as { fastify: FastifyInstance }
     traceRequests(fastify)
     // The server has closed by then, so there are no further spans.
-    fastify.addHook('onClose', () => withinTimeout(provider.shutdown()))
+    fastify.addHook('onClose', () => withinTimeout(provider.shutdown()).finally(() => lookups.close()))
   })
+}
+
+/** The exporter's own agent for the environment's settings. But a collector whose name server is silent must not hold up looking up Redis. */
+async function agentFor (protocol: string): Promise<Agent> {
+  const agent = await convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {}).agentFactory(protocol) as Agent & { options: { lookup?: LookupFunction } }
+  agent.options.lookup = lookups.functionFor('collector')
+  return agent
 }
 
 /** An unavailable collector must not keep a service from stopping. */

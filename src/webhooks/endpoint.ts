@@ -112,7 +112,7 @@ export class Endpoint {
     const body = JSON.stringify({ type, timestamp: iso(timeOf(delivery.id)), data })
     const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, now, delivery.id, new Date(), body)
     const takenAt = performance.now()
-    const answer = await sender.send(url, headers, body)
+    const answer = await sender.send(this.#tenant, url, headers, body)
     // Whoever stops it ends the attempts: another replica makes this one again.
     if (this.#isStopped && answer.error === 'timeout') return
     const tried = outcomeOf(answer, type, delivery.attempts + 1)

@@ -30,8 +30,8 @@ export class Sender {
     this.#timeout = timeout
   }
 
-  /** Sends a message once. It never throws: whatever goes wrong is how the attempt went. */
-  async send (to: string, headers: Record<string, string>, body: string): Promise<Answer> {
+  /** Sends a tenant's message once. It never throws: whatever goes wrong is how the attempt went. */
+  async send (tenant: string, to: string, headers: Record<string, string>, body: string): Promise<Answer> {
     const attempt = new AbortController()
     const timer = setTimeout(() => attempt.abort(), this.#timeout)
     this.#open.add(attempt)
@@ -44,7 +44,7 @@ export class Sender {
       const fault = this.#targets.faultOf(to)
       if (fault !== null) throw new TargetRefused(fault)
       this.#targets.checkLiteral(url)
-      const answer = await this.#post(url, headers, Buffer.from(body), attempt.signal, true)
+      const answer = await this.#post(tenant, url, headers, Buffer.from(body), attempt.signal, true)
       const over = new Promise<void>(resolve => answer.once('close', resolve)).then(ended)
       drain(answer)
       return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()), over }
@@ -57,18 +57,19 @@ export class Sender {
   /** Ends the attempts under way, and the connections that are open. */
   close (): void {
     for (const attempt of this.#open) attempt.abort()
+    this.#targets.close()
     this.#http.destroy()
     this.#https.destroy()
   }
 
-  async #post (url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal, mayReuse: boolean): Promise<IncomingMessage> {
+  async #post (tenant: string, url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal, mayReuse: boolean): Promise<IncomingMessage> {
     const isTls = url.protocol === 'https:'
     const agent = mayReuse ? isTls ? this.#https : this.#http : false
     const request = (isTls ? httpsRequest : httpRequest)(url, {
       method: 'POST',
       agent,
       signal,
-      lookup: this.#targets.lookupFor(url),
+      lookup: this.#targets.lookupFor(tenant, url),
       headers: { 'content-type': 'application/json', 'content-length': body.length, 'user-agent': `agent-handoff-service/${version}`, ...headers },
     })
     try {
@@ -81,7 +82,7 @@ export class Sender {
       })
     } catch (error) {
       // The receiver closed the connection while it was idle, before it saw the message.
-      if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET' && !signal.aborted) return this.#post(url, headers, body, signal, false)
+      if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET' && !signal.aborted) return this.#post(tenant, url, headers, body, signal, false)
       throw error
     }
   }

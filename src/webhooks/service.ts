@@ -1,3 +1,4 @@
+import { NotLookedUp } from '../dns/lookups.ts'
 import { iso } from '../handoff/answers.ts'
 import { isBehind, isEventId, readEvent, toldIn } from '../handoff/event-answer.ts'
 import { randomToken } from '../handoff/id.ts'
@@ -15,10 +16,13 @@ import { isFor } from './tenant-webhooks.ts'
 /** How long the old secret signs as well by default, in seconds. */
 export const defaultGrace = 86_400
 const longestGrace = 2_592_000
+/** How many names of webhooks that a tenant makes are looked up at once. */
+export const madeAtOnce = 16
 const mostListed = 100
 const pageSize = 500
 /** Pages that are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
 const pagesCounted = 10
+const busy = 'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
 /** The event behind which a feed's very first one is. */
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
@@ -39,7 +43,7 @@ export class WebhookService {
   async create (tenant: string, { url, types, inbox }: NewWebhook): Promise<object> {
     const { webhooks, secrets } = this.#on
     const faults = faultsOf(types, inbox)
-    const wrongUrl = await this.#faultOf(url)
+    const wrongUrl = await this.#faultOf(tenant, url)
     if (wrongUrl !== null) faults.unshift({ pointer: '/url', message: wrongUrl })
     if (faults.length > 0) throw invalid(...faults)
     const made = await webhooks.create(tenant, `wh_${randomToken()}`, { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox })
@@ -130,13 +134,16 @@ export class WebhookService {
     return found(isWebhookId(id) ? (await webhooks.list(tenant)).find(webhook => webhook.id === id) : null)
   }
 
-  async #faultOf (url: string): Promise<string | null> {
+  async #faultOf (tenant: string, url: string): Promise<string | null> {
     const { targets } = this.#on
     if (!new RegExp(urlPattern).test(url)) return 'must be 1 to 2,048 visible ASCII characters'
     const fault = targets.faultOf(url)
     if (fault !== null) return fault
-    // Not which address: whoever asks needn't know the names of this network.
-    return targets.check(new URL(url)).then(() => null, () => 'must be an https URL of a public address; the service’s operator may allow others')
+    return targets.check(tenant, new URL(url)).then(() => null, error => {
+      if (error instanceof NotLookedUp) throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
+      // Not which address: whoever asks needn't know the names of this network.
+      return 'must be an https URL of a public address; the service’s operator may allow others'
+    })
   }
 
   async #count (tenant: string, webhook: Webhook, place: string): Promise<{ count: number, isMore: boolean }> {

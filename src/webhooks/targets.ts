@@ -1,18 +1,17 @@
-import { lookup as systemLookup } from 'node:dns'
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { NotLookedUp } from '../dns/lookups.ts'
+import type { Lookups } from '../dns/lookups.ts'
 
 type Address = ReturnType<typeof ipaddr.process>
 type Network = [address: Address, bits: number]
 
-/** Asks for all addresses of a name. */
-export type Resolve = (name: string, done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void) => void
-
-const resolveBySystem: Resolve = (name, done) => systemLookup(name, { all: true, verbatim: true }, done)
-
-/** An address that webhooks may not go to. */
+/**
+ * A target that webhooks may not go to, or a name that has no address. The two are one to whoever made the webhook: otherwise it would tell
+ * which names this network has.
+ */
 export class TargetRefused extends Error {
   override name = 'TargetRefused'
   readonly code = 'target_refused'
@@ -24,12 +23,17 @@ export class TargetRefused extends Error {
  */
 export class Targets {
   readonly #allowed: Network[]
-  readonly #resolve: Resolve
+  readonly #lookups: Pick<Lookups, 'addresses' | 'close'>
 
   /** @param allow WEBHOOK_ALLOW: addresses, or networks as address/bits */
-  constructor (allow: readonly string[], resolve: Resolve = resolveBySystem) {
+  constructor (allow: readonly string[], lookups: Pick<Lookups, 'addresses' | 'close'>) {
     this.#allowed = allow.map(readNetwork)
-    this.#resolve = resolve
+    this.#lookups = lookups
+  }
+
+  /** Ends the look-ups under way. */
+  close (): void {
+    this.#lookups.close()
   }
 
   /** What a URL says by itself. @returns why it can't be one; null where nothing speaks against it */
@@ -48,26 +52,29 @@ export class Targets {
     if (isIP(address) !== 0) this.#check(address, url)
   }
 
-  /** Checks a URL as an attempt will. @throws {TargetRefused} @throws {Error} its name isn't known */
-  async check (url: URL): Promise<void> {
+  /** Checks a URL as an attempt will. @throws {TargetRefused} @throws {NotLookedUp} */
+  async check (tenant: string, url: URL): Promise<void> {
     this.checkLiteral(url)
-    if (isIP(url.hostname.replace(/^\[|\]$/g, '')) !== 0) return
-    await new Promise<void>((resolve, reject) => this.lookupFor(url)(url.hostname, { all: true }, error => error === null ? resolve() : reject(error)))
+    if (isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0) await this.#addressesOf(tenant, url, url.hostname)
   }
 
-  /** How a connection for this URL resolves its name: to addresses that are all checked, or not at all. */
-  lookupFor (url: URL): LookupFunction {
-    return (name, { all }, done) => this.#resolve(name, (error, addresses) => {
-      try {
-        if (error !== null) throw error
-        if (addresses.length === 0) throw Object.assign(new Error('the name has no address'), { code: 'ENOTFOUND' })
-        for (const { address } of addresses) this.#check(address, url)
-      } catch (fault) {
-        return done(fault as Error, [])
-      }
-      if (all === true) done(null, addresses)
-      else done(null, addresses[0]!.address, addresses[0]!.family)
+  /** How a connection of a tenant's for this URL looks up its name: it gets addresses that are all checked, or none. */
+  lookupFor (tenant: string, url: URL): LookupFunction {
+    return (name, { all }, done) => {
+      this.#addressesOf(tenant, url, name).then(addresses => {
+        if (all === true) done(null, addresses)
+        else done(null, addresses[0]!.address, addresses[0]!.family)
+      }, error => done(error, []))
+    }
+  }
+
+  async #addressesOf (tenant: string, url: URL, name: string): Promise<LookupAddress[]> {
+    const addresses = await this.#lookups.addresses(tenant, name).catch(error => {
+      throw error instanceof NotLookedUp ? error : new TargetRefused('the name has no address')
     })
+    if (addresses.length === 0) throw new TargetRefused('the name has no address')
+    for (const { address } of addresses) this.#check(address, url)
+    return addresses
   }
 
   #check (text: string, { protocol }: URL): void {

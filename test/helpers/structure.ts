@@ -10,7 +10,7 @@ const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks'
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** Leaves: any file may import them, and they import only one another. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/') || path.startsWith('dns/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
 const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']
@@ -57,14 +57,14 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === undefined || there === undefined) return false
   // It runs before anything is installed or built, so it imports nothing of ours, and nothing imports it.
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
-  // A preload: the service doesn't import it. It imports only the types of what it observes.
+  // A preload: the service doesn't import it. It imports only the types of what it observes, and looks up its collector as webhooks' names are.
   if (there === 'tracing') return here === 'tracing'
-  if (here === 'tracing') return typeOnly
+  if (here === 'tracing') return typeOnly || of === 'dns/lookups.ts'
   // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
   if (here === 'log.ts') return false
   // The schemas import the two others, which import nothing.
-  if (here === 'leaf') return there === 'leaf' && from.startsWith('schemas/')
+  if (here === 'leaf') return there === 'leaf' && (from.startsWith('schemas/') || (from.startsWith('dns/') && of.startsWith('dns/')))
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
   // A package of its own, which knows nothing of the service. The command, for agents, is one of its users.

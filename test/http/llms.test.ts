@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
-import type { Resolve } from '../../src/webhooks/targets.ts'
+import { nameServer } from '../helpers/name-server.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -88,8 +88,8 @@ async function bash (script: string, key: string, id = ''): Promise<string> {
 }
 
 t.test('every example can be pasted into a shell', { skip: ofOneReplica }, async t => {
-  const resolve: Resolve = (name, done) => done(null, [{ address: '93.184.215.14', family: 4 }])
-  const service = await webhookApp(t, {}, { webhooks: { resolve } }, false)
+  const { files } = await nameServer(t, { 'example.com': ['93.184.215.14'] })
+  const service = await webhookApp(t, {}, { webhooks: { lookups: files } }, false)
   await listen(service.app)
   const all = await examples(service)
   for (const [about, command] of all) {

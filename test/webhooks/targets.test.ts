@@ -2,19 +2,22 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { Lookups } from '../../src/dns/lookups.ts'
 import { Sender } from '../../src/webhooks/sender.ts'
 import { Targets } from '../../src/webhooks/targets.ts'
-import type { Resolve } from '../../src/webhooks/targets.ts'
 
 const publicAddress = '93.184.215.14'
 
 /** What names resolve to: at each look-up the next list, the last one again and again. */
-function names (known: Record<string, string[][]>): Resolve {
-  return (name, done) => {
-    const lists = known[name]
-    if (lists === undefined) return done(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), [])
-    const addresses = lists.length > 1 ? lists.shift()! : lists[0]!
-    setImmediate(() => done(null, addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))))
+function names (known: Record<string, string[][]>): Pick<Lookups, 'addresses' | 'close'> {
+  return {
+    async addresses (_, name) {
+      const lists = known[name]
+      if (lists === undefined) throw Object.assign(new Error('unknown'), { code: 'ENOTFOUND' })
+      const addresses = lists.length > 1 ? lists.shift()! : lists[0]!
+      return addresses.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
+    },
+    close () {},
   }
 }
 
@@ -22,7 +25,7 @@ function names (known: Record<string, string[][]>): Resolve {
 async function accepts (url: string, allow: string[] = [], known: Record<string, string[][]> = {}): Promise<boolean> {
   const targets = new Targets(allow, names(known))
   if (targets.faultOf(url) !== null) return false
-  return targets.check(new URL(url)).then(() => true, () => false)
+  return targets.check('a', new URL(url)).then(() => true, () => false)
 }
 
 const inner = ['127.0.0.1', '127.9.9.9', '10.0.0.1', '172.16.0.1', '192.168.0.1', '169.254.169.254', '100.64.0.1', '0.0.0.0', '255.255.255.255', '224.0.0.1', '240.0.0.1', '192.0.2.1',
@@ -44,7 +47,7 @@ t.test('of addresses only public ones are accepted, and only with https', async 
   t.ok(await accepts('https://a.test:8443/x?y=z', [], { 'a.test': [[publicAddress, '2606:4700:4700::1111']] }))
   t.notOk(await accepts('https://unknown.test/'))
   t.notOk(await accepts('https://empty.test/', [], { 'empty.test': [[]] }))
-  t.notOk(await new Targets([]).check(new URL('https://localhost/')).then(() => true, () => false), 'localhost, as the system resolves it')
+  t.notOk(await new Targets([], new Lookups({ atOnce: 1 })).check('a', new URL('https://localhost/')).then(() => true, () => false), 'localhost, as the system resolves it')
 })
 
 t.test('WEBHOOK_ALLOW names others, and http', async t => {
@@ -70,16 +73,16 @@ t.test('no attempt reaches what may not be reached', async t => {
   const { port } = server.address() as AddressInfo
   const known = { 'in.test': [['127.0.0.1']], 'both.test': [[publicAddress, '127.0.0.1']], 'mapped.test': [['::ffff:127.0.0.1']], 'rebinding.test': [[publicAddress], ['127.0.0.1']], localhost: [['127.0.0.1']] }
   const targets = new Targets([], names(known))
-  await targets.check(new URL('https://rebinding.test/'))
+  await targets.check('a', new URL('https://rebinding.test/'))
   const sender = new Sender(targets, 5000)
   t.teardown(() => sender.close())
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', '0x7f000001', '2130706433', '127.1', 'localhost', 'in.test', 'both.test', 'mapped.test', 'rebinding.test']) {
-    for (const scheme of ['http', 'https']) t.match(await sender.send(`${scheme}://${host}:${port}/`, {}, '{}'), { status: null, error: 'target_refused' }, `${scheme}://${host}`)
+    for (const scheme of ['http', 'https']) t.match(await sender.send('a', `${scheme}://${host}:${port}/`, {}, '{}'), { status: null, error: 'target_refused' }, `${scheme}://${host}`)
   }
-  for (const url of [`http://u@127.0.0.1:${port}/`, `http://127.0.0.1:${port}/#x`]) t.match(await new Sender(new Targets(['127.0.0.1'])).send(url, {}, '{}'), { error: 'target_refused' }, url)
+  for (const url of [`http://u@127.0.0.1:${port}/`, `http://127.0.0.1:${port}/#x`]) t.match(await new Sender(new Targets(['127.0.0.1'], names({}))).send('a', url, {}, '{}'), { error: 'target_refused' }, url)
   t.equal(connections, 0)
   const allowing = new Sender(new Targets(['127.0.0.1'], names(known)), 300)
   t.teardown(() => allowing.close())
-  t.match(await allowing.send(`http://rebinding.test:${port}/`, {}, '{}'), { error: 'timeout' }, 'the listener says nothing')
+  t.match(await allowing.send('a', `http://rebinding.test:${port}/`, {}, '{}'), { error: 'timeout' }, 'the listener says nothing')
   t.equal(connections, 1, 'it would have seen one')
 })

@@ -1,0 +1,156 @@
+import type { LookupAddress } from 'node:dns'
+import { Resolver } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import type { LookupFunction } from 'node:net'
+import pLimit, { type LimitFunction } from 'p-limit'
+import { SystemFile, parseHosts, parseResolvConf } from './system-files.ts'
+import type { ResolverSettings } from './system-files.ts'
+
+/** How long a look-up may take, and before that wait for its turn, in milliseconds. */
+const lookupTimeout = 5000
+/** How long a name server may take before it is asked again, in milliseconds, and how often it is asked: the whole look-up's timeout ends it earlier. */
+const answerTimeout = 1000
+const tries = 5
+/** How many resolvers are kept for later: making one reads several files. */
+const kept = 8
+
+/** What a name server says of a name that has no address. Everything else means that there was no answer. */
+const noAddress = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EBADNAME'])
+
+export interface LookupOptions {
+  /** How many names are looked up at once for one owner. */
+  atOnce: number
+  /** Milliseconds; tests have another one. */
+  timeout?: number
+  hosts?: string
+  resolvConf?: string
+}
+
+/** A name wasn't looked up: too many of the same owner's were before it, or the service stops. It says nothing of the name. */
+export class NotLookedUp extends Error {
+  override name = 'NotLookedUp'
+  readonly code = 'timeout'
+}
+
+interface Owner { limit: LimitFunction, names: Map<string, Promise<LookupAddress[]>> }
+
+/**
+ * Looks up names that users chose, as the system does (/etc/hosts, search domains), but not by it. The system's look-up has no timeout of ours,
+ * can't be cancelled, and takes one of the two threads on which the process also looks up Redis: two silent names would stop everything. Each
+ * owner has a share.
+ */
+export class Lookups {
+  readonly #atOnce: number
+  readonly #timeout: number
+  readonly #hosts: SystemFile<Map<string, string[]>>
+  readonly #settings: SystemFile<ResolverSettings>
+  readonly #owners = new Map<string, Owner>()
+  readonly #underWay = new Set<Resolver>()
+  #free: Resolver[] = []
+  /** The settings that those are made with. */
+  #madeWith: ResolverSettings | undefined
+  #isClosed = false
+
+  constructor ({ atOnce, timeout = lookupTimeout, hosts = '/etc/hosts', resolvConf = '/etc/resolv.conf' }: LookupOptions) {
+    this.#atOnce = atOnce
+    this.#timeout = timeout
+    this.#hosts = new SystemFile(hosts, parseHosts)
+    this.#settings = new SystemFile(resolvConf, parseResolvConf)
+  }
+
+  /**
+   * All addresses of a name. Those who ask for the same at once share a look-up.
+   * @throws {NotLookedUp} @throws {Error} with a code: it has none, or no name server answered in time
+   */
+  async addresses (of: string, name: string): Promise<LookupAddress[]> {
+    let owner = this.#owners.get(of)
+    if (owner === undefined) this.#owners.set(of, owner = { limit: pLimit(this.#atOnce), names: new Map() })
+    const { limit, names } = owner
+    let found = names.get(name)
+    if (found === undefined) {
+      const asked = performance.now()
+      found = limit(() => this.#within(asked, name)).finally(() => {
+        names.delete(name)
+        if (names.size === 0) this.#owners.delete(of)
+      })
+      names.set(name, found)
+    }
+    return found
+  }
+
+  /** The same in the form that connections ask in. */
+  functionFor (of: string): LookupFunction {
+    return (name, { all }, done) => {
+      this.addresses(of, name).then(addresses => {
+        if (all === true) done(null, addresses)
+        else done(null, addresses[0]!.address, addresses[0]!.family)
+      }, error => done(error, []))
+    }
+  }
+
+  /** Ends what is under way and refuses the rest, both with NotLookedUp. */
+  close (): void {
+    this.#isClosed = true
+    for (const resolver of this.#underWay) resolver.cancel()
+  }
+
+  async #within (asked: number, name: string): Promise<LookupAddress[]> {
+    if (this.#isClosed) throw new NotLookedUp('the service stops')
+    if (performance.now() - asked > this.#timeout) throw new NotLookedUp('too many names were before it')
+    const own = (await this.#hosts.read()).get(name.toLowerCase()) ?? (/(^|\.)localhost\.?$/i.test(name) ? ['127.0.0.1', '::1'] : [])
+    if (own.length > 0) return own.map(asLookedUp)
+    const settings = await this.#settings.read()
+    const resolver = this.#take(settings)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      resolver.cancel()
+    }, this.#timeout)
+    this.#underWay.add(resolver)
+    // Closed while the files were read: then nothing was there to cancel.
+    if (this.#isClosed) resolver.cancel()
+    try {
+      return await this.#ask(resolver, candidates(name, settings))
+    } finally {
+      clearTimeout(timer)
+      this.#underWay.delete(resolver)
+      // One that got no answer remembers which server it has to avoid. The next name's may be well.
+      if (!isLate && this.#free.length < kept && settings === this.#madeWith) this.#free.push(resolver)
+    }
+  }
+
+  async #ask (resolver: Resolver, names: readonly string[]): Promise<LookupAddress[]> {
+    for (const name of names) {
+      if (this.#isClosed) break
+      const answers = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
+      const found = answers.flatMap(answer => answer.status === 'fulfilled' ? answer.value : [])
+      // Also when only one of the two was answered: nothing else will be connected to.
+      if (found.length > 0) return found.map(asLookedUp)
+      const silent = answers.find(answer => answer.status === 'rejected' && !noAddress.has((answer.reason as NodeJS.ErrnoException).code!))
+      if (silent !== undefined && !this.#isClosed) throw (silent as PromiseRejectedResult).reason
+    }
+    if (this.#isClosed) throw new NotLookedUp('the service stops')
+    throw Object.assign(new Error('the name has no address'), { code: 'ENOTFOUND' })
+  }
+
+  #take (settings: ResolverSettings): Resolver {
+    if (settings !== this.#madeWith) this.#free = []
+    this.#madeWith = settings
+    const free = this.#free.pop()
+    if (free !== undefined) return free
+    const resolver = new Resolver({ timeout: answerTimeout, tries })
+    if (settings.servers.length > 0) resolver.setServers(settings.servers)
+    return resolver
+  }
+}
+
+/** The names that a name may stand for, in the order in which they are asked for (resolv.conf(5), "ndots"). */
+function candidates (name: string, { search, ndots }: ResolverSettings): string[] {
+  if (name.endsWith('.')) return [name.slice(0, -1)]
+  const longer = search.map(domain => `${name}.${domain}`)
+  return name.split('.').length > ndots ? [name, ...longer] : [...longer, name]
+}
+
+function asLookedUp (address: string): LookupAddress {
+  return { address, family: isIP(address) }
+}
