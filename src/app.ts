@@ -42,7 +42,6 @@ import { llmsRoute } from './http/routes/llms.ts'
 import { skillRoutes } from './http/routes/skill.ts'
 import { passerRoutes, workRoutes } from './http/routes/attempts.ts'
 import { passRoute } from './http/routes/pass.ts'
-import { problemsRoute } from './http/routes/problems.ts'
 import { statusRoute } from './http/routes/status.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { serverOptions } from './http/server.ts'
@@ -60,6 +59,7 @@ import { mostWebhooks } from './store/webhooks.ts'
 import { version } from './version.ts'
 import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
+import { problemsPage } from './web/problems.ts'
 import { Deliverer } from './webhooks/deliverer.ts'
 import { WebhookSecrets } from './webhooks/secrets.ts'
 import { WebhookService, madeAtOnce } from './webhooks/service.ts'
@@ -121,12 +121,12 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   app.addHook('onClose', async () => operations?.close())
   healthRoutes(operations ?? app, async () => isDraining() ? 'The service is stopping.' : store.whyNotReady())
   metricsRoute(operations ?? app, registry)
-  problemsRoute(app)
 
   const baseUrl = baseUrlOf(app, config, log)
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   skillRoutes(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
+  await app.register(page => problemsPage(page, baseUrl().startsWith('https:'), basePath))
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const service = new HandoffService(store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit })

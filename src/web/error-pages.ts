@@ -7,6 +7,7 @@ import { Unavailable } from '../redis/lanes.ts'
 import { handoffOf, sendToSignIn, show } from './guard.ts'
 import { SessionEnded } from './session.ts'
 import { problemPage } from './views/problem.ts'
+import type { Site } from './views/sign-in.ts'
 import type { Trouble } from './views/problem.ts'
 
 /** By status: what went wrong, and what to do. Refused decisions are shown on the handoff's page instead (routes/decide.ts). */
@@ -24,9 +25,9 @@ const troubles: Record<number, Trouble> = {
 }
 
 /** Answers every error with a page in plain words. The service's own faults are logged, and the page shows no details. @param refused gets each problem's code */
-export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCode) => void) {
+export function showErrors (site: Site, log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    if (error instanceof SessionEnded) return sendToSignIn(base, request, reply, true)
+    if (error instanceof SessionEnded) return sendToSignIn(site, request, reply, true)
     if (error instanceof Problem) {
       refused(error.code)
       reply.headers(error.more.headers ?? {})
@@ -36,7 +37,7 @@ export function showErrors (base: string, log: FaultLog, refused: (code: ErrorCo
     if (status === 503) reply.header('retry-after', '1')
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
-    show(reply, status, problemPage(base, caller, troubles[status] as Trouble, request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'))
+    show(reply, status, problemPage(site.base, caller, troubles[status] as Trouble, request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'))
   }
 }
 

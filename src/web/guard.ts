@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Session, SignIn } from './session.ts'
 import { againPage, signInPage } from './views/sign-in.ts'
+import type { Site } from './views/sign-in.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -10,24 +11,25 @@ declare module 'fastify' {
 }
 
 /** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
-export function requireSession (base: string, signIn: SignIn) {
+export function requireSession (site: Site, signIn: SignIn) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
-    if (session === undefined) return sendToSignIn(base, request, reply, signIn.secretOf(request) !== undefined)
+    if (session === undefined) return sendToSignIn(site, request, reply, signIn.secretOf(request) !== undefined)
     request.session = session
     request.caller = session.caller
     return undefined
   }
 }
 
-/** Answers a request without a valid session. @param base BASE_URL's path @param hadSession there was one, and it has ended */
-export function sendToSignIn (base: string, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
+/** Answers a request without a valid session. @param hadSession there was one, and it has ended */
+export function sendToSignIn (site: Site, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
+  const { base } = site
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(base + request.url))
   }
   if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
   if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
-  return show(reply, 401, signInPage(base, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+  return show(reply, 401, signInPage(site, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
 }
 
 /** Sends a page. */

@@ -51,12 +51,13 @@ const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The pages on which people decide: everything below /approvals. */
 export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
+  const site = { base, baseUrl }
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('session', null as unknown as Session)
   app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
-  app.setErrorHandler(showErrors(base, log, refused))
+  app.setErrorHandler(showErrors(site, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that answers of the later hooks have its headers too.
   await app.register(helmet, securityHeaders(isSecure()))
@@ -79,9 +80,9 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
   app.removeAllContentTypeParsers()
   // Well above the longest note that is accepted, so that the page can show a note that is too long again.
   await app.register(formbody, { bodyLimit: 512 * 1024 })
-  signInRoutes(app, base, signIn)
+  signInRoutes(app, site, signIn)
   await app.register(async own => {
-    own.addHook('onRequest', requireSession(base, signIn))
+    own.addHook('onRequest', requireSession(site, signIn))
     own.addHook('preValidation', authoriseAgain)
     listRoutes(own, base, approvals)
     handoffRoutes(own, base, approvals)

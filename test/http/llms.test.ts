@@ -161,6 +161,7 @@ t.test('the service is a skill, and the index says which bytes it has', async t 
   const { app } = await testApp(t)
   const index = await app.inject('/.well-known/agent-skills/index.json')
   t.match(index, { statusCode: 200, headers: { 'content-type': /^application\/json/ } })
+  for (const path of ['/.well-known/agent-skills', '/.well-known/agent-skills/']) t.equal((await app.inject(path)).body, index.body, path)
   const { skills: [skill] } = index.json()
   t.match(skill, { name: 'agent-handoff', type: 'skill-md', description: /^Pass a task/ })
   const path = new URL(skill.url).pathname

@@ -20,6 +20,8 @@ t.test('the page that type points to explains every code', async t => {
   t.match(page.headers['content-type'], /^text\/html/)
   for (const code of codes) t.equal(page.body.split(`id="${code}"`).length, 2, code)
   t.equal(page.body.split('<section').length - 1, codes.length, 'and no other')
+  t.match(page.body, /Bearer &(lt|#60);key&(gt|#62);/)
+  t.notMatch(page.body, /<key>/)
 })
 
 t.test('who is told that an attempt has ended is told where the next one is', async t => {

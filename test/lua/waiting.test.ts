@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { dumped, member, put, raw, tag, tenant, waiting } from '../helpers/scripts.ts'
+import { dumped, member, put, raw, tag, tenant, waiting, waitingCount } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
 import { T, at, refusalIn, stateNames, states, task } from '../helpers/states.ts'
 import type { State } from '../helpers/states.ts'
@@ -192,6 +192,7 @@ t.test('250 of them, and not another tenant’s', async t => {
   await Promise.all(names.map((name, i) => add(on, name, T + Math.floor(i / 7))))
   await test.redis.zadd(on.keys.waiting(tag, 'other'), T, 'other:x')
   await test.redis.hset(on.keys.handoff(tag, 'other:x'), { s: recordOf(T), t: '"x"' })
+  t.strictSame([await waitingCount(on, T, 1), await waitingCount(on, T, 100)], [250, 250], 'all are counted, however many are listed')
   for (const [limit, sizes] of [[20, [...Array(12).fill(20), 10]], [100, [100, 100, 50]], [125, [125, 125]]] as const) {
     const all = await pages(on, limit)
     t.strictSame(all.map(({ length }) => length), sizes)

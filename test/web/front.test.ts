@@ -8,7 +8,7 @@ import { devices, faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
-t.test('the first call on the page works when pasted', { skip: skip || ofOneReplica }, async t => {
+t.test('the commands on the page work when pasted', { skip: skip || ofOneReplica }, async t => {
   const { visitor, call, address } = await webApp(t)
   const folder = await scratchDir(t)
   await mkdir(join(folder, '.data'))
@@ -16,10 +16,14 @@ t.test('the first call on the page works when pasted', { skip: skip || ofOneRepl
   const page = await visitor()
   await page.goto('/')
   const script = (await page.locator('pre').allInnerTexts()).join('\n')
-  const { stdout } = await promisify(execFile)('sh', ['-euc', script.replace('curl ', 'curl -s ')], { cwd: folder })
-  const { handoff_id: id, pickup_url: link } = JSON.parse(stdout)
-  t.equal(link, `${address}/api/catch/${id}`)
-  t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+  // Whoever has no Claude Code sees what it would be told.
+  const { stdout } = await promisify(execFile)('sh', ['-euc', `claude() { printf '\\n%s' "$@"; }\n${script.replaceAll('\ncurl ', '\necho; curl ')}`], { cwd: folder })
+  const [id, caught, done, status, ...claude] = stdout.split('\n').filter(line => line !== '')
+  t.match(JSON.parse(caught!), { handoff_id: id, status: 'caught', task: String })
+  t.match(JSON.parse(done!), { handoff_id: id, status: 'done' })
+  t.match(JSON.parse(status!), { handoff_id: id, status: 'done', result: {} })
+  t.strictSame(claude, ['mcp', 'add', '--transport', 'http', 'handoff', `${address}/mcp`, '--header', `Authorization: Bearer ${secrets.alice}`])
+  t.equal((await call('alice', 'POST', new URL(claude[5]!).pathname, { jsonrpc: '2.0', id: 1, method: 'ping' })).statusCode, 200)
 })
 
 t.test('every link of the page works, and the page fits its window', { skip }, async t => {

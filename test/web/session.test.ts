@@ -27,6 +27,35 @@ t.test('with https the cookie is Secure and bound to the host, and HSTS is sent'
   t.match(headers['strict-transport-security'], /max-age/)
 })
 
+t.test('the sign-in says whose service it is', async t => {
+  const { app } = await testApp(t, { BASE_URL: 'https://handoff.example:8443/team' })
+  const asked = await app.inject('/approvals/sign-in')
+  const refused = await app.inject(form('/approvals/sign-in', { key: 'nonsense' }, { origin: 'https://handoff.example:8443' }))
+  const ended = await app.inject({ ...form('/approvals/abc/approve', {}, { origin: 'https://handoff.example:8443' }) })
+  for (const { body } of [asked, refused, ended]) {
+    t.match(body, 'To the Agent Handoff Service at <strong class="host">handoff.example:8443/team</strong>')
+  }
+  const local = await testApp(t)
+  t.match((await local.app.inject('/approvals/sign-in')).body, '127.0.0.1:8080</strong>')
+})
+
+t.test('the list says how many wait, also where it has only the first of them', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const countOf = async (url: string) => /id="count"[^>]*>([^<]*)</.exec((await service.app.inject({ url, headers: { cookie } })).body)![1]
+  const pass = (count: number) => Promise.all(Array.from({ length: count }, () => service.call('alice', 'POST', '/api/pass', { task: 't', require_human: true })))
+  await pass(50)
+  t.equal(await countOf('/approvals'), '50 handoffs wait, the oldest first.')
+  await pass(3)
+  t.equal(await countOf('/approvals'), '53 handoffs wait, the oldest first.')
+  const { body } = await service.app.inject({ url: '/approvals', headers: { cookie } })
+  t.equal(await countOf(/href="(\/approvals\?cursor=[^"]+)"/.exec(body)![1]!), '53 handoffs wait, the oldest first.', 'on the last page too')
+  // An open page hears of it, although its own fifty are the same.
+  const seen = /seen=([\w-]+)/.exec(body)![1]
+  await pass(1)
+  t.equal(await countOf(`/approvals/list?seen=${seen}`), '54 handoffs wait, the oldest first.')
+})
+
 t.test('every wrong key gets the same answer', async t => {
   const { app } = await testApp(t)
   const answers = await Promise.all(['', 'nonsense', secrets.alice, secrets.approver.slice(1), 'x'.repeat(100_000)].map(key => app.inject(form('/approvals/sign-in', { key }))))

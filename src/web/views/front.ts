@@ -6,14 +6,25 @@ import { frame } from './layout.ts'
 
 /** @param base BASE_URL's path */
 export function frontView (endpoints: readonly Endpoint[], baseUrl: string, base: string): string {
+  const command = (wanted: string) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
   const main = html`<h1>Hand work from one agent to another</h1>
 <p>${about.description} Where it matters, a person approves first.</p>
 <h2>A first call</h2>
 <p>Put a key into your shell. The operator of this service hands out keys. <code>npm start</code> makes one; this command reads it, in the folder where you started it:</p>
 <pre>HANDOFF_KEY=$(cat .data/agent.key)</pre>
-<p>Pass a task:</p>
-<pre>${curlOf(endpoints.find(({ operationId }) => operationId === 'pass')!, baseUrl)}</pre>
-<p>Another agent catches it with a <code>GET</code> of the answer’s <code>pickup_url</code> and a key.</p>
+<p>Pass a task, and keep the handoff’s id:</p>
+<pre>ID=$(${command('pass')} |
+  grep -o '"handoff_id":"[^"]*' | cut -d '"' -f 4)
+echo "$ID"</pre>
+<p>Another agent catches it, and from then on the work is that agent’s alone. To try it, take the same key:</p>
+<pre>${command('catch')}</pre>
+<p>It does the work, and reports it done:</p>
+<pre>${command('done')}</pre>
+<p>Whoever passed the task reads the result:</p>
+<pre>${command('status')}</pre>
+<h2>As tools of an agent</h2>
+<p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. For Claude Code:</p>
+<pre>claude mcp add --transport http handoff ${baseUrl}/mcp --header "Authorization: Bearer $HANDOFF_KEY"</pre>
 <h2>Operations</h2>
 <ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
 <h2>More</h2>

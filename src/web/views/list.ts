@@ -9,9 +9,9 @@ import { layout } from './layout.ts'
 /** How much of a task the list shows, in characters. */
 const taskShown = 240
 
-/** A short hash of the list's ids and of whether there is a next page: equal for two lists that look the same. */
-export function fingerprint ({ items, next }: ListPart): string {
-  return createHash('sha256').update([...items.map(({ id }) => id), next === null].join()).digest('base64url').slice(0, 16)
+/** A short hash of the list's ids and, if it goes on, of how many wait: equal for two lists that look the same. */
+export function fingerprint ({ items, next, count }: ListPart): string {
+  return createHash('sha256').update([...items.map(({ id }) => id), next === null ? '' : count].join()).digest('base64url').slice(0, 16)
 }
 
 export interface ListPage { base: string, caller: Caller, part: ListPart, flash: string, isFirst: boolean }
@@ -25,7 +25,7 @@ export function listPage ({ base, caller, part, flash, isFirst }: ListPage): str
     title: 'Waiting for approval',
     caller,
     main: html`!${flash}<h1>Waiting for your approval</h1>
-<p id="count" role="status" aria-live="polite">${count(part)}</p>
+<p id="count" role="status" aria-live="polite">${told(part, isFirst)}</p>
 !${list}
 <noscript><p class="quiet">Without JavaScript, reload the page to see new handoffs.</p></noscript>`,
   })
@@ -39,15 +39,16 @@ export function liveList (base: string, part: ListPart, focus: boolean): string 
 
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
 export function listFragment (base: string, part: ListPart, changed: boolean): string {
-  const told = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${count(part)}</p>` : ''
-  return liveList(base, part, false) + told
+  const changedCount = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${told(part, true)}</p>` : ''
+  return liveList(base, part, false) + changedCount
 }
 
-function count ({ items, next }: ListPart): string {
+/** How many wait. Where the page has all of them, they are counted there: it leaves out what has expired. */
+function told ({ items, next, count }: ListPart, isFirst: boolean): string {
   if (items.length === 0 && next !== null) return 'The oldest handoffs no longer wait. Later ones may.'
   if (items.length === 0) return 'No handoff waits. New ones appear here by themselves.'
-  if (next !== null) return `More than ${items.length} handoffs wait, the oldest first.`
-  return items.length === 1 ? 'One handoff waits.' : `${items.length} handoffs wait, the oldest first.`
+  const all = isFirst && next === null ? items.length : Math.max(count, items.length)
+  return all === 1 ? 'One handoff waits.' : `${all.toLocaleString('en')} handoffs wait, the oldest first.`
 }
 
 function items (base: string, { items, next }: ListPart, focus: boolean): string {

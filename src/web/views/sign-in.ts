@@ -1,13 +1,23 @@
 import { html } from 'ghtml'
+import { about } from '../../http/openapi.ts'
 import { layout, notice } from './layout.ts'
 
-/** @param base BASE_URL's path @param next the path to go to afterwards, without `base` @param problem in plain words */
-export function signInPage (base: string, next: string, problem?: string): string {
-  return layout({ base, title: 'Sign in', main: signInForm(base, next, problem) })
+/** Where these pages are. */
+export interface Site {
+  /** BASE_URL's path: every link on a page begins with it. */
+  base: string
+  baseUrl: () => string
 }
 
-export function signInForm (base: string, next: string, problem?: string): string {
+/** @param next the path to go to afterwards, without BASE_URL's @param problem in plain words */
+export function signInPage ({ base, baseUrl }: Site, next: string, problem?: string): string {
+  return layout({ base, title: 'Sign in', main: signInForm(base, baseUrl().replace(/^https?:\/\//, ''), next, problem) })
+}
+
+/** @param host whose service it is: nobody should type a key without knowing where it goes */
+function signInForm (base: string, host: string, next: string, problem?: string): string {
   return html`<h1>Sign in</h1>
+<p>To the ${about.title} at <strong class="host">${host}</strong>, where people approve or reject what agents pass on.</p>
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
 <form class="sign-in" method="post" action="${base}/approvals/sign-in">
 <input type="hidden" name="next" value="${next}">
