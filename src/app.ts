@@ -78,6 +78,8 @@ export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
   log: Log & { warn (details: object, message: string): void }
+  /** How many lines of the log could not be written. */
+  lostLines?: () => number
   /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
   webhookSecret?: string | undefined
   /** Tests resolve names otherwise, and wait less. */
@@ -85,7 +87,7 @@ export interface AppDependencies {
 }
 
 /** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
-export async function buildApp (config: Config, { store, keys, log, ...more }: AppDependencies): Promise<FastifyInstance> {
+export async function buildApp (config: Config, { store, keys, log, lostLines, ...more }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath)
@@ -113,7 +115,7 @@ export async function buildApp (config: Config, { store, keys, log, ...more }: A
   await useOpenApi(app, version, basePath)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, lostLines, version })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)

@@ -1,29 +1,34 @@
-import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
+import { LineWriter, stderr } from './stdio.ts'
 
-/** How long the last lines may take to be written, in milliseconds: a reader that has stalled must not keep a process alive. */
-const longestEnd = 1000
+/** How often stderr may say that lines are lost, in milliseconds: some disks are full again and again. */
+const mention = 60_000
 
 /** A log, and what ends it. */
 export interface Log {
   log: Logger
-  /** Resolves when every line is written, or can't be. Nothing may be logged afterwards. */
+  /** Writes text that is no line of the log to the same place. */
+  print (text: string): void
+  /** How many lines could not be written. */
+  lostLines (): number
+  /** Resolves when every line is written, or can't be. */
   end (): Promise<void>
 }
 
-/** The process's log: JSON lines on stdout, which never make the event loop wait. */
+/** The process's log: JSON lines on stdout, which never make the event loop wait. The service goes on if they can't be written. */
 export function openStdoutLog (level: string): Log {
-  const stdout = pino.destination({ dest: 1, sync: false })
-  // pino calls it after a fatal line and when the process exits. It tries again for ever once nobody reads stdout: then the process never ends.
-  stdout.flushSync = () => {}
-  const end = async () => {
-    const ended = Promise.race([once(stdout, 'close'), sleep(longestEnd, undefined, { ref: false })])
-    stdout.end()
-    await ended.catch(() => {})
-  }
-  return { log: openLog(level, stdout), end }
+  let mentioned = -Infinity
+  const stdout = new LineWriter(1, {
+    onLost (why) {
+      if (performance.now() - mentioned < mention) return
+      mentioned = performance.now()
+      stderr.write(`log lines are lost, because stdout can't be written (${why}); the service goes on\n`)
+    },
+    onBack: lines => log.warn({ lines }, 'log lines were lost'),
+  })
+  const log = openLog(level, stdout)
+  return { log, print: text => stdout.write(text), lostLines: () => stdout.lost, end: () => stdout.end() }
 }
 
 /** A log that is written to `destination`. */

@@ -30,17 +30,18 @@ setFlagsFromString('--no-parallel-scavenge')
 /** The process: settings, wiring, listening, signals, draining. */
 async function main (): Promise<void> {
   const config = loadConfig()
-  const { log, end } = openStdoutLog(config.logLevel)
+  const output = openStdoutLog(config.logLevel)
+  const { log } = output
   const embedded = config.redisUrl === undefined ? await startEmbedded(config, log, () => newSecret(newKeyId())) : undefined
   try {
-    await serve(config, { log, end }, embedded)
+    await serve(config, output, embedded)
   } catch (error) {
     await embedded?.stop()
     throw error
   }
 }
 
-async function serve (config: Config, { log, end }: Log, embedded: Embedded | undefined): Promise<void> {
+async function serve (config: Config, { log, print, lostLines, end }: Log, embedded: Embedded | undefined): Promise<void> {
   const store = openStore({
     url: config.redisUrl ?? embedded!.socket,
     keyPrefix: config.keyPrefix,
@@ -53,7 +54,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
     onExpired: expiryLog(log),
   })
   const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log))
-  const app = await buildApp(config, { store, keys, log, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret })
+  const app = await buildApp(config, { store, keys, log, lostLines, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret })
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
@@ -82,7 +83,7 @@ async function serve (config: Config, { log, end }: Log, embedded: Embedded | un
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   await embedded?.listensAt(address)
-  if (embedded !== undefined) process.stdout.write(banner(address, embedded.keys))
+  if (embedded !== undefined) print(banner(address, embedded.keys))
   if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
 }
 

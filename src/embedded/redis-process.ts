@@ -31,14 +31,14 @@ export interface RedisProcess {
  */
 export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
   // Output before Redis has read its options (like a wrong option) goes to its log too.
-  const log = openSync(join(dir, 'redis.log'), 'a', 0o600)
+  const log = openLog(join(dir, 'redis.log'))
   // The shell only sets the mask of Redis's files, which have what was passed in them, and then becomes redis-server.
   const child = spawn('/bin/sh', ['-c', 'umask 077; exec env "$@"', 'sh', ...withEnvironment(binary, [...redisOptions, ...extra])], {
     cwd: dir,
     detached: true, // a session of its own: the terminal's Ctrl-C must reach only the service, which drains first
-    stdio: ['ignore', log, log, lock]
+    stdio: ['ignore', log ?? 'ignore', log ?? 'ignore', lock]
   })
-  closeSync(log)
+  if (log !== undefined) closeSync(log)
   closeSync(lock)
   const ended = new Promise<number | string>((resolve) => {
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'))
@@ -56,6 +56,15 @@ export function spawnRedis (binary: Candidate, dir: string, lock: number, extra:
     clearTimeout(killer)
   }
   return { pid: child.pid ?? 0, ended, stop }
+}
+
+/** @returns undefined if it can't be opened, as on a full disk: Redis is started all the same */
+function openLog (path: string): number | undefined {
+  try {
+    return openSync(path, 'a', 0o600)
+  } catch {
+    return undefined
+  }
 }
 
 /**

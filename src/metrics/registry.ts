@@ -24,6 +24,8 @@ export interface Sources {
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where nobody counts them. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
   refused?: { limited: number, shed: number }
+  /** Absent where the log is not the process's own. */
+  lostLines?: (() => number) | undefined
   version: string
 }
 
@@ -40,6 +42,8 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   webhookFamilies(families, sources)
   families.gauge({ name: 'handoff_build_info', help: 'Always 1; the labels are the versions of the service and of Node.', labels: ['version', 'node'] },
     () => [[{ version: sources.version, node: process.version }, 1]])
+  families.counter({ name: 'handoff_log_lines_lost_total', help: 'Lines of the log that could not be written: the disk is full, or nobody reads.' },
+    () => [[{}, sources.lostLines?.() ?? 0]])
   return { registry, close: processFamilies(families) }
 }
 

@@ -8,6 +8,7 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import type { FastifyInstance } from 'fastify'
 import { Lookups } from '../dns/lookups.ts'
+import { stderr } from '../stdio.ts'
 import { traceRequests } from './requests.ts'
 import { traceScripts } from './scripts.ts'
 
@@ -56,5 +57,5 @@ let warned = -Infinity
 function warn (message: string): void {
   if (performance.now() - warned < 60_000) return
   warned = performance.now()
-  process.stderr.write(`tracing: ${message.slice(0, 300).replaceAll('\n', ' ')}\n`)
+  stderr.write(`tracing: ${message.slice(0, 300).replaceAll('\n', ' ')}\n`)
 }

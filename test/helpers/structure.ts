@@ -10,7 +10,7 @@ const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks'
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** Leaves: any file may import them, and they import only one another. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/') || path.startsWith('dns/')
+const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stdio.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/') || path.startsWith('dns/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
 const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']
@@ -59,10 +59,10 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
   // A preload: the service doesn't import it. It imports only the types of what it observes, and looks up its collector as webhooks' names are.
   if (there === 'tracing') return here === 'tracing'
-  if (here === 'tracing') return typeOnly || of === 'dns/lookups.ts'
+  if (here === 'tracing') return typeOnly || ['dns/lookups.ts', 'stdio.ts'].includes(of)
   // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
-  if (here === 'log.ts') return false
+  if (here === 'log.ts') return of === 'stdio.ts'
   // The schemas import the two others, which import nothing.
   if (here === 'leaf') return there === 'leaf' && (from.startsWith('schemas/') || (from.startsWith('dns/') && of.startsWith('dns/')))
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.

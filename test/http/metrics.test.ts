@@ -41,6 +41,7 @@ const families: Record<string, string> = {
   handoff_live_handoffs: 'gauge',
   handoff_oldest_due_age_seconds: 'gauge',
   handoff_build_info: 'gauge',
+  handoff_log_lines_lost_total: 'counter',
   process_cpu_seconds_total: 'counter',
   process_start_time_seconds: 'gauge',
   process_resident_memory_bytes: 'gauge',
