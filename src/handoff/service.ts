@@ -97,7 +97,7 @@ export class HandoffService {
     let reply = await ask('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
-      await this.#schemas.check(reply.digest, reply.schema, result, nameOf(caller))
+      await this.#schemas.check(reply.digest, reply.schema, result, caller)
       reply = await ask(reply.digest)
     }
     if (!('completedAt' in reply)) throw refusal(reply)
@@ -124,7 +124,7 @@ export class HandoffService {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
       if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
       const text = body.result_schema == null ? undefined : members.raw('result_schema')!
-      const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, nameOf(caller)), text }
+      const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
       const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
       const options = optionWords(body, members, handoff.payload, schema, line)
       return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
@@ -135,11 +135,6 @@ export class HandoffService {
       return before
     }
   }
-}
-
-/** The name under which a caller takes turns with others whose schemas are to be read. */
-function nameOf ({ tenant, agent }: Caller): string {
-  return `${tenant} ${agent}`
 }
 
 /** Does the body have only what every handoff has? */

@@ -1,10 +1,14 @@
 import { Worker } from 'node:worker_threads'
 import { Problem } from '../errors.ts'
 import type { Fault } from '../errors.ts'
+import type { Caller } from '../model.ts'
 import { ThreadTime } from './thread-time.ts'
 
 /** A job: a schema to read, and possibly an output to validate. */
 export interface Job { digest: string, schema: Buffer, output?: Buffer }
+
+/** Whose a job is. */
+export type Sender = Pick<Caller, 'tenant' | 'agent'>
 
 /** The faults of either. */
 export interface Verdict { schema: Fault[], output: Fault[] }
@@ -47,10 +51,7 @@ export class Thread {
   #ranBefore = 0
   /** The job was ended because the machine, not the job, took too long. */
   #wasStarved = false
-  /** Queues by sender, in the order of turns: senders take turns, however many jobs each has. */
-  readonly #waiting = new Map<string, Waiting[]>()
-  /** The sender with the last turn. */
-  #last: string | undefined
+  readonly #waiting = new Queue()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -59,15 +60,13 @@ export class Thread {
   }
 
   /**
-   * @param limit milliseconds of the worker's CPU @param whose the sender
+   * @param limit milliseconds of the worker's CPU
    * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead, or the machine, take too long
    */
-  judge (job: Job, limit: number, whose: string): Promise<Verdict> {
+  judge (job: Job, limit: number, whose: Sender): Promise<Verdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
     return new Promise((resolve, reject) => {
-      const theirs = this.#waiting.get(whose) ?? []
-      theirs.push({ job, limit, asked: performance.now(), resolve, reject })
-      this.#waiting.set(whose, theirs)
+      this.#waiting.add({ job, limit, asked: performance.now(), resolve, reject }, whose)
       if (this.#worker === undefined) this.#start()
       this.#next()
     })
@@ -105,7 +104,7 @@ export class Thread {
 
   #next (): void {
     if (!this.#isReady || this.#underWay !== undefined) return
-    const next = this.#take()
+    const next = this.#waiting.take()
     if (next === undefined) return this.#worker!.unref()
     if (performance.now() - next.asked > this.#options.patience) {
       next.reject(unavailable())
@@ -117,18 +116,6 @@ export class Thread {
     this.#ranBefore = this.#time?.read() ?? 0
     this.#send(next.job)
     this.#timer = setTimeout(() => this.#look(next), next.limit)
-  }
-
-  /** The next job, by turns: the last sender's next one only if nobody else waits. */
-  #take (): Waiting | undefined {
-    const all = [...this.#waiting.keys()]
-    const whose = all.find(one => one !== this.#last) ?? all[0]
-    if (whose === undefined) return undefined
-    const [first, ...others] = this.#waiting.get(whose)!
-    this.#waiting.delete(whose)
-    if (others.length > 0) this.#waiting.set(whose, others)
-    this.#last = whose
-    return first
   }
 
   /** Sends copies, which the worker takes over: a Buffer's slice would send the whole request's memory along. */
@@ -179,10 +166,62 @@ export class Thread {
 
   #refuseAll (error: unknown): void {
     clearTimeout(this.#timer)
-    for (const { reject } of [...this.#underWay === undefined ? [] : [this.#underWay], ...[...this.#waiting.values()].flat()]) reject(error)
+    for (const { reject } of [...this.#underWay === undefined ? [] : [this.#underWay], ...this.#waiting.clear()]) reject(error)
     this.#underWay = undefined
-    this.#waiting.clear()
   }
+}
+
+/**
+ * Jobs that wait for their turn. Tenants take turns, and so do the agents of each: a tenant gets no more turns by more agents, which it
+ * can make as many of as it likes, and an agent none by more jobs.
+ */
+class Queue {
+  /** Both maps are in the order of turns. */
+  readonly #tenants = new Map<string, Map<string, Waiting[]>>()
+  /** Who had the last turn. */
+  #last: Partial<Sender> = {}
+
+  add (job: Waiting, { tenant, agent }: Sender): void {
+    const agents = this.#tenants.get(tenant) ?? new Map<string, Waiting[]>()
+    const jobs = agents.get(agent) ?? []
+    jobs.push(job)
+    agents.set(agent, jobs)
+    this.#tenants.set(tenant, agents)
+  }
+
+  /** The next job, by turns: those of whoever had the last one only if nobody else waits. */
+  take (): Waiting | undefined {
+    const tenant = firstBut(this.#tenants, this.#last.tenant)
+    if (tenant === undefined) return undefined
+    const agents = this.#tenants.get(tenant)!
+    const agent = firstBut(agents, tenant === this.#last.tenant ? this.#last.agent : undefined)!
+    const jobs = agents.get(agent)!
+    const job = jobs.shift()
+    toTheEnd(agents, agent, jobs.length > 0)
+    toTheEnd(this.#tenants, tenant, agents.size > 0)
+    this.#last = { tenant, agent }
+    return job
+  }
+
+  /** @returns all jobs */
+  clear (): Waiting[] {
+    const jobs = [...this.#tenants.values()].flatMap(agents => [...agents.values()].flat())
+    this.#tenants.clear()
+    return jobs
+  }
+}
+
+/** The first name but this one; this one if it is the only one. */
+function firstBut (names: ReadonlyMap<string, unknown>, not: string | undefined): string | undefined {
+  const [first, second] = names.keys()
+  return first === not ? second ?? first : first
+}
+
+/** Who has nothing left leaves. */
+function toTheEnd<T> (names: Map<string, T>, name: string, isLeft: boolean): void {
+  const value = names.get(name)!
+  names.delete(name)
+  if (isLeft) names.set(name, value)
 }
 
 function unavailable (): Problem {

@@ -3,6 +3,9 @@ import { Problem } from '../../src/errors.ts'
 import type { Fault } from '../../src/errors.ts'
 import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
 import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
+import type { Sender } from '../../src/result-schema/thread.ts'
+
+export const someone: Sender = { tenant: 'default', agent: 'someone' }
 
 /** The outcome of a call: 'ok', the faults, or the code of another refusal. */
 export type Outcome = 'ok' | Fault[] | string
@@ -11,8 +14,8 @@ export interface Judge {
   schemas: ResultSchemas
   /** @param schema JSON text, or a value to serialise */
   accept (schema: unknown): Promise<Outcome>
-  /** @param whose the agent */
-  check (schema: unknown, output?: unknown, whose?: string): Promise<Outcome>
+  /** @param whose the sender */
+  check (schema: unknown, output?: unknown, whose?: Sender): Promise<Outcome>
   /** Reads the schema and validates the output. */
   judge (schema: unknown, output?: unknown): Promise<Outcome>
 }
@@ -21,8 +24,8 @@ export interface Judge {
 export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions = { limit: 60_000, patience: 60_000 }): Judge {
   const schemas = new ResultSchemas({ longest: 60_000, ...options })
   t.teardown(() => schemas.close())
-  const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), 'someone'))
-  const check = (schema: unknown, output?: unknown, whose = 'someone') =>
+  const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), someone))
+  const check = (schema: unknown, output?: unknown, whose = someone) =>
     outcome(() => schemas.check(JSON.stringify(json(schema).toString()), json(schema), output === undefined ? undefined : json(output), whose))
   return {
     schemas,

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Fault } from '../../src/errors.ts'
-import { judging } from '../helpers/result-schemas.ts'
+import { judging, someone } from '../helpers/result-schemas.ts'
 import type { Outcome } from '../helpers/result-schemas.ts'
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
@@ -175,10 +175,10 @@ t.test('at most 100 errors are returned, with names and patterns cut', async t =
 
 t.test('the digest is that of the bytes, and a known schema’s is there at once', async t => {
   const schema = Buffer.from('{"title": "known"}')
-  const first = schemas.accept(schema, 'someone')
+  const first = schemas.accept(schema, someone)
   t.type(first, Promise)
   t.equal(await first, createHash('sha256').update(schema).digest().toString('base64url', 0, 16))
-  t.equal(schemas.accept(schema, 'someone'), await first)
-  t.not(await schemas.accept(Buffer.from('{"title":"known"}'), 'someone'), await first)
+  t.equal(schemas.accept(schema, someone), await first)
+  t.not(await schemas.accept(Buffer.from('{"title":"known"}'), someone), await first)
   for (let time = 0; time < 2; time++) t.same(pointers(await accept('{"title": 1}')), ['/result_schema/title'], 'a refused one is refused again')
 })

@@ -100,13 +100,20 @@ t.test('a job that waits too long is refused as unavailable', async t => {
   await until(async () => await check(harmless, {}) === 'ok')
 })
 
-t.test('a client with many slow jobs delays others by one of them, not by all', async t => {
+t.test('tenants take turns, and so do the agents of each, however many agents or jobs there are', async t => {
   const { check } = judging(t, { limit, patience })
   await until(async () => await check(harmless, {}) === 'ok')
   const order: string[] = []
-  const asked = (whose: string, schema: unknown, output: unknown) => check(schema, output, whose).finally(() => order.push(whose))
-  await Promise.all([...[1, 2, 3].map(() => asked('many', hostileSchema, hostileOutput)), asked('other', harmless, {})])
-  t.strictSame(order, ['many', 'other', 'many', 'many'])
+  const asked = (whose: string, schema: unknown = harmless, output: unknown = {}) => {
+    const [tenant, agent] = whose.split('/') as [string, string]
+    return check(schema, output, { tenant, agent }).finally(() => order.push(whose))
+  }
+  await Promise.all([asked('many/a', hostileSchema, hostileOutput), asked('many/a'), asked('many/a'), asked('other/a')])
+  t.strictSame(order.splice(0), ['many/a', 'other/a', 'many/a', 'many/a'], 'an agent with many jobs')
+  await Promise.all([asked('many/a', hostileSchema, hostileOutput), ...['b', 'c', 'd', 'e'].map(agent => asked(`many/${agent}`)), asked('other/a'), asked('other/a')])
+  t.strictSame(order.splice(0), ['many/a', 'other/a', 'many/b', 'other/a', 'many/c', 'many/d', 'many/e'], 'a tenant with many agents')
+  await Promise.all([asked('many/a', hostileSchema, hostileOutput), asked('many/a'), asked('many/a'), asked('many/b'), asked('many/b')])
+  t.strictSame(order.splice(0), ['many/a', 'many/b', 'many/a', 'many/b', 'many/a'], 'the agents of one tenant')
 })
 
 t.test('a worker that finished in time is kept, even if the main thread was too busy to see it', async t => {
@@ -185,9 +192,9 @@ t.test('an idle worker keeps no process alive, a busy one does', async t => {
   const script = `
     import { ResultSchemas } from '${projectRoot}/src/result-schema/result-schemas.ts'
     const schemas = new ResultSchemas({ limit: 60000, patience: 60000 })
-    const digest = await schemas.accept(Buffer.from('{}'), 'someone')
-    await schemas.check(digest, Buffer.from('{}'), undefined, 'someone')
-    schemas.check(digest, Buffer.from('{}'), undefined, 'someone').then(() => console.log('checked'))
+    const digest = await schemas.accept(Buffer.from('{}'), { tenant: 't', agent: 'a' })
+    await schemas.check(digest, Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' })
+    schemas.check(digest, Buffer.from('{}'), undefined, { tenant: 't', agent: 'a' }).then(() => console.log('checked'))
   `
   const { stdout } = await promisify(execFile)(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script], { cwd: projectRoot })
   t.equal(stdout, 'checked\n')
