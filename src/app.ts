@@ -25,6 +25,7 @@ import { refuseUnknown } from './http/methods.ts'
 import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
+import type { AnswerPage } from './http/problem.ts'
 import { BatchLimit, rateLimit } from './http/rate-limit.ts'
 import { Requests } from './http/requests.ts'
 import { endStalled } from './http/stalled.ts'
@@ -57,6 +58,7 @@ import type { Caller } from './model.ts'
 import type { Store } from './store/store.ts'
 import { mostWebhooks } from './store/webhooks.ts'
 import { version } from './version.ts'
+import { answerStray } from './web/error-pages.ts'
 import { frontPage } from './web/front.ts'
 import { approvalPages } from './web/pages.ts'
 import { problemsPage } from './web/problems.ts'
@@ -90,7 +92,7 @@ export interface AppDependencies {
 export async function buildApp (config: Config, { store, keys, log, lostLines, ...more }: AppDependencies): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
-  const app = bareApp(serverOptions(config), requests, log, basePath)
+  const app = bareApp(serverOptions(config), requests, log, basePath, answerStray(basePath))
   const refused: Refused = { limited: 0, shed: 0 }
   app.decorate('refused', refused)
   const shed = shedLate(app, refused)
@@ -206,8 +208,8 @@ function refuseOwnPath (basePath: string, { routes }: Requests): void {
 }
 
 /** An instance that counts requests and answers errors, and has no routes yet. */
-function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string): FastifyInstance {
-  const answerError = answerErrors(log, code => requests.refused(code), basePath)
+function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage): FastifyInstance {
+  const answerError = answerErrors(log, code => requests.refused(code), basePath, answerPage)
   const app = Fastify({
     ...options,
     genReqId: requestId,

@@ -44,14 +44,23 @@ export function problemText (problem: Problem, requestId: string, base: string):
  * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown.
  * @param refused called with each error code
  * @param base BASE_URL's path
+ * @param answerPage answers a browser with a page instead, where there is one for the problem; it says whether it did
  */
-export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string) {
+export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = asProblem(firstFault(error, request))
     refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
+    if (answerPage !== undefined && isBrowser(request) && answerPage(problem, request, reply)) return
     answerProblem(problem, request, reply, base)
   }
+}
+
+export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean
+
+/** Somebody who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON. */
+function isBrowser ({ method, headers }: FastifyRequest): boolean {
+  return (method === 'GET' || method === 'HEAD') && headers.authorization === undefined && /\btext\/html\b/.test(headers.accept ?? '')
 }
 
 function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply, base: string): void {

@@ -3,10 +3,11 @@ import { Problem, errorTable } from '../errors.ts'
 import type { ErrorCode } from '../errors.ts'
 import { requestFields } from '../http/logs.ts'
 import type { FaultLog } from '../http/logs.ts'
+import type { AnswerPage } from '../http/problem.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import { handoffOf, sendToSignIn, show } from './guard.ts'
 import { SessionEnded } from './session.ts'
-import { problemPage } from './views/problem.ts'
+import { problemPage, strayPage } from './views/problem.ts'
 import type { Site } from './views/sign-in.ts'
 import type { Trouble } from './views/problem.ts'
 
@@ -46,4 +47,25 @@ function statusOf (error: unknown): number {
   const status = error instanceof Problem ? errorTable[error.code].status : (error as { statusCode?: number }).statusCode ?? 500
   if (status in troubles) return status
   return status >= 400 && status < 500 ? 400 : 500
+}
+
+/** Nothing but the page's own style: it shows no script, and is nowhere inside another. */
+const strayHeaders = {
+  'content-security-policy': "default-src 'none'; style-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+}
+
+/**
+ * Answers 404 and 503 with a page, for browsers outside of /approvals. It doesn't call Redis.
+ * @param base BASE_URL's path
+ */
+export function answerStray (base: string): AnswerPage {
+  return ({ code, more }, request, reply) => {
+    const { status } = errorTable[code]
+    if (status !== 404 && status !== 503) return false
+    reply.headers({ ...strayHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...more.headers })
+    show(reply, status, strayPage(base, status === 404 ? undefined : more.detail ?? '', request.id))
+    return true
+  }
 }

@@ -1,6 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../model.ts'
-import { layout, notice } from './layout.ts'
+import { about } from '../../http/openapi.ts'
+import { frame, layout, notice } from './layout.ts'
 
 /** What went wrong, in plain words. */
 export interface Trouble { title: string, text: string }
@@ -13,5 +14,28 @@ export function problemPage (base: string, caller: Caller | undefined, { title, 
     caller,
     main: html`<h1>${title}</h1>!${notice('bad', html`<p>${text}</p>`)}
 <p><a class="onward" href="${base + back}" autofocus>${back === '/approvals' ? 'To the list' : 'Back to the handoff'}</a></p>`,
+  })
+}
+
+/**
+ * For who has come to an address that doesn't exist, or that can't be served now. deploy/haproxy/503.html is what balancers show in its place.
+ * @param base BASE_URL's path @param unavailable why it can't be served, or empty; undefined where there is nothing
+ */
+export function strayPage (base: string, unavailable: string | undefined, requestId: string): string {
+  const title = unavailable === undefined ? 'There is nothing here' : 'The service can’t answer just now'
+  const text = unavailable === undefined
+    ? html`<p>This address doesn’t exist, or no longer. Agents’ addresses need a key, and aren’t made for browsers.</p>`
+    : html`<p>This may last only a moment. If you were deciding, check whether your decision was recorded before you decide again.</p>!${unavailable === '' ? '' : html`<p>${unavailable}</p>`}`
+  const links = unavailable === undefined
+    ? html`<a class="onward" href="${base}/approvals">To what waits for a person</a> <a class="onward" href="${base}/">About this service</a>`
+    : '<a class="onward" href="">Try again</a>'
+  return frame({
+    base,
+    title: `${title} · ${about.title}`,
+    head: '',
+    header: html`<a class="home" href="${base}/">${about.title}</a>`,
+    main: html`<h1>${title}</h1>!${notice('bad', text)}
+<p>!${links}</p>
+<p class="quiet">Request ${requestId}</p>`,
   })
 }
