@@ -1,5 +1,5 @@
-/** What ends a process that then has time to finish. */
-export const stopSignals = ['SIGINT', 'SIGTERM'] as const
+/** What ends a process that then has time to finish. SIGHUP: its terminal is gone. */
+export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /** A signal so soon after the first is the same one (ms). */
 const pair = 500

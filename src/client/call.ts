@@ -1,6 +1,7 @@
-import { attempt } from './attempt.ts'
-import type { Fetch, Reply } from './attempt.ts'
-import { backoff, moment, pause, since } from './clock.ts'
+import { attempt, newConnections, redirectOf } from './attempt.ts'
+import type { Fetch, Init, Reply } from './attempt.ts'
+import { backoff, moment, obeyed, pause, since } from './clock.ts'
+import type { Moment } from './clock.ts'
 import { HandoffError } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
 import { withText } from './text.ts'
@@ -18,7 +19,17 @@ export interface CallOptions {
   attemptTimeout?: number | undefined
 }
 
-export interface Settings { baseUrl: string, authorization: string | undefined, fetch: Fetch, retryFor: number, attemptTimeout: number }
+export interface Settings {
+  baseUrl: string
+  authorization: string | undefined
+  fetch: Fetch
+  /** Whether that is the runtime's own. */
+  ownFetch: boolean
+  retryFor: number
+  attemptTimeout: number
+  /** When the last answer came. */
+  heard: Moment
+}
 
 export interface Request {
   method: 'GET' | 'POST'
@@ -44,6 +55,9 @@ export interface Problem {
   approval?: { state: string, note: string | null }
 }
 
+/** After so many milliseconds without an answer a long wait is preceded by a short request, which has so many for its answer. */
+const [silence, probeTime] = [15_000, 3000]
+
 /** The statuses that are retried: the service can't answer now, or a gateway couldn't reach it. */
 const passing = new Set([408, 429, 502, 503, 504])
 
@@ -55,24 +69,51 @@ export async function call<T extends object> (settings: Settings, request: Reque
   const init = initOf(settings, request)
   const began = moment()
   let waited = 0
+  let unheard = false
   for (let round = 0; ; round++) {
     const asked = moment()
     try {
-      return read<T>(await attempt(settings.fetch, url, init, attemptTimeout + wait * 1000, signal), round > 0 ? again : undefined)
+      const reply = await heard(settings, { url, init, attemptTimeout, wait, signal }, unheard)
+      settings.heard = moment()
+      return read<T>(reply, round > 0 ? again : undefined)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
+      // Only where nothing came back in time: others tell that there is somebody, or close the connection.
+      unheard = error.code === 'timeout'
       // What the service was asked to wait isn't lost. But where nobody answers nobody waits.
       waited = Math.min(wait * 1000, waited + since(asked))
       const left = retryFor + waited - since(began)
-      const told = (error.retryAfter ?? 0) * 1000
-      if (left <= 0 || told > left) throw error
+      if (left <= 0 || (error.retryAfter ?? 0) * 1000 > left) throw error
+      const told = obeyed(error.retryAfter)
       // Not before Retry-After is over, and not all clients at the same moment then.
       await pause(Math.max(told, Math.min(told + backoff(round), left)), signal)
     }
   }
 }
 
-function initOf ({ authorization }: Settings, { method, body, key }: Request): RequestInit {
+interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, signal: AbortSignal | undefined }
+
+/**
+ * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was heard for a while: what went
+ * silent meanwhile would let it wait in vain, and nobody would know before its time is over.
+ */
+async function heard (settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, unheard: boolean): Promise<Reply> {
+  const probes = wait > 0 && (unheard || since(settings.heard) > silence)
+  const dispatcher = settings.ownFetch && (unheard || probes) ? newConnections() : undefined
+  const more = dispatcher === undefined ? {} : { dispatcher }
+  try {
+    // Any answer will do.
+    if (probes) await attempt(settings.fetch, `${settings.baseUrl}/healthz`, { method: 'GET', ...more }, Math.min(attemptTimeout, probeTime), signal)
+    const reply = await attempt(settings.fetch, url, { ...init, ...more }, attemptTimeout + wait * 1000, signal)
+    dispatcher?.close().catch(() => {})
+    return reply
+  } catch (error) {
+    dispatcher?.destroy().catch(() => {})
+    throw error
+  }
+}
+
+function initOf ({ authorization }: Settings, { method, body, key }: Request): Init {
   const headers: Record<string, string> = { accept: 'application/json' }
   if (authorization !== undefined) headers.authorization = authorization
   if (body !== undefined) headers['content-type'] = 'application/json'
@@ -115,13 +156,14 @@ function refusal ({ status, headers, text }: Reply, problem: Problem): HandoffEr
 
 /** The error for an answer that isn't the service's: a gateway's error page, mostly. */
 function foreign ({ status, headers, text }: Reply): HandoffError {
+  const redirect = redirectOf(status, headers)
   const type = headers.get('content-type') ?? 'no content type'
   const start = text.trim().slice(0, 60)
   return new HandoffError('connection_failed', {
     status,
     retryable: passing.has(status),
     requestId: headers.get('x-request-id') ?? undefined,
-    detail: `The answer isn’t the service’s: status ${status}, ${type}, ${start === '' ? 'empty' : `beginning ${JSON.stringify(start)}`}.`,
+    detail: `The answer isn’t the service’s: status ${status}, ${redirect ?? `${type}, ${start === '' ? 'empty' : `beginning ${JSON.stringify(start)}`}`}.`,
     retryAfter: retryAfterOf(headers),
   })
 }

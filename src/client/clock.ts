@@ -26,6 +26,14 @@ export function backoff (round: number): number {
   return Math.min(5000, 100 * 2 ** Math.min(round, 10)) * (1 - Math.random() / 2)
 }
 
+/** The longest Retry-After that is waited for, in milliseconds. A longer one is somebody's mistake, and a worker would be deaf for as long. */
+const longestTold = 3600_000
+
+/** How much of a Retry-After is waited for. @param seconds as the answer says @returns milliseconds */
+export function obeyed (seconds = 0): number {
+  return seconds * 1000 > longestTold ? 0 : seconds * 1000
+}
+
 /** Waits. Rejects as soon as the signal is aborted. No listener stays on the signal. */
 export function pause (milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {

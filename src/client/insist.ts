@@ -1,4 +1,4 @@
-import { backoff, pause } from './clock.ts'
+import { backoff, obeyed, pause } from './clock.ts'
 import { isHandoffError } from './errors.ts'
 import type { HandoffError } from './errors.ts'
 
@@ -24,7 +24,7 @@ export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () =>
       const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
-      told = (error.retryAfter ?? 0) * 1000
+      told = obeyed(error.retryAfter)
     }
     await pause(told + backoff(round), signal)
   }

@@ -1,5 +1,6 @@
 import type { Fetch } from './attempt.ts'
 import type { Settings } from './call.ts'
+import { moment } from './clock.ts'
 
 export interface ClientOptions {
   /** The service's address; by default HANDOFF_URL, or else http://127.0.0.1:8080. */
@@ -22,8 +23,10 @@ export function settingsOf (options: ClientOptions): Settings {
     authorization: key === undefined ? undefined : `Bearer ${key}`,
     // Looked up at each call, so that a fetch that is replaced later is used too.
     fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
+    ownFetch: fetch === undefined,
     retryFor,
     attemptTimeout,
+    heard: moment(),
   }
 }
 

@@ -83,7 +83,7 @@ t.test('refusals and wrong usage', async t => {
   if (process.env.TEST_EVENTS !== 'on') t.match(await (await start(t, {})).events(), { code: 1, stderr: /\(events_off\)\n$/ })
 })
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   t.test(`--follow goes on until ${signal}, which is how it ends: status 0`, async t => {
     const { call, pass, env } = await start(t)
     const { child, lines, ended } = follow(t, env, '--json')

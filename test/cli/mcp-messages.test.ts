@@ -66,7 +66,7 @@ t.test('each request is answered by its id, whatever stands in the service’s p
     const said = body === 'stream' ? 'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n\n' : body === 'refused' ? '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}' : ''
     response.writeHead(Number(status), { 'content-type': type, location: elsewhere }).end(said)
   })
-  for (const [path, message] of [['502', /answered 502/], ['200', /answered 200/], ['202', /answered 202/], ['307', /answered 307/], ['200/stream', /broke off/], ['400/refused', /^m$/]] as const) {
+  for (const [path, message] of [['502', /answered 502/], ['200', /answered 200/], ['202', /answered 202/], ['307', /answered 307, a redirect to "http:[^"]+", which isn’t followed/], ['200/stream', /broke off/], ['400/refused', /^m$/]] as const) {
     const said = await say(t, `${place}/${path}`, '{"jsonrpc":"2.0","id":7,"method":"ping"}\n', '{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
     t.match(said.filter(({ id }) => id === 7), [{ error: { message } }], path)
   }

@@ -127,6 +127,33 @@ t.test('an answer that isn’t the service’s is an error that says so', async 
   }
 })
 
+t.test('a redirect, and the wrong one of http: and https:, are told in words', async t => {
+  let led = 0
+  const elsewhere = await serve(t, (_, response) => { led++; response.end('{}') })
+  const plain = await serve(t, (_, response) => response.writeHead(308, { location: `${elsewhere}/api/pass?token=secret` }).end())
+  const make = (baseUrl: string) => new HandoffClient({ baseUrl, key: 'k' })
+  const redirected = await make(plain).pass({ task: 'x' }).catch((error: Error) => error.message)
+  t.match(redirected, `status 308, a redirect to "${elsewhere}/api/pass", which isn’t followed: give the address that it leads to.`)
+  t.notMatch(redirected, 'secret')
+  t.equal(led, 0)
+  await t.rejects(make(plain.replace('http:', 'https:')).pass({ task: 'x' }), { code: 'connection_failed', retryable: false, detail: /doesn’t speak TLS; the address begins with http:/ })
+  const secure = createServer(socket => { socket.on('error', () => {}).once('data', () => socket.end(Buffer.from([21, 3, 1, 0, 2, 2, 70]))) }).listen(0, '127.0.0.1')
+  t.teardown(() => secure.close())
+  await once(secure, 'listening')
+  await t.rejects(make(`http://127.0.0.1:${(secure.address() as AddressInfo).port}`).pass({ task: 'x' }), { code: 'connection_failed', retryable: false, detail: /isn’t HTTP; perhaps the address begins with https:/ })
+})
+
+t.test('a Retry-After of ten digits isn’t waited for', async t => {
+  const { through } = await behind(t, (_, index) => index % 2 === 0 ? answering(503, '', { 'retry-after': '9999999999' }) : 'pass')
+  await t.rejects(through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 9999999999 }, 'one call has no such time')
+  const { handoff_id: id } = await through('alice').pass({ task: 'x', to: 'w' })
+  const ending = new AbortController()
+  const working = through('bob').work('w', () => {}, { signal: ending.signal })
+  t.match(await through('alice').waitFor(id, 'done'), { status: 'done' }, 'nor by what asks for as long as it takes')
+  ending.abort()
+  await working
+})
+
 t.test('a service that hangs, and one that isn’t there', async t => {
   const hung = await serve(t, () => {})
   await t.rejects(new HandoffClient({ baseUrl: hung, key: 'k', attemptTimeout: 50, retryFor: 0 }).status('x'), { code: 'timeout', status: undefined, retryable: true })

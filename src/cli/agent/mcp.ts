@@ -1,4 +1,4 @@
-import { reasonOf } from '../../client/attempt.ts'
+import { reasonOf, redirectOf } from '../../client/attempt.ts'
 import { settingsOf } from '../../client/settings.ts'
 import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
@@ -125,7 +125,7 @@ class Bridge {
     const answer = read(text) as { error?: object, result?: { protocolVersion?: string }, id?: unknown, detail?: string, code?: string } | null
     if (answer === null || !('jsonrpc' in answer)) {
       // A problem of the service's, or a gateway's page; what has no id is answered with nothing.
-      return refuse(message, answer?.detail ?? `The service answered ${response.status}.`, answer?.code === undefined ? undefined : answer)
+      return refuse(message, answer?.detail ?? `The service answered ${[response.status, redirectOf(response.status, response.headers)].filter(Boolean).join(', ')}.`, answer?.code === undefined ? undefined : answer)
     }
     if (message.method === 'initialize') this.#version = answer.result?.protocolVersion
     // What can't be read as a message is refused without its id; here it is known, and its client waits for that.
