@@ -139,8 +139,13 @@ function compile (root, made, ts) {
   }
 }
 
-/** TypeScript as package-lock.json has it: the tests' own where they are installed, else one that is kept apart from what the service runs on. */
+/** TypeScript as package-lock.json has it. */
 function compilerOf (root) {
+  return createRequire(join(compilerHome(root), 'package.json'))('typescript')
+}
+
+/** Where it is: the tests' own where they are installed, else one that is kept apart from what the service runs on. */
+function compilerHome (root) {
   const path = 'node_modules/typescript'
   const { [path]: wanted } = packages(join(root, 'package-lock.json')) ?? {}
   if (wanted === undefined) throw new Error('package-lock.json names no TypeScript')
@@ -153,7 +158,7 @@ function compilerOf (root) {
     writeFileSync(join(apart, 'package-lock.json'), JSON.stringify({ name: 'compiler', lockfileVersion: 3, packages: { '': project, [path]: { ...wanted, dev: false } } }))
     npmCi(apart)
   }
-  return createRequire(join(holds(root) ? root : apart, 'package.json'))('typescript')
+  return holds(root) ? root : apart
 }
 
 /** What package.json names as commands: the compiler makes plain files, and npx runs them as they are. */
@@ -162,12 +167,22 @@ function makeExecutable (root, made) {
   for (const file of Object.values(bin)) chmodSync(join(made, relative('dist', file)), 0o755)
 }
 
+/** The compiler's own command, for the package of the client: after `npm start` there may be none in node_modules. */
+function tsc (root, args) {
+  lock(root)
+  const { status, error } = spawnSync(process.execPath, [join(compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' })
+  if (error !== undefined) throw error
+  process.exitCode = status ?? 1
+}
+
 function main () {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
     throw new Error(`This needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}: see https://nodejs.org`)
   }
-  bootstrap(dirname(dirname(fileURLToPath(import.meta.url))), process.argv.includes('--all'), (line) => console.log(line))
+  const root = dirname(dirname(fileURLToPath(import.meta.url)))
+  if (process.argv[2] === '--tsc') return tsc(root, process.argv.slice(3))
+  bootstrap(root, process.argv.includes('--all'), (line) => console.log(line))
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {

@@ -20,40 +20,56 @@ export async function waitFor (client: Operations, id: string, state: 'caught' |
   const stop = () => own.abort(signal!.reason)
   if (signal?.aborted === true) stop()
   const forget = signal && onAbort(signal, stop)
-  const late = new HandoffError('timeout', { detail: `Not ${state} within ${timeout} ms.`, retryable: true })
+  const late = {}
+  const last: Last = { id }
   const timer = timeout > longest ? undefined : setTimeout(() => own.abort(late), timeout)
   try {
-    return await follow(client, id, state, { ...options, signal: own.signal })
+    return await follow(client, state, { ...options, signal: own.signal }, last)
   } catch (error) {
-    throw isHandoffError(error, 'aborted') && error.cause === late ? late : error
+    throw isHandoffError(error, 'aborted') && error.cause === late ? tooLate(id, state, timeout, last) : error
   } finally {
     clearTimeout(timer)
     forget?.()
   }
 }
 
-async function follow (client: Operations, id: string, state: 'caught' | 'done', options: WaitForOptions & { signal: AbortSignal }): Promise<Status> {
+/** The attempt that it waits for, and what it last knew of it. */
+interface Last { id: string, status?: string }
+
+/** Its `handoffStatus` is the last that was known, and `reissuedAs` the attempt that was waited for, where that is another than the first. */
+function tooLate (id: string, state: string, timeout: number, { id: current, status }: Last): HandoffError {
+  const attempt = current === id ? id : `${id} (now ${current})`
+  const detail = `${attempt} is not ${state} within ${timeout} ms; ${status === undefined ? 'nothing was heard of it' : `its last status is ${status}`}.`
+  return new HandoffError('timeout', { detail, retryable: true, handoffStatus: status, reissuedAs: current === id ? undefined : current })
+}
+
+async function follow (client: Operations, state: 'caught' | 'done', options: WaitForOptions & { signal: AbortSignal }, last: Last): Promise<Status> {
   const { timeout = Infinity, follow = true, signal, attemptTimeout } = options
   const wait = Math.min(longestWait, Math.ceil(timeout / 1000))
   let until = state
-  for (let current = id; ;) {
+  // What it is now is to be known where nothing comes of the wait.
+  for (let isKnown = timeout === Infinity; ;) {
     const asked = moment()
-    const status = await client.status(current, { wait, until, signal, attemptTimeout, retryFor: Infinity })
+    const status = await client.status(last.id, { ...isKnown && { wait, until }, signal, attemptTimeout, retryFor: Infinity })
     const next = follow ? status.reissued_as : undefined
     if (next != null) {
-      current = next
+      last.id = next
+      delete last.status
+      isKnown = timeout === Infinity
       until = state
       continue
     }
+    last.status = status.status
     if (next === undefined && isReached(status, state)) return status
     // The successor hasn't been made yet. A wait for the end also waits for its id.
     if (next === null) until = 'done'
     // The answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
-    if (since(asked) < 1000) await pause(200 + Math.random() * 800, signal)
+    if (isKnown && since(asked) < 1000) await pause(200 + Math.random() * 800, signal)
+    isKnown = true
   }
 }
 
 /** A status that this version doesn't know is an end if the answer says when it ended. */
-function isReached ({ status, completed_at: completed, ended_at: ended }: Status, state: 'caught' | 'done'): boolean {
+export function isReached ({ status, completed_at: completed, ended_at: ended }: Status, state: 'caught' | 'done'): boolean {
   return ends.has(status) || (completed ?? ended) != null || (state === 'caught' && status === 'caught')
 }

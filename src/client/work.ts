@@ -27,6 +27,8 @@ export interface WorkOptions {
   signal?: AbortSignal | undefined
   /** Called with errors that don't end the worker: no answer, or a report that was refused. */
   onError?: ((error: unknown, handoff?: Handoff) => void) | undefined
+  /** Called when the service has a handler's end, or its handoff was lost. */
+  onEnd?: ((handoff: Handoff, how: 'done' | 'failed' | 'lost') => void) | undefined
 }
 
 /** How many handoffs one request can catch. */
@@ -35,7 +37,7 @@ const mostAtOnce = 100
 const grace = 2000
 
 export async function work (client: Operations, inbox: string | undefined, handler: Handler, options: WorkOptions): Promise<void> {
-  const { concurrency = 1, signal, onError = () => {} } = options
+  const { concurrency = 1, signal, onError = () => {}, onEnd = () => {} } = options
   if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency must be a whole number, 1 or more')
   const running = new Set<Handoff>()
   let wake = () => {}
@@ -56,11 +58,14 @@ export async function work (client: Operations, inbox: string | undefined, handl
     const lease = new Lease(client, handoff, asked)
     try {
       const outcome = await outcomeOf(handler, handoff, lease)
-      if (outcome !== undefined && !lease.isLost()) await report(client, handoff, outcome, lease, () => !over.signal.aborted)
+      if (outcome === undefined || lease.isLost()) return onEnd(handoff, 'lost')
+      await report(client, handoff, outcome, lease, () => !over.signal.aborted)
+      onEnd(handoff, 'error' in outcome ? 'failed' : 'done')
     } catch (error) {
       // The handler may have ended its handoff itself; then that end stands.
       const isEnded = isHandoffError(error) && error.code.startsWith('already_')
-      if (!isEnded && !lease.isLost()) onError(error, handoff)
+      if (lease.isLost()) onEnd(handoff, 'lost')
+      else if (!isEnded) onError(error, handoff)
     } finally {
       lease.close()
       running.delete(handoff)

@@ -6,6 +6,7 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { proxy, serve } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
+import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 
 /** The agents' verbs of the command, against a service that listens. */
@@ -128,6 +129,31 @@ t.test('status waits', async t => {
   await call('bob', 'POST', `/api/done/${id}`)
   t.match(await done, { status: 'done' })
   t.match(await run('alice', 'status', id), { code: 0, stdout: /^status +done$/m })
+})
+
+t.test('status waits as long as it is told, follows attempts, and takes several ids', async t => {
+  const { json, run, call, url, as } = await start(t)
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--max-attempts', '2', '--retry-delay', '0s')
+  const { handoff_id: other } = await json('alice', 'pass', '--task', 't')
+  // What comes between the command and the service ends each wait soon.
+  const { address, seen } = await proxy(t, url, () => 'pass')
+  const waiting = handoff(['status', id, other, '--wait', '2h', '--json'], { env: { ...as('alice').env, HANDOFF_URL: address } })
+  await until(() => seen.filter(({ url }) => url.includes('wait=')).length === 2)
+  t.ok(seen.every(({ url }) => !url.includes('wait=7200')), 'in requests that the service and gateways allow')
+  await call('bob', 'GET', `/api/catch/${id}`)
+  const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'no' } })).json()
+  for (const one of [next, other]) {
+    await call('bob', 'GET', `/api/catch/${one}?wait=30`)
+    await call('bob', 'POST', `/api/done/${one}`)
+  }
+  const { code, stdout } = await waiting
+  t.equal(code, 0)
+  t.match(stdout.trim().split('\n').map(line => JSON.parse(line)), [{ handoff_id: next, status: 'done', attempt: 2 }, { handoff_id: other, status: 'done' }])
+  t.match(await run('alice', 'status', id, other), { code: 0, stdout: new RegExp(`^handoff_id +${id}\n[^]*\n\nhandoff_id +${other}\n`) })
+  const { handoff_id: open } = await json('alice', 'pass', '--task', 't')
+  t.match(await json('alice', 'status', open, '--wait', '1s'), { status: 'pending' }, 'what it is after the wait')
+  const mixed = await run('alice', 'status', 'A'.repeat(25), open)
+  t.match(mixed, { code: 1, stdout: new RegExp(`handoff_id +${open}`), stderr: /^[^\n]+ \(not_found\)\n$/ })
 })
 
 t.test('a refusal is one line, or the problem with --json; exit status 1', async t => {

@@ -39,7 +39,7 @@ t.test('standard output is the result: a JSON object as it is, and any other tex
     ['printf "%s %s" "$HANDOFF_TASK" "$HANDOFF_ID"', '"result":{"text":"t '],
   ] as const) {
     const id = await pass(service, { output: { a: 1 } })
-    t.match(await service.once('sh', '-c', command), { code: 0, stderr: '' }, command)
+    t.match(await service.once('sh', '-c', command), { code: 0, stderr: `caught ${id} "t"\ndone ${id}\n` }, command)
     const { body } = await service.call('alice', 'GET', `/api/status/${id}`)
     t.ok(body.includes(result), `${command}: ${body}`)
   }
@@ -60,6 +60,21 @@ t.test('the exit status fails or declines, with what standard error says', async
     t.match(await service.once('sh', '-c', command), { code: 0 }, command)
     t.match(await status(service, id), expected, command)
   }
+})
+
+t.test('it says what it catches and how that ends, one line each, and with --quiet nothing', async t => {
+  const service = await start(t)
+  const id = await pass(service, { task: 'steer\u001b[2J\u009b2J' })
+  t.match(await service.once('sh', '-c', 'exit 3'), { code: 0, stderr: `caught ${id} "steer\\u001b[2J\\u009b2J"\nfailed ${id} "the command ended with 3"\n` })
+  const declined = await pass(service)
+  t.match(await service.once('sh', '-c', 'exit 75'), { stderr: `caught ${declined} "t"\ndeclined ${declined} "the command ended with 75"\n` })
+  const lost = await pass(service, { heartbeat_within: 5 })
+  const ended = service.once('sh', '-c', 'sleep 1000')
+  await until(async () => (await status(service, lost)).status === 'caught')
+  await service.call('alice', 'POST', `/api/cancel/${lost}`, { force: true })
+  t.match(await ended, { code: 0, stderr: `caught ${lost} "t"\nlost ${lost}\n` })
+  await pass(service)
+  t.match(await handoff(['work', 'w', '--once', '--quiet', '--', 'true'], { env: service.env }), { code: 0, stdout: '', stderr: '' })
 })
 
 t.test('a task of a megabyte, and one with a NUL, fit into the environment', async t => {
@@ -95,27 +110,29 @@ t.test('it beats while the command runs, and a command that is lost is ended wit
   t.match(await status(service, id), { status: 'cancelled' })
 })
 
-t.test('several at once; SIGTERM catches no more, finishes what it has, and ends', async t => {
-  const service = await start(t)
-  const dir = await scratchDir(t)
-  await mkdir(join(dir, 'begun'))
-  const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['work', 'w', '--concurrency', '2', '--', 'sh', '-c', `touch ${dir}/begun/$HANDOFF_ID; while [ ! -e ${dir}/go ]; do sleep 0.05; done; echo done`],
-    { env: { PATH: process.env.PATH, ...service.env }, stdio: ['ignore', 'ignore', 'inherit'] })
-  t.teardown(() => child.kill('SIGKILL'))
-  const exited = once(child, 'exit')
-  const ids = [await pass(service), await pass(service), await pass(service)]
-  const statuses = async () => (await Promise.all(ids.map(id => status(service, id)))).map(({ status }) => status)
-  await until(async () => (await statuses()).join() === 'caught,caught,pending')
-  await until(async () => (await Promise.all(ids.slice(0, 2).map(id => readFile(join(dir, 'begun', id)).then(() => true, () => false)))).every(Boolean))
-  child.kill('SIGTERM')
-  // As under npx, which passes on what has come to the whole process group. Two at the same moment would be one.
-  await sleep(50)
-  child.kill('SIGTERM')
-  await sleep(50)
-  await writeFile(join(dir, 'go'), '')
-  t.strictSame(await exited, [0, null])
-  t.strictSame(await statuses(), ['done', 'done', 'pending'])
-})
+for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
+  t.test(`several at once; ${signal} catches no more, finishes what it has, and ends`, async t => {
+    const service = await start(t)
+    const dir = await scratchDir(t)
+    await mkdir(join(dir, 'begun'))
+    const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['work', 'w', '--concurrency', '2', '--', 'sh', '-c', `touch ${dir}/begun/$HANDOFF_ID; while [ ! -e ${dir}/go ]; do sleep 0.05; done; echo done`],
+      { env: { PATH: process.env.PATH, ...service.env }, stdio: ['ignore', 'ignore', 'inherit'] })
+    t.teardown(() => child.kill('SIGKILL'))
+    const exited = once(child, 'exit')
+    const ids = [await pass(service), await pass(service), await pass(service)]
+    const statuses = async () => (await Promise.all(ids.map(id => status(service, id)))).map(({ status }) => status)
+    await until(async () => (await statuses()).join() === 'caught,caught,pending')
+    await until(async () => (await Promise.all(ids.slice(0, 2).map(id => readFile(join(dir, 'begun', id)).then(() => true, () => false)))).every(Boolean))
+    child.kill(signal)
+    // As under npx, which passes on what has come to the whole process group. Two at the same moment would be one.
+    await sleep(50)
+    child.kill(signal)
+    await sleep(50)
+    await writeFile(join(dir, 'go'), '')
+    t.strictSame(await exited, [0, null])
+    t.strictSame(await statuses(), ['done', 'done', 'pending'])
+  })
+}
 
 t.test('a wrong key, or one without the scope, ends it', async t => {
   const { env } = await start(t)

@@ -169,7 +169,7 @@ t.test('waitFor goes on until it is so, over all attempts', async t => {
   await bob.done(next!, { at: 'last' })
   t.match(await done, { status: 'done', handoff_id: next, result: { at: 'last' } })
   const { handoff_id: other } = await alice.pass({ task: 'x' })
-  await t.rejects(alice.waitFor(other, 'done', { timeout: 100 }), { code: 'timeout', retryable: true })
+  await t.rejects(alice.waitFor(other, 'done', { timeout: 3000 }), { code: 'timeout', retryable: true, detail: `${other} is not done within 3000 ms; its last status is pending.`, handoffStatus: 'pending' })
   await t.rejects(alice.waitFor('nowhere', 'done'), { code: 'not_found' })
 })
 

@@ -49,6 +49,20 @@ t.test('npm start builds only when there is no current build', async (t) => {
   t.same(await runScript(root), quiet)
 })
 
+t.test('the client package’s compiler is there without the packages of tests too', async (t) => {
+  const root = await makeProject(t)
+  await rm(join(root, 'node_modules/typescript'))
+  await writePackages(join(root, 'node_modules/.package-lock.json'), {})
+  const apart = join(root, '.cache/compiler/node_modules')
+  await mkdir(apart, { recursive: true })
+  await symlink(join(project, 'node_modules/typescript'), join(apart, 'typescript'))
+  await writePackages(join(apart, '.package-lock.json'), compiler)
+  t.match(await runScript(root, process.env, '--tsc', '--version'), { code: 0, stdout: /^Version 5\.\d/, stderr: '' })
+  t.match(await runScript(root, process.env, '--tsc', '--noSuchOption'), { code: 1 })
+  const { scripts } = JSON.parse(await readFile(join(project, 'src/client/package.json'), 'utf8'))
+  t.notMatch(scripts.build, /(^|&& )tsc/)
+})
+
 t.test('its build equals that of npm run build', async (t) => {
   const dir = await scratchDir(t)
   execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--noCheck', '--outDir', join(dir, 'tsc')], { cwd: project })

@@ -6,7 +6,7 @@ import { items, lines } from './told.ts'
 /** The calls that the agents' commands make, by the command's name. */
 
 export type Options = AskOptions & Record<string, any>
-type Call = (options: Options, argument: string) => Promise<number>
+type Call = (options: Options, argument: string, all: readonly string[]) => Promise<number>
 
 const plain = ({ text }: { readonly text: string }) => lines(text)
 
@@ -21,7 +21,7 @@ export const calls = {
   heartbeat: (options, id) => ask(options, client => client.heartbeat(id, progressOf(options)), plain),
   cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
   reissue: (options, id) => ask(options, client => client.reissue(id), plain),
-  status: (options, id) => ask(options, client => client.status(id, given(options, 'wait', 'until')), plain),
+  status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: (options, name) => ask(options, client => client.inbox(name), plain),
   approvals: options => ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),

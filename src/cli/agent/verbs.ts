@@ -60,9 +60,9 @@ const definitions: Record<Verb, Definition> = {
   cancel: { description: 'take back a handoff that you passed', argument: id, options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']] },
   reissue: { description: 'pass a handoff again that ended without a result', argument: id },
   status: {
-    description: 'show what became of a handoff',
-    argument: id,
-    options: [['--wait <duration>', wait, parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
+    description: 'show what became of handoffs',
+    argument: ['<id...>', 'the handoffs’ ids'],
+    options: [['--wait <duration>', 'how long to wait, also for further attempts: 30s, 15m, 48h; not at all by default', parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
   events: {
     description: 'show what happened to your tenant’s handoffs, one event a line',
@@ -91,9 +91,9 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
       else command.option(flags, description, text => parse(flags.split(' ', 1)[0]!, text))
     }
     addUrl(command).option('--json', 'print the service’s answer as it is').action(async (...args: unknown[]) => {
-      const argumentOf = argument === undefined ? '' : args[0] as string | undefined ?? ''
+      const given = argument === undefined ? [] : [args[0] as string | string[] | undefined ?? ''].flat()
       const { calls } = await import('./calls.ts')
-      exitWith(await calls[verb as Verb](args.at(-2) as Options, argumentOf))
+      exitWith(await calls[verb as Verb](args.at(-2) as Options, given[0] ?? '', given))
     })
   }
 
@@ -105,6 +105,7 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     .argument('<command...>', 'after --: the command and its arguments')
     .option('--concurrency <n>', 'how many at once', text => parseCount('--concurrency', text), 1)
     .option('--once', 'end after one handoff')
+    .option('--quiet', 'say only what goes wrong, not what it catches and how that ends')
     .addHelpText('after', '\nThe command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit status it is\n' +
       'done (0; standard output is the result), declined (75) or failed (any other; standard error says why).')
     .action(async (inbox: string, command: string[], options: Options) => exitWith(await (await import('./work.ts')).work(inbox, command, options)))

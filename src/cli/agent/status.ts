@@ -1,0 +1,51 @@
+import { isHandoffError } from '../../client/index.ts'
+import type { HandoffClient, Status } from '../../client/index.ts'
+import { isReached } from '../../client/wait-for.ts'
+import { Failure, oneLine } from '../failure.ts'
+import { print } from '../output.ts'
+import { clientFor, refused } from './ask.ts'
+import type { AskOptions } from './ask.ts'
+import { lines } from './told.ts'
+
+/** `handoff status`: what became of handoffs, in the order asked. */
+
+export interface StatusOptions extends AskOptions { wait?: number, until?: 'caught' | 'done' }
+
+/** @returns the exit status: 1 if one of them is refused; the others are shown all the same */
+export async function status (options: StatusOptions, ids: readonly string[]): Promise<number> {
+  const client = clientFor(options)
+  // All wait at the same time.
+  const answers = ids.map(id => statusOf(client, id, options).then(answer => ({ answer }), (refusal: unknown) => ({ refusal })))
+  let result = 0
+  for (const [index, answer] of answers.entries()) {
+    const shown = await answer
+    if (index > 0 && !options.json) print('')
+    if ('answer' in shown) print(options.json ? shown.answer.text : lines(shown.answer.text))
+    else result = said(options, shown.refusal, ids.length === 1)
+  }
+  return result
+}
+
+/** After the wait it is what it is then, as in the API. */
+async function statusOf (client: HandoffClient, id: string, { wait = 0, until }: StatusOptions): Promise<Status> {
+  // At once: an address or an id that is wrong shows now, and not after the wait.
+  const now = await client.status(id, wait > 0 ? {} : { until })
+  if (wait === 0 || (now.reissued_as === undefined && isReached(now, until ?? 'done'))) return now
+  try {
+    return await client.waitFor(id, until ?? 'done', { timeout: wait * 1000 })
+  } catch (error) {
+    if (!isHandoffError(error, 'timeout')) throw error
+    return await client.status(error.reissuedAs ?? id)
+  }
+}
+
+/** @param isOnly then the error ends the command, as that of any other */
+function said (options: StatusOptions, error: unknown, isOnly: boolean): number {
+  try {
+    return refused(options, error)
+  } catch (failure) {
+    if (isOnly || !(failure instanceof Failure)) throw failure
+    process.stderr.write(`${oneLine(failure.message)}\n`)
+    return 1
+  }
+}
