@@ -1,19 +1,33 @@
 #!lua flags=no-writes
 -- Reads a tenant's feed.
--- KEYS: 1 prefix:{tag}:e:tenant   the feed, a stream
+-- KEYS: 1 prefix:{tag}:e:tenant        the feed, a stream
+--       2 prefix:{tag}:e:tenant:since  since when nothing of it was lost, as feed-note.lua has it
 -- ARGV: 1 the id behind which to read; empty: only the newest id is asked for  2 how many at most  3 for how long events are kept (ms)
--- Replies: {'feed', newest, oldest, length, id, text, …}  newest: the last id that was given, oldest: the first event's that is kept;
---                                                         each empty where there is none; length: how many there are
--- What is older than the retention is not there any more, whether or not it was removed.
-local feed, after, most, retention = KEYS[1], ARGV[1], ARGV[2], tonumber(ARGV[3])
-local kept = ms(math.max(0, clock() - retention))
+-- Replies: {'feed', newest, oldest, length, now, since, noted, id, text, …}
+--              newest: the last id that was given, oldest: the first event's that is kept; each empty where there is none; length: how many
+--              there are; since: what was written from then on (ms) is kept, unless it is too old; empty where nobody knows. It is looked
+--              for where nothing is kept, and where the id is older than the oldest; noted: 1 if the note need not be renewed, else 0
+-- What is older than the retention is not there any more, whether or not it was removed. What is still there of it shows since when nothing
+-- else was lost.
+local feed, note, after, most, retention = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = clock()
+local kept = ms(math.max(0, now - retention))
 local oldest = redis.call('XRANGE', feed, kept, '+', 'COUNT', 1)[1]
 local newest = oldest and redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
-local found = { 'feed', newest and newest[1] or '', oldest and oldest[1] or '', redis.call('XLEN', feed) }
+local found = { 'feed', newest and newest[1] or '', oldest and oldest[1] or '', redis.call('XLEN', feed), now, '', 0 }
+local isOlder = false
 if oldest and after ~= '' then
   local behind, first = tonumber(string.match(after, '^%d+')), tonumber(string.match(oldest[1], '^%d+'))
-  for _, entry in ipairs(redis.call('XRANGE', feed, behind < first and oldest[1] or '(' .. after, '+', 'COUNT', most)) do
+  isOlder = behind < first
+  for _, entry in ipairs(redis.call('XRANGE', feed, isOlder and oldest[1] or '(' .. after, '+', 'COUNT', most)) do
     found[#found + 1], found[#found + 2] = entry[1], entry[2][2]
   end
+end
+if isOlder or not oldest then
+  local since, written = string.match(redis.call('GET', note) or '', '^(%d+) (%d+)')
+  local last = redis.call('XREVRANGE', feed, oldest and '(' .. oldest[1] or '+', '-', 'COUNT', 1)[1]
+  local before = last and string.match(last[1], '^%d+')
+  found[6] = since and (not before or since + 0 < before + 0) and since or before or ''
+  if since and since + 0 < now and written + 0 <= now and now - written < retention / 2 then found[7] = 1 end
 end
 return found

@@ -99,7 +99,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   const waiter = new Waiter(store.subscriptions)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
   app.addHook('onClose', async () => inboxes.close())
-  const events = new EventService(store.events, waiter)
+  const events = new EventService(store.events, waiter, { handoffs: store.handoffs, retention: config.retention })
   const streams = new EventStreams(events)
   const parts = webhookParts(config, store, more)
   const { attemptTimeout } = more.webhooks ?? {}

@@ -624,7 +624,7 @@ export interface components {
             })[];
             /** The value of `after` for the next request; there even if items is empty. */
             next: string;
-            /** True if `after` is older than the oldest event kept, or newer than the newest. Events may be missing then, and items starts with the oldest event kept. */
+            /** True if `after` is older than what is kept, or beyond both the newest event and Redis’s clock. Events may be missing then, and items starts with the oldest event kept. */
             reset?: boolean;
         };
         BatchBody: {

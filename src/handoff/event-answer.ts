@@ -15,12 +15,17 @@ export interface Event { id: string, type: string, handoffId: string | null, inb
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: Entry): Event {
   const { type, data } = toldIn(text)
+  let json: string | undefined
   return {
     id,
     type,
     handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
     inbox: (data as { to?: string }).to ?? null,
-    text: JSON.stringify({ id, type, time: iso(Number(id.slice(0, id.indexOf('-')))), data }),
+    // Most events that are read for a filter don't pass it. Those that do may be sent to many.
+    get text () {
+      json ??= JSON.stringify({ id, type, time: iso(timeIn(id)), data })
+      return json
+    },
   }
 }
 
@@ -61,6 +66,11 @@ export function isBehind (one: string, other: string): boolean {
   const [oneTime, oneCount] = partsOf(one)
   const [time, count] = partsOf(other)
   return oneTime === time ? oneCount > count : oneTime > time
+}
+
+/** The time in an id, in milliseconds. */
+export function timeIn (id: string): number {
+  return Number(id.slice(0, id.indexOf('-')))
 }
 
 function partsOf (id: string): [bigint, bigint] {

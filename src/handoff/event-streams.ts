@@ -2,10 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Grant } from '../auth/grant.ts'
 import { Problem } from '../errors.ts'
 import { Unavailable } from '../redis/lanes.ts'
-import { isBehind, passes, readEvent } from './event-answer.ts'
+import { passes } from './event-answer.ts'
 import type { Event, EventFilter } from './event-answer.ts'
-import { fromOldest } from './events.ts'
-import type { EventService, Start } from './events.ts'
+import type { EventService } from './events.ts'
+import type { Place, Read } from './feed-reader.ts'
 import type { WaitOptions } from './waiter.ts'
 
 /** How long a stream is silent at most, in milliseconds: then it says how far it has read. */
@@ -15,14 +15,10 @@ const longestStream = 3_600_000
 /** How long a client waits before it connects again, in milliseconds (`retry:`). */
 const reconnectAfter = 2000
 const streamsPerKey = 10
-const pageSize = 500
 /** How long a stream waits before it asks Redis again, when Redis is away, in milliseconds. */
 const retryPause = 1000
 
 const reset = 'event: reset\ndata: {}\n\n'
-
-/** Events behind a place, and the oldest that is kept. */
-interface Page { events: Event[], oldest: string | null }
 
 /** What a stream sends, and what is to be called when it is over. */
 export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
@@ -31,7 +27,6 @@ export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
 export class EventStreams {
   readonly #service: EventService
   readonly #byKey = new Map<unknown, number>()
-  readonly #pages = new Map<string, Promise<Page>>()
   readonly #open = new Set<() => void>()
   #draining = false
 
@@ -55,7 +50,7 @@ export class EventStreams {
    * @param key who may have ten at once
    * @throws {Problem} that key has as many
    */
-  open (tenant: string, key: unknown, filter: EventFilter, start: Start, { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>): OpenStream {
+  open (tenant: string, key: unknown, filter: EventFilter, start: Place, { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>): OpenStream {
     const open = this.#byKey.get(key) ?? 0
     if (open >= streamsPerKey) {
       throw new Problem('rate_limited', { detail: `This key has ${streamsPerKey} streams open at this replica; close one.`, headers: { 'retry-after': '2' } })
@@ -74,70 +69,53 @@ export class EventStreams {
     return { text, close }
   }
 
-  async * #stream (tenant: string, filter: EventFilter, start: Start, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']): AsyncGenerator<string> {
+  async * #stream (tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']): AsyncGenerator<string> {
     const leave = [onGone(stream.stop)]
     try {
-      yield `retry: ${reconnectAfter}\n\n${start.isReset ? reset : ''}`
+      yield `retry: ${reconnectAfter}\n\n`
       const changed = () => {
-        // What is being read for others may have been read before this change.
-        for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
+        this.#service.reader.changed(tenant)
         stream.wake()
       }
       leave.push(await this.#service.feed.listen(tenant, changed), await grant.onEnd(stream.stop))
-      yield * this.#frames(tenant, filter, start.after, stream, grant)
+      yield * this.#frames(tenant, filter, start, stream, grant)
     } finally {
       for (const stop of leave) stop()
     }
   }
 
-  async * #frames (tenant: string, filter: EventFilter, after: string, stream: Sleeper, grant: Grant): AsyncGenerator<string> {
+  async * #frames (tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant): AsyncGenerator<string> {
     const { retention } = this.#service.feed
     const end = performance.now() + longestStream
     let told = performance.now()
-    // Until then nothing behind its place can have been removed: it was at the end of the feed, and what came since is kept for so long.
-    let whole = 0
-    for (let from = after; !stream.isStopped && !this.#draining && performance.now() < end;) {
+    let isMore = false
+    for (let place = start; !stream.isStopped && !this.#draining && performance.now() < end;) {
       stream.begin()
-      const asked = performance.now()
-      const page = await this.#read(tenant, from, grant)
-      if (page === 'refused' || stream.isStopped) return
-      const { events, oldest } = page ?? { events: [], oldest: from }
-      const isMissing = from !== fromOldest && performance.now() >= whole && (oldest === null || isBehind(oldest, from))
-      if (page !== undefined) whole = events.length < pageSize ? asked + retention : 0
-      from = events.at(-1)?.id ?? from
-      const frames = (isMissing ? reset : '') + events.filter(event => passes(event, filter)).map(frameOf).join('')
+      const read = await this.#read(tenant, place, isMore, grant)
+      if (read === 'refused' || stream.isStopped) return
+      place = read?.place ?? place
+      isMore = read?.isMore ?? false
+      const frames = (read?.isReset === true ? reset : '') + (read?.events ?? []).filter(event => passes(event, filter)).map(frameOf).join('')
       const silence = performance.now() - told
       if (frames !== '' || silence >= keepAlive) {
-        yield frames || `: keep-alive\nid: ${from}\n\n`
+        yield frames || `: keep-alive\nid: ${place.next}\n\n`
         told = performance.now()
-      } else if (page !== undefined && events.length < pageSize) {
+      } else if (read !== undefined && !isMore) {
         await stream.sleep(Math.min(keepAlive - silence, retention / 2))
       }
     }
   }
 
   /** The next events; undefined while Redis is away: a client that reads a 503 may not come back. */
-  async #read (tenant: string, from: string, grant: Grant): Promise<Page | undefined | 'refused'> {
+  async #read (tenant: string, place: Place, isMore: boolean, grant: Grant): Promise<Read | undefined | 'refused'> {
     try {
       await grant.authorise()
-      return await this.#page(tenant, from)
+      return await this.#service.reader.next(tenant, place, isMore)
     } catch (error) {
       if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) return 'refused'
       await sleep(retryPause)
       return undefined
     }
-  }
-
-  /** All streams that are equally far share what is read. */
-  #page (tenant: string, from: string): Promise<Page> {
-    const place = `${tenant} ${from}`
-    const known = this.#pages.get(place)
-    if (known !== undefined) return known
-    const page = this.#service.feed.read(tenant, from, pageSize).then(({ entries, oldest }) => ({ events: entries.map(readEvent), oldest })).finally(() => {
-      if (this.#pages.get(place) === page) this.#pages.delete(place)
-    })
-    this.#pages.set(place, page)
-    return page
   }
 }
 

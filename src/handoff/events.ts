@@ -1,33 +1,39 @@
 import { Problem } from '../errors.ts'
 import type { Events } from '../store/events.ts'
-import { isBehind, passes, readEvent } from './event-answer.ts'
+import type { Handoffs } from '../store/handoffs.ts'
+import { isBehind, passes, timeIn } from './event-answer.ts'
 import type { Event, EventFilter } from './event-answer.ts'
+import { FeedReader, placeOf } from './feed-reader.ts'
+import type { Place } from './feed-reader.ts'
+import { tagOf } from './id.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
-/** From the oldest event that is kept. */
-export const fromOldest = '0-0'
-/** Events read from Redis at once. */
-const pageSize = 500
-/** Pages that one look reads at most: filters may leave out everything, and a feed may have millions. */
+/** Pages that one look reads at most, 5,000 events: filters may leave out everything, and a feed may have millions. */
 const pagesPerLook = 10
-
-/** Where a reader goes on, and whether what it asked for is not there any more, or was never there. */
-export interface Start { after: string, isReset: boolean }
+/** How far the clocks of a Cluster's masters may be apart, in milliseconds, and how late an event may be in the feed. */
+const clockMargin = 10_000
 
 /** `next` is where to go on, past what the filter left out. */
 export interface EventPage { items: Event[], next: string, isReset: boolean }
 
 interface Seen extends EventPage { isMore: boolean }
 
+/** How a handoff's own events are found: by when it was passed, and for how long it is known after its end (ms). */
+export interface HandoffsKnown { handoffs: Pick<Handoffs, 'status'>, retention: number }
+
 /** Reads tenants' feeds. */
 export class EventService {
   readonly #events: Events | null
   readonly #waiter: Waiter
+  readonly #known: HandoffsKnown | null
+  readonly #reader: FeedReader | null
 
-  /** @param events null where events are off */
-  constructor (events: Events | null, waiter: Waiter) {
+  /** @param events null where events are off @param known null: a handoff's events are searched for from where a reader begins */
+  constructor (events: Events | null, waiter: Waiter, known: HandoffsKnown | null = null) {
     this.#events = events
     this.#waiter = waiter
+    this.#known = known
+    this.#reader = events === null ? null : new FeedReader(events)
   }
 
   /** @throws {Problem} events are off */
@@ -36,39 +42,76 @@ export class EventService {
     return this.#events
   }
 
+  /** @throws {Problem} events are off */
+  get reader (): FeedReader {
+    if (this.#reader === null) throw new Problem('events_off')
+    return this.#reader
+  }
+
   /** At most `limit` events behind `after`; without it those from now on. Where it waits, until there is one. */
   async page (tenant: string, filter: EventFilter, after: string | undefined, limit: number, waiting: WaitOptions | null): Promise<EventPage> {
-    const { after: from, isReset } = await this.start(tenant, after)
-    let next = from
+    const { reader, feed } = this
+    let place = await this.start(tenant, after)
+    let isFar = false
     const look = async (): Promise<Seen> => {
-      const seen = await this.#look(tenant, filter, next, limit)
-      next = seen.next
-      return { ...seen, isReset }
+      const { place: reached, ...seen } = await this.#look(tenant, filter, place, limit, isFar)
+      place = reached
+      isFar = seen.isMore
+      return seen
     }
     if (waiting === null) return look()
-    return this.#waiter.waitOn(wake => this.feed.listen(tenant, wake), waiting, look, ({ items, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : waiting.milliseconds)
+    const listen = (wake: () => void) => feed.listen(tenant, () => {
+      reader.changed(tenant)
+      // All that wait are told in one go, and share what is read then. Only those that it is for look again.
+      queueMicrotask(() => {
+        reader.next(tenant, place).then(({ events, place: reached, isReset, isMore }) => {
+          if (isReset || isMore || events.some(event => passes(event, filter))) wake()
+          else place = reached
+        }, wake)
+      })
+    })
+    // It reads now and then, so that its place doesn't become older than what is kept.
+    const untilNext = Math.min(waiting.milliseconds, feed.retention / 2)
+    return this.#waiter.waitOn(listen, waiting, look, ({ items, isReset, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : untilNext)
   }
 
-  /** Where to begin. An id that is older than what is kept, or that the feed never gave, begins at the oldest event: a reset. */
-  async start (tenant: string, after: string | undefined): Promise<Start> {
-    const { newest, oldest } = await this.feed.read(tenant, null, 1)
-    if (after === undefined) return { after: newest ?? fromOldest, isReset: false }
-    const isKnown = after === fromOldest || (oldest !== null && newest !== null && !isBehind(oldest, after) && !isBehind(after, newest))
-    return isKnown ? { after, isReset: false } : { after: fromOldest, isReset: true }
+  /** Where to begin. */
+  async start (tenant: string, after: string | undefined): Promise<Place> {
+    return after === undefined ? this.reader.now(tenant) : placeOf(after)
   }
 
-  async #look (tenant: string, filter: EventFilter, after: string, limit: number): Promise<Seen> {
+  /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
+  async #look (tenant: string, filter: EventFilter, from: Place, limit: number, isFar: boolean): Promise<Seen & { place: Place }> {
     const items: Event[] = []
-    let next = after
+    let place = from
+    let isReset = false
     for (let pages = 0; pages < pagesPerLook; pages++) {
-      const { entries } = await this.feed.read(tenant, next, pageSize)
-      for (const entry of entries) {
-        const event = readEvent(entry)
-        next = event.id
-        if (passes(event, filter) && items.push(event) === limit) return { items, next, isReset: false, isMore: true }
+      const read = await this.reader.next(tenant, place, isFar || pages > 0)
+      isReset ||= read.isReset
+      place = read.place
+      for (const event of read.events) {
+        if (!passes(event, filter) || items.push(event) < limit) continue
+        return { items, next: event.id, isReset, isMore: true, place: placeOf(event.id) }
       }
-      if (entries.length < pageSize) return { items, next, isReset: false, isMore: false }
+      if (!read.isMore) return { items, next: place.next, isReset, isMore: false, place }
+      if (filter.handoffId !== null) place = await this.#passQuiet(tenant, filter.handoffId, place)
     }
-    return { items, next, isReset: false, isMore: true }
+    return { items, next: place.next, isReset, isMore: true, place }
+  }
+
+  /**
+   * The place from which a handoff's events have to be read. Its own begin when it was passed. Another one with the same id has been over for as
+   * long as ended ones are known before this one was passed, or before now, if there is none: nothing in between is of either.
+   */
+  async #passQuiet (tenant: string, id: string, place: Place): Promise<Place> {
+    if (this.#known === null) return place
+    const { handoffs, retention } = this.#known
+    // Its master may be away, and the feed's not.
+    const reply = await handoffs.status({ tenant, id, tag: tagOf(id) }).catch(() => null)
+    if (reply === null) return place
+    const passedAt = reply.outcome === 'found' ? reply.record.createdAt : (await this.feed.read(tenant, null, 1)).clock
+    const quiet = { from: passedAt - retention + clockMargin, to: passedAt - clockMargin }
+    const to = `${Math.max(0, quiet.to)}-0`
+    return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeOf(to) : place
   }
 }

@@ -79,5 +79,5 @@ export const event = Type.Union([...events, webhookDisabled])
 export const eventsAnswer = Type.Object({
   items: Type.Array(event, { description: 'In the order of the feed, each event once.' }),
   next: Type.String({ description: 'The value of `after` for the next request; there even if items is empty.', examples: [exampleEventId] }),
-  reset: Type.Optional(Type.Boolean({ description: 'True if `after` is older than the oldest event kept, or newer than the newest. Events may be missing then, and items starts with the oldest event kept.' })),
+  reset: Type.Optional(Type.Boolean({ description: 'True if `after` is older than what is kept, or beyond both the newest event and Redis’s clock. Events may be missing then, and items starts with the oldest event kept.' })),
 }, { description: 'Events. With Accept: text/event-stream, the answer is a stream of server-sent events.' })

@@ -20,8 +20,19 @@ export interface Missing { tag: string, moved: string }
 /** An event as the feed keeps it (lua/lib/events.lua). */
 export interface Entry { id: string, text: string }
 
-/** `newest` is the id of the last event that was ever given, `oldest` of the first that is kept; null where none is kept. */
-export interface FeedPage { newest: string | null, oldest: string | null, entries: Entry[] }
+/** What is read of a feed (lua/feed.lua). */
+export interface FeedPage {
+  /** The id of the last event that was ever given, and of the first that is kept; null where none is kept. */
+  newest: string | null
+  oldest: string | null
+  /** Redis's, in milliseconds. */
+  clock: number
+  /** What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask. */
+  since: number | null
+  /** Whether that is noted for as long as anybody may go on from now. */
+  isNoted: boolean
+  entries: Entry[]
+}
 
 /** The outboxes and feeds in Redis: one method a script. */
 export class Events {
@@ -76,8 +87,19 @@ export class Events {
   /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
   read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
-    const keys = [this.#keyNames.feed(tag, tenant)]
+    const keys = this.#feedKeys(tag, tenant)
     return this.#lanes.call({ script: this.#scripts.feed, tag, keys, texts: [after ?? '', String(most), this.#retention], decode: reply => this.#readFeed(tenant, reply) })
+  }
+
+  /** Nothing is kept: notes since when nothing was lost. @returns Redis's clock; null if something is kept by now */
+  note (tenant: string): Promise<number | null> {
+    const tag = homeTagOf(tenant, this.#tags)
+    const keys = this.#feedKeys(tag, tenant)
+    return this.#lanes.call({ script: this.#scripts['feed-note'], tag, keys, texts: [this.#retention], decode: reply => tagged(reply)[0] === 'noted' ? Number(tagged(reply)[1]) : null })
+  }
+
+  #feedKeys (tag: string, tenant: string): string[] {
+    return [this.#keyNames.feed(tag, tenant), this.#keyNames.feedSince(tag, tenant)]
   }
 
   /** How many events the longest feed has, of those that this replica read within the last minute; null if it read none. */
@@ -88,11 +110,12 @@ export class Events {
   }
 
   #readFeed (tenant: string, reply: unknown): FeedPage {
-    const [, newest, oldest, length, ...parts] = tagged(reply)
+    const [, newest, oldest, length, clock, since, noted, ...parts] = tagged(reply)
     this.#lengths.set(tenant, { length: length as number, at: performance.now() })
     const entries: Entry[] = []
     for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
-    return { newest: String(newest) || null, oldest: String(oldest) || null, entries }
+    const known = String(since)
+    return { newest: String(newest) || null, oldest: String(oldest) || null, clock: Number(clock), since: known === '' ? null : Number(known), isNoted: noted === 1, entries }
   }
 }
 

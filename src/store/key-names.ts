@@ -73,6 +73,11 @@ export class KeyNames {
     return `${this.#prefix}:e:`
   }
 
+  /** Since when nothing of the feed was lost. */
+  feedSince (tag: string, tenant: string): string {
+    return `${this.feed(tag, tenant)}:since`
+  }
+
   /** How far each partition's events are in the feed. */
   relayed (tag: string, tenant: string): string {
     return `${this.feed(tag, tenant)}:moved`

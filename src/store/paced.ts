@@ -1,5 +1,9 @@
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
+/** How much longer nobody is woken again for each listener, and at most, in milliseconds: thousands at once would leave no time for others. */
+const morePerListener = 0.05
+const longestMore = 250
+
 interface Channel {
   wakes: Set<() => void>
   /** Runs while nobody is to be woken again. */
@@ -49,7 +53,7 @@ export class Paced {
     channel.timer = undefined
     if (!channel.isAsked) return
     channel.isAsked = false
-    channel.timer = setTimeout(() => this.#wake(channel), this.#pace)
+    channel.timer = setTimeout(() => this.#wake(channel), this.#pace + Math.min(longestMore, channel.wakes.size * morePerListener))
     for (const wake of channel.wakes) wake()
   }
 }

@@ -186,6 +186,20 @@ t.test('while Redis is away it waits, and goes on', { timeout: 60_000 }, async t
   t.notOk(stream.frames.some(({ event }) => event === 'reset'))
 })
 
+t.test('a Redis that comes back empty is a reset for an open stream, and an empty feed is none', async t => {
+  const { open, redis, feed, call } = await start(t)
+  const stream = await open()
+  const pass = () => call('alice', 'POST', '/api/pass', { task: 't' })
+  const isReset = () => stream.frames.some(({ event }) => event === 'reset')
+  await pass()
+  await until(() => idsIn(stream.frames).length === 1)
+  t.notOk(isReset(), 'nothing was there before, and nothing is missing')
+  await redis.del(feed, `${feed}:since`)
+  await pass()
+  await until(() => idsIn(stream.frames).length === 2)
+  t.strictSame(stream.frames.slice(-2).map(({ event }) => event), ['reset', 'handoff.passed'])
+})
+
 t.test('a stream that falls behind what is kept has its reset as well', async t => {
   const service = await testApp(t, { EVENTS_RETENTION: '1' })
   const events = new EventService(service.store.events, new Waiter(service.store.subscriptions))

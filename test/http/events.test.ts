@@ -1,5 +1,8 @@
+import type { ChannelListener } from 'node:diagnostics_channel'
 import t from 'tap'
 import type { Test } from 'tap'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import type { TestStoreOptions } from '../helpers/redis.ts'
@@ -163,10 +166,104 @@ t.test('what is older than what is kept, or was never given, is a reset', async 
     t.strictSame(items, [first])
   }
   await until(async () => (await read()).items.length === 0)
-  t.strictSame(await read(), { items: [], next: '0-0' }, '0-0 is never a reset')
+  const isTime = /^\d{13}-0$/
+  const none = await read()
+  t.match(none, { items: [], next: isTime })
+  t.notOk(none.reset, '0-0 is never a reset')
   const gone = await read(`after=${first!.id}`)
-  t.strictSame(gone, { items: [], next: '0-0', reset: true }, 'also where nothing is kept')
-  t.strictSame(await read(''), { items: [], next: '0-0' })
+  t.match(gone, { items: [], next: isTime, reset: true }, 'also where nothing is kept')
+  t.match(await read(''), { items: [], next: isTime })
+})
+
+/** As where one Redis has all keys, and as in a Cluster. */
+for (const isRelayed of [false, true]) {
+  const where = isRelayed ? ', relayed' : ''
+  t.test(`where nothing is kept, next is a time, and whoever goes on from it misses nothing${where}`, async t => {
+    const { pass, read, redis } = await withEvents(t, {}, { isRelayed })
+    const [seconds, micros] = await redis.time()
+    const before = Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+    const empty = await read('')
+    t.strictSame(empty.items, [])
+    const [time, count] = empty.next.split('-')
+    t.ok(Number(time) >= before - 1 && count === '0', empty.next)
+    t.strictSame(await read(`after=${empty.next}`), empty, 'and it is no reset')
+    t.notOk((await read('after=0-0')).reset)
+    const ids = [await pass(), await pass()]
+    const seen = await until(async () => {
+      const page = await read(`after=${empty.next}`)
+      return page.items.length === 2 ? page : null
+    })
+    t.notOk(seen.reset)
+    t.strictSame(seen.items.map(({ data }) => data.handoff_id), ids)
+    const later = `${Number(seen.next.split('-')[0]) + 1}-0`
+    await until(async () => Number((await redis.time())[0]) * 1000 > Number(later.split('-')[0]))
+    t.strictSame(await read(`after=${later}`), { items: [], next: later }, 'behind the newest event, and not beyond the clock')
+  })
+
+  t.test(`a Redis that comes back empty is a reset, for pages, for one that waits, and for times${where}`, async t => {
+    const service = await withEvents(t, {}, { isRelayed })
+    const { pass, read, redis, prefix, typesOf } = service
+    const empty = await read('')
+    await typesOf(await pass(), 1)
+    const { next } = await read()
+    const feed = (await redis.keys(`${prefix}:*e:default`))[0]!
+    const lose = async () => redis.del(feed, `${feed}:since`, `${feed}:moved`)
+    const waiting = read(`after=${next}&wait=30`)
+    await lose()
+    for (const after of [next, empty.next]) {
+      const lost = await read(`after=${after}`)
+      t.match(lost, { items: [], reset: true, next: /^\d{13}-0$/ }, after)
+      await lose()
+    }
+    await typesOf(await pass(), 1)
+    const told = await waiting
+    t.equal(told.reset, true, 'one that waited')
+    for (const after of [next, empty.next]) t.equal((await read(`after=${after}`)).reset, true, 'also once there is something again')
+  })
+}
+
+t.test('who stays away from an empty feed for longer than events are kept learns it', async t => {
+  const { read, pass, typesOf } = await withEvents(t, { EVENTS_RETENTION: '1' })
+  const { next } = await read('')
+  await until(async () => (await read(`after=${next}`)).reset)
+  await typesOf(await pass(), 1)
+  t.equal((await read(`after=${next}`)).reset, true)
+})
+
+t.test('one look reads 5,000 events; waiting goes on; a handoff’s own events are not searched for from the beginning', async t => {
+  const { read, redis, prefix, pass, call, store } = await withEvents(t, { EVENTS_RETENTION: '3600' })
+  const feed = `${prefix}:e:default`
+  for (let round = 0; round < 6; round++) {
+    const pipeline = redis.pipeline()
+    // Long enough ago for the clocks of masters to be apart.
+    for (let count = 0; count < 1000; count++) pipeline.xadd(feed, `${Date.now() - 600_000 + round}-${count}`, 'e', `caught caught ${'A'.repeat(25)} alice bob`)
+    await pipeline.exec()
+  }
+  let reads = 0
+  const count: ChannelListener = told => { if ((told as ScriptCall).script === 'feed') reads++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  const id = await pass()
+  const first = await read('after=0-0&types=handoff.passed')
+  t.strictSame(first.items, [])
+  t.equal(reads, 10)
+  t.match((await read(`after=${first.next}&types=handoff.passed`)).items, [{ data: { handoff_id: id } }])
+  t.match((await read('after=0-0&types=handoff.passed&wait=30')).items, [{ data: { handoff_id: id } }])
+  reads = 0
+  t.match((await read(`after=0-0&handoff_id=${id}`)).items, [{ data: { handoff_id: id } }])
+  t.equal(reads, 2, 'the first page, and its own')
+  reads = 0
+  const foreign = (await call('foreignAlice', 'POST', '/api/pass', { task: 't' })).json().handoff_id
+  t.match(await read(`after=0-0&handoff_id=${foreign}`), { items: [] })
+  t.ok(reads <= 4, `${reads} reads for another tenant’s`)
+  reads = 0
+  const waiting = Array.from({ length: 40 }, () => read('after=0-0&types=handoff.done&wait=30'))
+  await until(() => reads > 0)
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await call('bob', 'POST', `/api/done/${id}`, {})
+  for (const { items } of await Promise.all(waiting)) t.match(items, [{ type: 'handoff.done' }])
+  t.ok(reads < 100, `${reads} reads for 40 that wait at one place`)
+  t.ok(store)
 })
 
 t.test('a stream comes only where Accept names its type', async t => {
