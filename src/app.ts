@@ -114,7 +114,8 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   }, config.drainTimeout)
   useStrictValidation(app)
   const tellMoved = logTransitions(app, log)
-  await useOpenApi(app, version, basePath)
+  const baseUrl = baseUrlOf(app, config, log)
+  await useOpenApi(app, version, basePath, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, lostLines, version })
@@ -126,7 +127,6 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   healthRoutes(operations ?? app, async () => isDraining() ? 'The service is stopping.' : store.whyNotReady())
   metricsRoute(operations ?? app, registry)
 
-  const baseUrl = baseUrlOf(app, config, log)
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   skillRoutes(app, baseUrl)
   await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))

@@ -6,6 +6,9 @@ import { keepFilesInMemory } from './files.ts'
 /** Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty on any host but localhost. */
 const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+/** Two arrows, one after the other. */
+const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0b57a8" stroke-width="2"><path d="M2 5h10M9 2l3 3-3 3M14 11H4M7 8l-3 3 3 3"/></svg>'
+
 /** The service in one sentence. */
 export const about = {
   title: 'Agent Handoff Service',
@@ -16,7 +19,7 @@ export const about = {
  * Serves the OpenAPI document, made from the schemas that validate, and the page that shows it. Register it before the routes. @param base
  * BASE_URL's path
  */
-export async function useOpenApi (app: FastifyInstance, version: string, base: string): Promise<void> {
+export async function useOpenApi (app: FastifyInstance, version: string, base: string, baseUrl: () => string): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -28,7 +31,8 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
       security: [{ key: [] }],
       tags: [{ name: 'handoffs' }, { name: 'approvals' }, { name: 'operations' }],
-      ...base !== '' && { servers: [{ url: base }] },
+      // For the page, which calls the service where it was loaded from: BASE_URL may be another origin, which the browser would refuse.
+      servers: [{ url: base === '' ? '/' : base }],
     },
     // The examples in the schemas don't have BASE_URL's path.
     transformObject: described => JSON.parse(JSON.stringify('openapiObject' in described ? described.openapiObject : {}).replaceAll('"/problems#', `"${base}/problems#`)),
@@ -41,7 +45,14 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       const to = reply.getHeader('location')
       if (to !== undefined) reply.header('location', base + String(to))
     })
-    await docs.register(swaggerUi, { routePrefix: '/docs', staticCSP: contentPolicy, indexPrefix: base })
+    await docs.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: contentPolicy,
+      indexPrefix: base,
+      // Without the bar at the top, which has nothing of the service's.
+      uiConfig: { layout: 'BaseLayout' },
+      theme: { title: about.title, favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }] },
+    })
   })
-  app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async () => app.swagger())
+  app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async () => ({ ...app.swagger(), servers: [{ url: baseUrl() }] }))
 }

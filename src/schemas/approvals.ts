@@ -55,6 +55,7 @@ export const inspectAnswer = Type.Object({
   result_schema: Type.Optional(object('As passed.', { type: 'object' })),
 }, { description: 'The complete handoff.' })
 
+const reasonExample = 'Not this quarter’s: ask again in May.'
 const digest = Type.Optional(nullable<string>('string', {
   pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match.', examples: [exampleDigest],
 }))
@@ -62,12 +63,12 @@ const digest = Type.Optional(nullable<string>('string', {
 export const approveBody = Type.Object({
   note: Type.Optional(nullable<string>('string', { description: 'For the agent that catches the handoff.', ...noteRules })),
   digest,
-}, { additionalProperties: false })
+}, { additionalProperties: false, examples: [{ note: noteRules.examples[0] }] })
 
 export const rejectBody = Type.Object({
-  note: Type.String({ minLength: 1, description: 'The reason.', ...noteRules, examples: ['Not this quarter’s: ask again in May.'] }),
+  note: Type.String({ minLength: 1, description: 'The reason.', ...noteRules, examples: [reasonExample] }),
   digest,
-}, { additionalProperties: false })
+}, { additionalProperties: false, examples: [{ note: reasonExample }] })
 
 export const decisionAnswer = Type.Object({
   handoff_id: handoffId,

@@ -91,7 +91,7 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
   retry_delay: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 3600, default: 1, description: 'Seconds until the second attempt can be caught; doubles with each further attempt, up to an hour.', examples: [5] })),
   result_schema: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'A JSON Schema (2020-12) that done’s output must satisfy: at most 16,384 bytes, and only the keywords that the documentation lists.', examples: [{ type: 'object', required: ['summary'] }] })),
   parent: Type.Optional(nullable<string>('string', { description: 'Id of the handoff that this one is a part of. This agent must have caught it.', examples: [exampleId] })),
-}, { additionalProperties: false })
+}, { additionalProperties: false, examples: [{ task: 'Summarise the attached figures in five lines.', output: { rows: 128, total: 1.0 }, context: { ticket: 'OPS-7' }, to: 'reviewer', expires_in: 3600 }] })
 export type PassBody = Static<ReturnType<typeof passBody>>
 
 export const passAnswer = Type.Object({

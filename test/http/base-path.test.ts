@@ -54,9 +54,10 @@ t.test('a problem’s type links to the page that explains it', async t => {
 
 t.test('the documentation and its page link below the path', async t => {
   const { call } = await testApp(t, settings)
-  for (const path of ['/openapi.json', '/docs/json']) {
+  // Programs read the one anywhere; the page calls the service where it was loaded from.
+  for (const [path, url] of [['/openapi.json', 'https://handoff.example/handoff'], ['/docs/json', '/handoff']] as const) {
     const { body } = await call(null, 'GET', path)
-    t.strictSame(JSON.parse(body).servers, [{ url: '/handoff' }])
+    t.strictSame(JSON.parse(body).servers, [{ url }])
     t.match(body, '"type":"/handoff/problems#expired"')
     t.notMatch(body, '"/problems#')
   }
@@ -71,7 +72,8 @@ t.test('without a path nothing is added', async t => {
   t.equal(passed.headers.location, `/api/status/${passed.json().handoff_id}`)
   t.equal((await call('alice', 'GET', '/api/status/nothing')).json().type, '/problems#not_found')
   const { body } = await call(null, 'GET', '/openapi.json')
-  t.notOk('servers' in JSON.parse(body))
+  t.strictSame(JSON.parse(body).servers, [{ url: 'https://handoff.example' }])
+  t.strictSame((await call(null, 'GET', '/docs/json')).json().servers, [{ url: '/' }])
   t.match(body, '"type":"/problems#expired"')
   t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/docs/')
   isProblem(t, await call(null, 'GET', '/handoff/healthz'), 404, 'not_found')
