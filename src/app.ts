@@ -14,6 +14,7 @@ import { InboxService } from './handoff/inboxes.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
+import { Bodies } from './http/bodies.ts'
 import { useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/credentials.ts'
 import { useDraining } from './http/drain.ts'
@@ -93,8 +94,10 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray(basePath))
-  const refused: Refused = { limited: 0, shed: 0 }
+  const refused: Refused = { limited: 0, shed: 0, bodies: 0 }
   app.decorate('refused', refused)
+  const bodies = new Bodies(config.bodiesLimit, refused)
+  bodies.watch(app)
   const shed = shedLate(app, refused)
   const waiter = new Waiter(store.subscriptions)
   const inboxes = new InboxService(store.inboxes, store.subscriptions, waiter, config.workTtl)
@@ -118,7 +121,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   await useOpenApi(app, version, basePath, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, deliverer, isDraining, lostLines, version })
+  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, bodies, deliverer, isDraining, lostLines, version })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
@@ -152,7 +155,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     })
     await useAuth(api, credentials, guessesOf)
     api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
-    useJsonBodies(api)
+    useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     passRoute(api, asked.pass, basePath)
     catchRoute(api, asked.catch, basePath)
     inboxRoutes(api, inboxes)
@@ -183,7 +186,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     })
   })
   await app.register(pages => approvalPages(pages,
-    { approvals, keys, credentials, guessesOf, sessions: store.sessions, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+    { approvals, keys, credentials, guessesOf, sessions: store.sessions, bodies, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
 }
@@ -220,6 +223,8 @@ function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultL
     },
   })
   app.setErrorHandler(answerError)
+  // Outside the instances that read bodies, none is read: nobody knows there who sends it.
+  app.removeAllContentTypeParsers()
   app.addSchema(problem)
   requests.watch(app)
   useNodeAnswers(app)

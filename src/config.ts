@@ -52,6 +52,7 @@ const environment = Type.Object({
     default: '', description: 'where webhooks may go besides https to public addresses: addresses and networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
   BATCH_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 8388608, description: 'the largest body of a batch: bytes, 1024 to 268435456' }),
+  BODIES_LIMIT: Type.Optional(Type.Integer({ minimum: 2048, maximum: 2 ** 40, description: 'all request bodies that the process holds at once: bytes, 2048 to 1099511627776, at least twice BODY_LIMIT and BATCH_LIMIT' })),
   BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
   DURABILITY: Type.String({
     pattern: '^(none|replicas:[1-9][0-9]?)$',
@@ -70,6 +71,9 @@ const environment = Type.Object({
   LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level => Type.Literal(level)),
     { default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' }),
 })
+
+/** All bodies at once take up to three times as much memory as they have bytes. With this a process stays below 512 MiB. */
+const defaultBodiesLimit = 64 * 1024 * 1024
 
 /** An invalid setting. Its message is one line for the operator. */
 export class SettingError extends Error {
@@ -91,6 +95,9 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const mcpOrigins = listed(given.MCP_ORIGINS)
   if (!mcpOrigins.every(isOrigin)) throw wrong('MCP_ORIGINS')
   if (given.METRICS_PORT === given.PORT && given.PORT !== 0) throw wrong('METRICS_PORT')
+  const largestBody = Math.max(given.BODY_LIMIT, given.BATCH_LIMIT)
+  // One agent may hold half of it, so with less the largest body would never find room.
+  if (given.BODIES_LIMIT !== undefined && given.BODIES_LIMIT < 2 * largestBody) throw wrong('BODIES_LIMIT')
   const config = Object.freeze({
     host: given.HOST,
     port: given.PORT,
@@ -118,6 +125,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     webhookSecret: given.WEBHOOK_SECRET,
     webhookAllow,
     bodyLimit: given.BODY_LIMIT,
+    bodiesLimit: given.BODIES_LIMIT ?? Math.max(defaultBodiesLimit, 8 * largestBody),
     batchLimit: given.BATCH_LIMIT,
     /** How many replicas must have a write before it is acknowledged. */
     replicas: given.DURABILITY === 'none' ? 0 : Number(given.DURABILITY.slice('replicas:'.length)),

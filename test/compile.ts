@@ -30,7 +30,7 @@ const bundled = {
     '@sinclair/typebox', 'commander', 'lru-cache',
   ],
   commonJs: [
-    '@fastify/bearer-auth', '@fastify/cookie', '@fastify/formbody', '@fastify/helmet', '@fastify/rate-limit', '@fastify/static', '@fastify/swagger',
+    '@fastify/bearer-auth', '@fastify/cookie', '@fastify/helmet', '@fastify/rate-limit', '@fastify/static', '@fastify/swagger',
     '@fastify/swagger-ui', 'ajv', 'ajv/dist/2020.js', 'cluster-key-slot', 'fastify', 'ghtml', 'ioredis', 'ipaddr.js', 'pino', 'prom-client', 'standardwebhooks',
   ],
 } as const

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 import { cutMembers, cutNested } from '../handoff/json.ts'
+import type { Bodies } from './bodies.ts'
 import type { Members } from '../handoff/json.ts'
 
 declare module 'fastify' {
@@ -15,13 +16,22 @@ declare module 'fastify' {
 const nothing = Buffer.alloc(0)
 const empty = cutMembers(Buffer.from('{}'))
 
-/** JSON bodies for all routes of this instance: checked and cut in one pass over the bytes, and never parsed as a whole. */
-export function useJsonBodies (app: FastifyInstance): void {
+/** A body above so many bytes is refused for its media type before it is read. */
+const large = 64 * 1024
+
+/**
+ * JSON bodies for all routes of this instance: checked and cut in one pass over the bytes, and never parsed as a whole.
+ * @param standard a limit in bytes that no route of this instance is below
+ */
+export function useJsonBodies (app: FastifyInstance, bodies: Bodies, standard: number): void {
   app.decorateRequest('bytes', null as unknown as Buffer)
   app.decorateRequest('members', null as unknown as Members)
   app.removeAllContentTypeParsers()
   // `*` stands for every other content type, and for none at all: that is fine as long as the body is empty.
-  app.addContentTypeParser(['application/json', '*'], { parseAs: 'buffer' }, (request, bytes, done) => done(null, bytes))
+  app.addContentTypeParser(['application/json', '*'], (request, payload, done) => {
+    if (Number(request.headers['content-length']) > large && !isPlainJson(request)) return done(new Problem('unsupported_media_type'))
+    bodies.read(request, standard, done)
+  })
   // Not in the parser: an error there closes the client's connection, which isn't needed once the body was read completely.
   app.addHook('preValidation', (request, reply, done) => {
     const { schema, config } = request.routeOptions

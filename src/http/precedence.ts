@@ -7,13 +7,13 @@ import { isPlainJson } from './body.ts'
 const parts = [['querystring', 'query'], ['headers', 'headers']] as const
 
 /**
- * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md, "Errors"). Fastify limits,
- * reads and validates the body first. So the others are looked at here, which costs only the requests that are refused.
+ * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md, "Errors"). The body is
+ * limited, read and validated first. So the others are looked at here, which costs only the requests that are refused.
  * @returns the error itself, or another that is to be told instead
  */
 export function firstFault (error: unknown, request: FastifyRequest): unknown {
-  const { code, validationContext } = error as FastifyError
-  const isTooLarge = code === 'FST_ERR_CTP_BODY_TOO_LARGE'
+  const { validationContext } = error as FastifyError
+  const isTooLarge = error instanceof Problem && error.code === 'payload_too_large'
   const isWrongType = error instanceof Problem && error.code === 'unsupported_media_type'
   if (!isTooLarge && !isWrongType && !(error instanceof BodyError) && validationContext !== 'body') return error
   for (const [name, member] of parts) {

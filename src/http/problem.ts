@@ -11,9 +11,7 @@ import { firstFault } from './precedence.ts'
 
 /** The error codes for the framework's own errors. readStatus covers those that aren't listed. */
 const frameworkCodes: Record<string, ErrorCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_request',
   // A path that can't be decoded can't exist.
   FST_ERR_BAD_URL: 'not_found',
   FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',

@@ -7,6 +7,8 @@ export interface Refused {
   limited: number
   /** More than the process could serve: 503. */
   shed: number
+  /** No room for their bodies: 503. */
+  bodies: number
 }
 
 declare module 'fastify' {

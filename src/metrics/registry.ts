@@ -23,7 +23,9 @@ export interface Sources {
   isDraining: () => boolean
   /** Results of key look-ups, and refusals by rate limit or load shedding; absent where nobody counts them. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
-  refused?: { limited: number, shed: number }
+  refused?: { limited: number, shed: number, bodies: number }
+  /** How many bytes of request bodies are held. */
+  bodies?: { held: number }
   /** Absent where the log is not the process's own. */
   lostLines?: (() => number) | undefined
   version: string
@@ -104,7 +106,7 @@ function movedTo (moved: Requests['moved'], { expired, reissued }: Store['sweepe
   return { ...moved, expired, pending: moved.pending + reissued.stalled + reissued.not_done }
 }
 
-function refusalFamilies (families: Families, { keys, refused }: Sources): void {
+function refusalFamilies (families: Families, { keys, refused, bodies }: Sources): void {
   families.counter({
     name: 'handoff_key_lookups_total',
     help: 'API key look-ups: result is hit (in memory) or miss (Redis was asked).',
@@ -117,9 +119,10 @@ function refusalFamilies (families: Families, { keys, refused }: Sources): void 
   }, () => keys === undefined ? [] : [[{ reason: 'unknown' }, keys.refused], [{ reason: 'shed' }, keys.shed], [{ reason: 'throttled' }, keys.throttled]])
   families.counter({
     name: 'handoff_requests_refused_total',
-    help: 'Requests refused for their rate: reason is rate_limited (over the agent’s limit, 429) or shed (more than this process can serve, 503).',
+    help: 'Requests refused because there were too many: reason is rate_limited (over the agent’s limit, 429), shed (more than this process can serve, 503) or bodies (no room for the body, 503).',
     labels: ['reason'],
-  }, () => refused === undefined ? [] : [[{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed]])
+  }, () => refused === undefined ? [] : [[{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed], [{ reason: 'bodies' }, refused.bodies]])
+  families.gauge({ name: 'handoff_body_bytes', help: 'Bytes of request bodies that this process holds, of BODIES_LIMIT.' }, () => bodies === undefined ? [] : [[{}, bodies.held]])
 }
 
 function storeFamilies (families: Families, { store, isDraining }: Sources): void {

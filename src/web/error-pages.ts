@@ -22,7 +22,7 @@ const troubles: Record<number, Trouble> = {
   415: { title: 'This request is not valid', text: 'It did not come from one of these pages, and nothing was decided.' },
   429: { title: 'Too many wrong keys', text: 'They came from your address within a minute. Wait a minute, then sign in with your key.' },
   500: { title: 'The service failed', text: 'Check whether your decision was recorded before you decide again.' },
-  503: { title: 'The service can’t reach its data', text: 'This may last only a moment. Check whether your decision was recorded before you decide again.' },
+  503: { title: 'The service can’t answer now', text: 'It can’t reach its data, or has too much to do. This may last only a moment. Check whether your decision was recorded before you decide again.' },
 }
 
 /** Answers every error with a page in plain words. The service's own faults are logged, and the page shows no details. @param refused gets each problem's code */

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parse as parseForm } from 'node:querystring'
 import cookie from '@fastify/cookie'
-import formbody from '@fastify/formbody'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
@@ -11,6 +11,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { ApprovalService } from '../handoff/approvals.ts'
 import type { Caller } from '../model.ts'
 import type { Credentials } from '../auth/credentials.ts'
+import type { Bodies } from '../http/bodies.ts'
 import type { GuessesOf } from '../http/guesses.ts'
 import { keepFilesInMemory } from '../http/files.ts'
 import type { DecisionLog, FaultLog } from '../http/logs.ts'
@@ -34,6 +35,7 @@ export interface Pages {
   credentials: Credentials
   guessesOf: GuessesOf
   sessions: Sessions
+  bodies: Bodies
   baseUrl: () => string
   /** BASE_URL's path: every link on a page begins with it. */
   base: string
@@ -50,7 +52,7 @@ const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The pages on which people decide: everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
+export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, bodies, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
   const site = { base, baseUrl }
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
@@ -78,8 +80,10 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     setHeaders: reply => { reply.setHeader('cache-control', 'no-cache') },
   })
   app.removeAllContentTypeParsers()
-  // Well above the longest note that is accepted, so that the page can show a note that is too long again.
-  await app.register(formbody, { bodyLimit: 512 * 1024 })
+  // Each route has its own limit.
+  app.addContentTypeParser('application/x-www-form-urlencoded', (request, payload, done) => {
+    bodies.read(request, 0, (error, bytes) => error === null ? done(null, parseForm(String(bytes))) : done(error))
+  })
   signInRoutes(app, site, signIn)
   await app.register(async own => {
     own.addHook('onRequest', requireSession(site, signIn))

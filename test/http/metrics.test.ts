@@ -32,6 +32,7 @@ const families: Record<string, string> = {
   handoff_key_lookups_total: 'counter',
   handoff_keys_refused_total: 'counter',
   handoff_requests_refused_total: 'counter',
+  handoff_body_bytes: 'gauge',
   handoff_redis_call_duration_seconds: 'histogram',
   handoff_lane_calls: 'gauge',
   handoff_ready: 'gauge',

@@ -9,7 +9,8 @@ import type { SeenByPerson, Verdict } from '../../store/approvals.ts'
 import { show } from '../guard.ts'
 import { handoffPage } from '../views/handoff.ts'
 
-const schema = { hide: true }
+/** Well above the longest note that is accepted, so that the page can show a note that is too long again. */
+const form = { schema: { hide: true }, bodyLimit: 512 * 1024 }
 const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
@@ -17,8 +18,8 @@ interface Decide { Params: { id: string }, Body: Record<string, unknown> | undef
 /** @param refused gets the code of a refused decision that the handoff's page explains, without an error page */
 export function decisionRoutes (app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
   const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ base, approvals, log, refused }, verdict, request, reply)
-  app.post<Decide>('/:id/approve', { schema }, decideAs('approved'))
-  app.post<Decide>('/:id/reject', { schema, config: { moves: 'rejected' } }, decideAs('rejected'))
+  app.post<Decide>('/:id/approve', form, decideAs('approved'))
+  app.post<Decide>('/:id/reject', { ...form, config: { moves: 'rejected' } }, decideAs('rejected'))
 }
 
 /**
