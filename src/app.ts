@@ -30,6 +30,7 @@ import type { AnswerPage } from './http/problem.ts'
 import { BatchLimit, rateLimit } from './http/rate-limit.ts'
 import { Requests } from './http/requests.ts'
 import { endStalled } from './http/stalled.ts'
+import { letAnswersArrive } from './http/unread.ts'
 import { requestId } from './http/request-id.ts'
 import { Batches } from './http/batch.ts'
 import { operationsOf } from './http/operations.ts'
@@ -115,6 +116,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     waiter.drain()
     streams.drain()
   }, config.drainTimeout)
+  letAnswersArrive(app)
   useStrictValidation(app)
   const tellMoved = logTransitions(app, log)
   const baseUrl = baseUrlOf(app, config, log)

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { Refused } from './shed.ts'
+import { continueBody } from './unread.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -93,6 +94,7 @@ export class Bodies {
     if (length !== undefined && length > limit) return done(new Problem('payload_too_large'))
     const size = length ?? Math.min(firstPiece, limit)
     if (!this.#hold(request, size)) return done(this.#refusal())
+    if (raw.headers.expect !== undefined) continueBody(raw)
     receive(raw, size, {
       done,
       grow: from => {

@@ -14,6 +14,8 @@ import { loopback, run } from './process.ts'
 export interface NginxOptions {
   /** Whether it retries at another replica after a failure or time-out, as nginx does by default. */
   repeats?: boolean
+  /** Whether a replica that failed twice is taken out, as in the configuration for operators. */
+  takesOut?: boolean
   /** Milliseconds that a replica may take; by default as in the configuration for operators. */
   readTimeout?: number
 }
@@ -29,11 +31,11 @@ export function hasNginx (): boolean {
 }
 
 /** The configuration for operators, adapted to the test. */
-function nginxConfig (port: number, replicas: readonly string[], { repeats = false, readTimeout }: NginxOptions): string {
+function nginxConfig (port: number, replicas: readonly string[], { repeats = false, takesOut = false, readTimeout }: NginxOptions): string {
   // One process, so that a signal ends all of nginx. A replica that was too slow once is not taken out.
   const differing: Array<[RegExp, string]> = [
     [/^daemon off;$/m, 'daemon off;\nmaster_process off;'],
-    [/^( +server [^{}]*;\n)+/m, replicas.map(at => `server ${at} max_fails=0;\n`).join('')],
+    [/^( +server [^{}]*;\n)+/m, replicas.map(at => `server ${at} ${takesOut ? 'max_fails=2 fail_timeout=2s' : 'max_fails=0'};\n`).join('')],
     [/listen [^;]+;/, `listen 127.0.0.1:${port};`],
     ...readTimeout === undefined ? [] : [[/proxy_read_timeout [^;]+;/, `proxy_read_timeout ${readTimeout}ms;`] as [RegExp, string]],
     ...repeats ? [[/proxy_next_upstream off;/, ''] as [RegExp, string]] : [],
