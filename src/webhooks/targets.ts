@@ -87,9 +87,12 @@ export class Targets {
   }
 }
 
+/** Where a cloud answers its own machines: a public address by its number only. */
+const cloudsOwn = '168.63.129.16'
+
 /** All that is public of IPv6 is in 2000::/3. */
 function isPublic (address: Address): boolean {
-  return address.range() === 'unicast' && (address.kind() === 'ipv4' || (address as ipaddr.IPv6).parts[0]! >> 13 === 1)
+  return address.range() === 'unicast' && address.toString() !== cloudsOwn && (address.kind() === 'ipv4' || (address as ipaddr.IPv6).parts[0]! >> 13 === 1)
 }
 
 function readNetwork (text: string): Network {
