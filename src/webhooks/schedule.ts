@@ -18,10 +18,11 @@ export function pauseAfter (tried: number, retryAfter: number | null, random: ()
   return Math.round(Math.max(pause * (1 - spread + 2 * spread * random()), Math.min(retryAfter ?? 0, longestWait)))
 }
 
-/** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3). @returns milliseconds; null for none */
-export function readRetryAfter (value: string | undefined, now: number): number | null {
+/** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the clock of whoever sent it. @returns milliseconds; null for none */
+export function readRetryAfter ({ 'retry-after': value, date: sent = '' }: { 'retry-after'?: string | undefined, date?: string | undefined }): number | null {
   if (value === undefined) return null
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
+  if (/^\d+$/.test(value)) return Number(value) * 1000
   const date = /[A-Za-z]/.test(value) ? Date.parse(value) : NaN
-  return Number.isNaN(date) ? null : Math.max(0, date - now)
+  const now = Date.parse(sent)
+  return Number.isNaN(date) ? null : Math.max(0, date - (Number.isNaN(now) ? Date.now() : now))
 }

@@ -47,7 +47,7 @@ export class Sender {
       const answer = await this.#post(tenant, url, headers, Buffer.from(body), attempt.signal, true)
       const over = new Promise<void>(resolve => answer.once('close', resolve)).then(ended)
       drain(answer)
-      return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers['retry-after'], Date.now()), over }
+      return { status: answer.statusCode!, error: null, retryAfter: readRetryAfter(answer.headers), over }
     } catch (error) {
       ended()
       return { status: null, error: nameOf(error as NodeJS.ErrnoException), retryAfter: null, over: Promise.resolve() }
