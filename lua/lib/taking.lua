@@ -23,12 +23,12 @@ end
 -- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the request's digest, how many
 -- handoffs it left to the other list, and the members that it took, with a slash and a turn where turns were read. Instead of the members there may be an @, the asker that takes from the other
 -- list first, and the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other asker takes
--- anything with this token.
+-- anything with this token. A time that is as far ahead is of a clock that was set back since, and says nothing of how long the asker is gone.
 local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
   if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others) } end
   if before and not looking then return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) } end
-  if before and now < since + 10000 then return { 'left' } end
+  if before and now < since + 10000 and now > since - 10000 then return { 'left' } end
 end

@@ -145,6 +145,22 @@ t.test('while one looks at the other list for a key, nobody else takes anything 
   t.match(await take('one', null), { outcome: 'replayed', items: [{ id }] })
 })
 
+t.test('one that looked at the other list before the clock was set back an hour keeps nobody off', async t => {
+  const { store: { inboxes }, call, setClock } = await testApp(t)
+  const now = Date.now()
+  await setClock(now)
+  const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', expires_in: 7200 })).json().handoff_id
+  const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
+  const take = (asker: string, turns: string[] | null) =>
+    inboxes.take(place, { token: 'token', agent: 'bob', most: 1, size: 0, keptFor: 60_000, request: 'request', asker, turns })
+  await setClock(now + 3_600_000)
+  t.match(await take('one', ['1/700']), { outcome: 'taken', elsewhere: 1 })
+  await setClock(now + 3_600_000 - 9_000)
+  t.match(await take('other', null), { outcome: 'left' }, 'a small step says nothing')
+  await setClock(now)
+  t.match(await take('other', null), { outcome: 'taken', items: [{ id }] })
+})
+
 t.test('what a person approved has its turn before a flood that fills the answers', async t => {
   const service = await testApp(t)
   const output = { text: 'x'.repeat(1_000_000) }

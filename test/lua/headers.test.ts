@@ -81,7 +81,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['sweep', '  local key = handoffs', "  if not member then return { 'late' } end\n  local key = handoffs", /'late'\} is returned after a write/],
 
   ['pass', "1 the call's deadline (ms)", '1 the deadline', /ARGV\[1\] must be documented/],
-  ['lease', 'late(ARGV[1], clock())', 'late(ARGV[3], clock(ARGV[1]))', /ARGV\[1\] must be compared/],
+  ['sign-in', 'late(ARGV[1], clock())', 'late(ARGV[3], clock(ARGV[1]))', /ARGV\[1\] must be compared/],
   ['done', 'late(ARGV[1], now)', 'late(now, ARGV[1])', /ARGV\[1\] must be compared/],
   ['done', '= clock()', '= 0', /ARGV\[1\] must be compared/],
   ['sweep', "then return { 'late' } end", "then return { 'swept', 0, 0 } end", /ARGV\[1\] must be compared/],

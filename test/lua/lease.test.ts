@@ -29,7 +29,7 @@ t.test('it is one holder’s at a time', async t => {
   t.strictSame(await lease(on, T, 'one', hour, T), ['held'], 'at its very deadline the call still runs')
   const after = await serverTime(test)
   const taken = await look(test)
-  t.equal(taken?.holder, 'one')
+  t.equal(taken?.holder, `one ${T + hour}`)
   t.ok(taken!.expires >= before + hour && taken!.expires <= after + hour, 'for as long as was asked')
 
   t.strictSame(await lease(on, T, 'two', hour), ['taken'])
@@ -39,7 +39,7 @@ t.test('it is one holder’s at a time', async t => {
 
   t.strictSame(await lease(on, T, 'one', 2 * hour), ['held'])
   const renewed = await look(test)
-  t.equal(renewed?.holder, 'one')
+  t.equal(renewed?.holder, `one ${T + 2 * hour}`)
   t.ok(renewed!.expires >= after + 2 * hour, 'renewed from now')
 })
 
@@ -50,5 +50,26 @@ t.test('once it has run out it is anybody’s', async t => {
   // What Redis does when its time is over.
   await test.redis.pexpireat(on.keys.sweeper(tag), 1)
   t.strictSame(await lease(on, T, 'two', hour), ['held'])
-  t.equal((await look(test))?.holder, 'two')
+  t.equal((await look(test))?.holder, `two ${T + hour}`)
+})
+
+t.test('one that was taken before the clock was set back an hour is anybody’s', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  await lease(on, T + hour, 'one', 1500, T + hour)
+  // Redis keeps the key until the same moment, which is an hour away now.
+  await test.redis.pexpireat(on.keys.sweeper(tag), await serverTime(test) + hour)
+  t.strictSame(await lease(on, T, 'two', 1500), ['held'])
+  const taken = await look(test)
+  t.equal(taken?.holder, `two ${T + 1500}`)
+  t.ok(taken!.expires <= await serverTime(test) + 1500, 'for no longer than was asked')
+  t.strictSame(await lease(on, T - 1000, 'one', 1500), ['held'], 'set back by a second: it would last for longer than one lease')
+  t.strictSame(await lease(on, T, 'two', 1500), ['taken'])
+})
+
+t.test('an older version’s lease, which doesn’t say when it ends, counts', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  await test.redis.set(on.keys.sweeper(tag), 'older', 'PX', hour)
+  t.strictSame(await lease(on, T, 'two', 1500), ['taken'])
 })

@@ -108,7 +108,7 @@ t.test('one replica sweeps, and when it dies another does', async t => {
   first.store.sweeper.start()
   const warm = await passSoonDue(first, 1)
   await untilSwept(first, warm.id, Date.now(), t)
-  const holder = async () => first.redis.get(Object.keys(await first.dump()).filter(key => key.endsWith(':sweeper')).map(key => `${first.prefix}:${key}`)[0]!)
+  const holder = async () => (await first.redis.get(Object.keys(await first.dump()).filter(key => key.endsWith(':sweeper')).map(key => `${first.prefix}:${key}`)[0]!))!.split(' ')[0]
   const before = await holder()
   second.store.sweeper.start()
   await sleep(700) // longer than the second one's interval of asking for the lease
