@@ -57,6 +57,7 @@ import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
 import type { Caller } from './model.ts'
+import { whyFull } from './store/checks.ts'
 import type { Store } from './store/store.ts'
 import { mostWebhooks } from './store/webhooks.ts'
 import { version } from './version.ts'
@@ -129,7 +130,9 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
   app.decorate('operations', operations)
   app.addHook('onClose', async () => operations?.close())
-  healthRoutes(operations ?? app, async () => isDraining() ? 'The service is stopping.' : store.whyNotReady())
+  healthRoutes(operations ?? app, async (mayBeFull) => isDraining()
+    ? 'The service is stopping.'
+    : await store.whyNotReady() ?? (store.isFull && !mayBeFull ? whyFull : null))
   metricsRoute(operations ?? app, registry)
 
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })

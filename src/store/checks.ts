@@ -10,8 +10,8 @@ const quiet = 15_000
 /** What is wrong with a master that the log has told of. */
 interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number }
 
-/** What the log says of a full Redis. */
-const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
+/** What an operator is told of a full Redis. */
+export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
   'Raise maxmemory, or see that handoffs are done or cancelled.'
 
 /** Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is over. */
@@ -41,6 +41,11 @@ export class Checks {
   /** Could it serve at the last check? Undefined before the first one. */
   get ready (): boolean | undefined {
     return this.#last === undefined ? undefined : this.#last === null
+  }
+
+  /** Did every master refuse, at the last check, what makes it larger? Pass is 503 then, while done and cancel go on. */
+  get isFull (): boolean {
+    return this.#looks.length > 0 && this.#looks.every(({ refuses }) => refuses === 'full')
   }
 
   /** What the last check found at each master. */

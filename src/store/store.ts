@@ -74,10 +74,12 @@ export interface Store {
   sweeper: Sweeper
   /** The servers themselves, for `handoff doctor`. */
   masters: Masters
-  /** Asks why Redis can't serve now; null if it can. */
+  /** Asks why Redis can't serve now; null if it can. A full one can: it takes what makes room. */
   whyNotReady (): Promise<string | null>
   /** Could it serve at the last check? Undefined before the first one. */
   readonly ready: boolean | undefined
+  /** Did every master refuse, at the last check, what makes it larger? */
+  readonly isFull: boolean
   /** What the last check found at each master that was reached. */
   readonly looks: readonly Look[]
   /** The scripts, with their counts and durations. */
@@ -142,6 +144,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     masters,
     whyNotReady: () => checks.whyNotReady(),
     get ready () { return checks.ready },
+    get isFull () { return checks.isFull },
     get looks () { return checks.looks },
     scripts: Object.values(scripts),
     laneSizes: () => lanes.sizes(),

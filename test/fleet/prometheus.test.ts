@@ -121,7 +121,7 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
     await redis.admin.config('SET', 'maxmemory', 1)
     const alert = await until(() => firing('HandoffRedisFull'), 40_000)
     t.match(alert, { labels: { severity: 'page', master: 'redis' }, annotations: { action: /maxmemory/ } })
-    t.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200, 'and the replica stays ready')
+    t.equal((await fetch(`http://127.0.0.1:${port}/readyz?full=ok`)).status, 200, 'and balancers keep the replica')
     await redis.admin.config('SET', 'maxmemory', 0)
     await until(async () => await firing('HandoffRedisFull') === undefined, 120_000)
   })

@@ -56,6 +56,7 @@ const queries: Json = {
     ['limit', false, 1, 100], ['wait', false, 0, 60]],
   listDeliveries: [['status', false, null, null]],
   listApprovals: [['cursor', false, null, null], ['limit', false, 1, 100]],
+  readyz: [['full', false, null, null]],
 }
 
 t.test('the document is valid OpenAPI 3.1', async t => {

@@ -18,10 +18,10 @@ async function refused (app: Parameters<typeof scrape>[0], master = 'redis'): Pr
     .map(reason => [reason, told.get(`handoff_redis_refuses_writes{master="${master}",reason="${reason}"}`) ?? NaN]))
 }
 
-t.test('a full Redis is told by the log and the metrics, and the service stays ready', async t => {
+t.test('a full Redis is told by the log and the metrics, and only what a balancer asks stays ready', async t => {
   const redis = await ownRedis(t, ['--maxmemory', '100mb'])
   const { app, call, lines } = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
-  const readyz = async () => (await app.inject('/readyz')).statusCode
+  const readyz = async (query = '') => (await app.inject(`/readyz${query}`)).statusCode
   const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Redis refuses writes')
   await until(async () => await readyz() === 200)
   const well = { full: 0, readonly: 0, not_saved: 0, too_few_replicas: 0 }
@@ -30,7 +30,10 @@ t.test('a full Redis is told by the log and the metrics, and the service stays r
 
   await redis.admin.config('SET', 'maxmemory', 1)
   isProblem(t, await call('alice', 'POST', '/api/pass', { task: 't' }), 503, 'unavailable')
-  for (let n = 0; n < 3; n++) t.equal(await readyz(), 200, 'what is caught can be done, so balancers must not take it out')
+  for (let n = 0; n < 3; n++) t.equal(await readyz('?full=ok'), 200, 'what is caught can be done, so balancers must not take it out')
+  const refused503 = await app.inject('/readyz')
+  isProblem(t, refused503, 503, 'unavailable')
+  t.match(refused503.json().detail, /^Redis is full: /)
   t.strictSame(await refused(app), { ...well, full: 1 })
   t.match(told(), [{ level: 40, master: 'redis', reason: /^Redis is full: .*Raise maxmemory/, used_memory: Number, maxmemory: 1 }])
   t.equal(told().length, 1, 'once')
@@ -38,7 +41,7 @@ t.test('a full Redis is told by the log and the metrics, and the service stays r
   t.equal((await call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
 
   await redis.admin.replicaof('127.0.0.1', '1')
-  t.equal(await until(async () => (await app.inject('/readyz')).json().detail), 'Redis is a replica and takes no writes.', 'full isn’t all: it takes no write at all')
+  t.equal(await until(async () => (await app.inject('/readyz?full=ok')).json().detail), 'Redis is a replica and takes no writes.', 'full isn’t all: it takes no write at all')
   await redis.admin.replicaof('NO', 'ONE')
   await redis.admin.config('SET', 'maxmemory', 0)
   await until(async () => await readyz() === 200)
