@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis'
 import type { RedisOptions } from 'ioredis'
+import { hearFirstWords } from './first-words.ts'
 import type { ClusterNodes, Host, Sentinels, Standalone } from '../redis-url.ts'
 
 /** The log that connecting needs, a part of pino's. */
@@ -89,6 +90,7 @@ function access (username: string | undefined, password: string | undefined) {
 
 /** @param which the connection's name in the log */
 function watched (redis: Redis, which: object, log: ConnectionLog): Redis {
+  hearFirstWords(redis)
   const reasons = new Set<string>()
   redis.on('ready', () => {
     if (reasons.size > 0) log.info(which, 'Redis is back')

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
+import { isCut } from './first-words.ts'
 import type { Host } from '../redis-url.ts'
 
 /** Slots `start` to `end`, both included, and their nodes. */
@@ -47,5 +48,9 @@ function hostOf (host: string | null, more: readonly string[] = []): string | un
 async function reached (redis: Redis, signal: AbortSignal): Promise<void> {
   if (redis.status === 'ready') return
   const closed = once(redis, 'close', { signal }).then(() => { throw new Error('it is not reached') })
-  await Promise.race([once(redis, 'ready', { signal }), closed])
+  await Promise.race([once(redis, 'ready', { signal }), closed]).catch((error: Error) => {
+    // The next attempt tells what Redis said as it closed this one.
+    if (!isCut(error)) throw error
+    return once(redis, 'ready', { signal })
+  })
 }

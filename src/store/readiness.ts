@@ -28,6 +28,10 @@ const meanings: Array<[start: string, meaning: string]> = [
   ['ERR ACL failure', 'Redis does not give this service the rights that it needs.'],
   ['NOAUTH', 'Redis wants a password; set it in REDIS_URL.'],
   ['WRONGPASS', 'Redis refuses the user and password of REDIS_URL.'],
+  ['max number of clients', 'Redis has as many clients as its maxclients allows; raise it, or close other clients.'],
+  ['DENIED', 'Redis is in protected mode, and lets in clients of its own machine only; give it a password or an ACL.'],
+  ['LOADING', 'Redis is still loading its data.'],
+  ['MASTERDOWN', 'Redis is a replica that has lost its master.'],
   ['MOVED', 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…'],
   ['CLUSTERDOWN', 'Redis Cluster is down: some of its slots have no master.'],
 ]
