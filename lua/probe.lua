@@ -1,12 +1,16 @@
 #!lua
--- Writes a replica's sign that Redis takes its writes. Redis judges it as it judges pass, so it refuses both when it is full.
--- KEYS: 1 prefix:{tag}:ready:replica   the sign
--- ARGV: 1 the call's deadline (ms)  2 for how long it stays (ms)
--- Replies: {'written'}
---          {'full'}  Redis is full, but would take writes otherwise; nothing changed
---          {'late'}  the call's deadline is over; nothing changed
-if late(ARGV[1], clock()) then return { 'late' } end
-if isFull(1e9) then return { 'full' } end
+-- Writes as pass does, so that Redis refuses both when it is full: the mark of this data set, which is made once. Where it is gone or is another
+-- one, Redis has lost its data, or is another Redis.
+-- KEYS: 1 prefix:{tag}:dataset   the mark
+-- ARGV: 1 the call's deadline (ms)  2 the mark if there is none  3 for how long it stays without being written again (ms)
+-- Replies: {'written', mark}
+--          {'full', mark}  Redis is full, but would take writes otherwise; nothing changed; the mark is nil if there is none
+--          {'late'}        the call's deadline is over; nothing changed
+local mark = redis.call('GET', KEYS[1])
 
-redis.call('SET', KEYS[1], '', 'PX', ARGV[2])
-return { 'written' }
+if late(ARGV[1], clock()) then return { 'late' } end
+if isFull(1e9) then return { 'full', mark } end
+
+mark = mark or ARGV[2]
+redis.call('SET', KEYS[1], mark, 'PX', ARGV[3])
+return { 'written', mark }

@@ -41,7 +41,7 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
   ])
   const masters = [...store.masters.all()]
   if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) throw new Unavailable('Redis did not answer in time')
-  // The same check as /readyz; its script writes a key of its own, which expires after ten seconds.
+  // The same check as /readyz; its script writes the data set's mark.
   const reason = await store.whyNotReady()
   const looks = await Promise.all(masters.map(master => examineMaster(master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster')))
   const ready: Finding = reason === null
@@ -66,7 +66,7 @@ async function examineMaster (master: Master, seen: { look: Look | undefined, re
     return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'requests for its handoffs are answered 503', server }]
   }
   const facts = await askServer(redis)
-  const key = new KeyNames(config.keyPrefix).ready(master.tags[0] ?? '', 'doctor')
+  const key = new KeyNames(config.keyPrefix).dataSet(master.tags[0] ?? '')
   const findings: Finding[] = [
     ...[...serverChecks.map(check => check(facts, config)), checkWrites(seen)].filter(finding => finding !== null),
     ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster, events: config.eventsRetention > 0 }), config.keyPrefix),

@@ -17,7 +17,7 @@ export interface Sources {
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -139,6 +139,10 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     name: 'handoff_ready',
     help: '1 if this replica can take requests, 0 if Redis can’t serve or the service is stopping; checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
+  families.counter({
+    name: 'handoff_redis_replaced_total',
+    help: 'How often this replica found a Redis master empty, or with another data set than before.',
+  }, () => [[{}, store.replaced]])
   families.gauge({
     name: 'handoff_redis_refuses_writes',
     help: '1 if this Redis master refuses writes for this reason, else 0: full (it refuses what makes it larger, like pass), readonly, not_saved (its disk) or too_few_replicas; checked every 5 s by a write.',

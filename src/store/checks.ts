@@ -14,19 +14,25 @@ interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number 
 export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
   'Raise maxmemory, or see that handoffs are done or cancelled.'
 
+type CheckLog = ConnectionLog & { error (details: object, message: string): void }
+
 /** Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is over. */
 export class Checks {
   readonly #look: () => Promise<Verdict>
-  readonly #log: ConnectionLog
+  readonly #log: CheckLog
   readonly #quiet: number
   readonly #told = new Map<string, Told>()
   #underWay: Promise<string | null> | undefined
   #last: string | null | undefined
   #lastDoubt: string | undefined
   #looks: readonly Look[] = []
+  /** The marks of the data set by partition, as far as they were seen. They stay the same over restarts, failovers and moved slots. */
+  readonly #marks = new Map<string, string>()
+  /** How often a mark was gone, or another one. */
+  replaced = 0
 
   /** @param quietFor tests have a shorter one */
-  constructor (look: () => Promise<Verdict>, log: ConnectionLog, quietFor = quiet) {
+  constructor (look: () => Promise<Verdict>, log: CheckLog, quietFor = quiet) {
     this.#look = look
     this.#log = log
     this.#quiet = quietFor
@@ -61,8 +67,22 @@ export class Checks {
     this.#last = reason
     if (reason === null) this.#lastDoubt = doubt?.reason
     this.#looks = looks
-    for (const look of looks) this.#tell(look, reason)
+    for (const look of looks) {
+      this.#tell(look, reason)
+      this.#compare(look)
+    }
     return reason
+  }
+
+  /** A mark that is gone was made anew by the first replica that looked. So for each replica it is another one, once. */
+  #compare ({ master, mark }: Look): void {
+    if (mark === undefined) return
+    const before = this.#marks.get(mark.tag)
+    this.#marks.set(mark.tag, mark.value)
+    if (before === undefined || before === mark.value) return
+    this.replaced++
+    this.#log.error({ master }, 'Redis is empty, or another one than before: handoffs and keys that it had are not there, and clients see 404 and 401. ' +
+      'Check REDIS_URL, its data directory and who may have emptied it, and restore a backup')
   }
 
   /** One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told as such. */

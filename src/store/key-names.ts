@@ -157,9 +157,9 @@ export class KeyNames {
     return `${this.partition(tag)}barrier`
   }
 
-  /** A key for each replica of the service, renewed to show that Redis takes its writes. */
-  ready (tag: string, replica: string): string {
-    return `${this.partition(tag)}ready:${replica}`
+  /** The mark of the data set, written again and again to show that Redis takes writes. */
+  dataSet (tag: string): string {
+    return `${this.partition(tag)}dataset`
   }
 }
 

@@ -8,8 +8,8 @@ import type { Scripts } from '../redis/scripts.ts'
 import { onlineReplicas, readInfo, testedServers, versionOf } from '../redis/server-info.ts'
 import type { ServerInfo } from '../redis/server-info.ts'
 
-/** How long a replica's readiness key stays in Redis, in milliseconds. */
-const signDuration = 10_000
+/** How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it writes it every 5 s. */
+const markDuration = 2_592_000_000
 
 /** Why a master refuses writes, by how its error messages begin. */
 const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_few_replicas' } as const
@@ -53,8 +53,8 @@ export interface Readiness {
   scripts: Scripts
   rights: Rights
   keyNames: KeyNames
-  /** This replica's name. */
-  replica: string
+  /** The mark that this replica gives to a data set that has none. */
+  newMark (): string
   /** How many replicas of Redis every write needs. */
   replicas: number
 }
@@ -78,6 +78,8 @@ export interface Look extends Omit<Verdict, 'looks'> {
   unsafe?: boolean
   /** A full one still serves: what is caught can be done, and that makes room. So its reason is null. */
   refuses?: Refusal
+  /** The mark of the data set that it has, and in which partition; left out if that wasn't seen. */
+  mark?: { tag: string, value: string }
   /** In bytes, where it tells. */
   memory?: { used: number, limit: number }
 }
@@ -118,16 +120,16 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
 }
 
 /** Writes as pass does: that shows a replica that takes no writes, a disk that can't save, and a full Redis. Missing rights of other scripts show before. */
-async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, replica }: Readiness): Promise<Pick<Look, 'reason' | 'said' | 'doubt' | 'refuses'>> {
-  const { lacking, missing, untold, said } = await rights.ask(tag, replica)
+async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness): Promise<Omit<Look, 'master' | 'memory'>> {
+  const { lacking, missing, untold, said } = await rights.ask(tag)
   if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
-  const isFull = await lanes.call({
-    script: scripts.probe, tag, keys: [keyNames.ready(tag, replica)], texts: [String(signDuration)], decode: reply => String((reply as unknown[])[0]) === 'full',
-  })
+  const texts = [newMark(), String(markDuration)]
+  const [outcome, mark] = await lanes.call({ script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null] })
   return {
     reason: null,
-    ...isFull && { refuses: 'full' },
+    ...String(outcome) === 'full' && { refuses: 'full' },
+    ...mark !== null && { mark: { tag, value: String(mark) } },
     ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
   }
 }

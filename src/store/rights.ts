@@ -65,8 +65,8 @@ export class Rights {
   }
 
   /** Asks the master of this partition. @throws {Unavailable} */
-  ask (tag: string, replica: string): Promise<RightsTold> {
-    return this.#lanes.call({ script: this.#script, tag, keys: [], texts: [this.#needed.join(' '), this.#keyNames.ready(tag, replica)], decode: readRights })
+  ask (tag: string): Promise<RightsTold> {
+    return this.#lanes.call({ script: this.#script, tag, keys: [], texts: [this.#needed.join(' '), this.#keyNames.dataSet(tag)], decode: readRights })
       .catch((error: Error) => {
         if (error instanceof Unavailable) throw error
         return { lacking: [], missing: [], untold: [...this.#needed], said: error.message }

@@ -82,6 +82,8 @@ export interface Store {
   readonly isFull: boolean
   /** What the last check found at each master that was reached. */
   readonly looks: readonly Look[]
+  /** How often a master was found empty, or with other data than before. */
+  readonly replaced: number
   /** The scripts, with their counts and durations. */
   readonly scripts: readonly Script[]
   laneSizes (): LaneSize[]
@@ -123,7 +125,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
   })
-  const checks = new Checks(() => lookAtRedis({ masters, lanes, scripts, rights, keyNames, replica, replicas }), log)
+  const checks = new Checks(() => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log)
   return {
     handoffs,
     attempts: new Attempts(lanes, scripts, keyNames, options),
@@ -146,6 +148,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     get ready () { return checks.ready },
     get isFull () { return checks.isFull },
     get looks () { return checks.looks },
+    get replaced () { return checks.replaced },
     scripts: Object.values(scripts),
     laneSizes: () => lanes.sizes(),
     async close () {

@@ -126,6 +126,11 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
     await until(async () => await firing('HandoffRedisFull') === undefined, 120_000)
   })
 
+  await t.test('an alert fires when Redis was emptied', async t => {
+    await redis.admin.flushall()
+    t.match(await until(() => firing('HandoffRedisReplaced'), 40_000), { labels: { severity: 'page' } })
+  })
+
   await t.test('an alert fires when Redis stops, and ends when it is back', async t => {
     process.kill(redis.pid(), 'SIGSTOP')
     const alert = await until(() => firing('HandoffNotReady'), 40_000)

@@ -1,5 +1,8 @@
 import { rm } from 'node:fs/promises'
+import slotOf from 'cluster-key-slot'
 import t from 'tap'
+import type { Test } from 'tap'
+import { tags } from '../../src/handoff/id.ts'
 import { Checks } from '../../src/store/checks.ts'
 import type { Look } from '../../src/store/readiness.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -8,7 +11,7 @@ import { logSink } from '../helpers/log-sink.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { fleetStore } from '../helpers/redis.ts'
+import { fleetStore, quiet } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** The reasons for which a master refuses writes, by the metric. */
@@ -83,10 +86,10 @@ t.test('one master of a Cluster that refuses writes is told, and the others serv
 })
 
 /** Lines of the log of checks with these results, one after another. */
-async function linesOf (results: Array<{ reason?: string | null, looks: Look[] }>, quiet = 0): Promise<string[]> {
+async function linesOf (results: Array<{ reason?: string | null, looks: Look[] }>, quietFor = 0): Promise<string[]> {
   const lines: string[] = []
   const write = (details: { master?: string, reason?: string }, message: string) => lines.push([message, details.master, details.reason?.slice(0, 13)].filter(Boolean).join(' '))
-  const checks = new Checks(async () => ({ reason: null, ...results.shift()! }), { info: write, warn: write }, quiet)
+  const checks = new Checks(async () => ({ reason: null, ...results.shift()! }), { info: write, warn: write, error: write }, quietFor)
   while (results.length > 0) await checks.whyNotReady()
   return lines
 }
@@ -129,9 +132,63 @@ t.test('probes that come during a check share it', async t => {
     looks++
     await new Promise(resolve => setImmediate(resolve))
     return { reason: null, looks: [] }
-  }, { info () {}, warn () {} })
+  }, quiet)
   t.strictSame(new Set(await Promise.all(Array.from({ length: 100 }, () => checks.whyNotReady()))), new Set([null]))
   t.equal(looks, 1)
   await checks.whyNotReady()
   t.equal(looks, 2, 'and the next one looks again')
+})
+
+/** A replica, what it logged as errors, and its check. */
+function replicaOf (t: Test, url: string) {
+  const { log, lines } = logSink(t)
+  const store = fleetStore(t, url, { log })
+  const errors = () => lines.map(line => JSON.parse(line)).filter(({ level }) => level === 50)
+  /** Looks until each master has told its mark. */
+  const look = (masters = 1) => until(async () => await store.whyNotReady() === null && store.looks.filter(({ mark }) => mark !== undefined).length === masters)
+  return { store, errors, look }
+}
+
+t.test('a Redis that was emptied is told by each replica once, and one that restarted isn’t', async t => {
+  const redis = await ownRedis(t)
+  const replicas = [replicaOf(t, redis.url), replicaOf(t, redis.url)]
+  const all = async () => { for (const { look } of replicas) await look() }
+  await all()
+  const pid = redis.pid()
+  process.kill(pid, 'SIGKILL')
+  await until(() => redis.pid() !== pid)
+  await all()
+  t.strictSame(replicas.map(({ store, errors }) => [store.replaced, errors().length]), [[0, 0], [0, 0]])
+
+  await redis.admin.flushall()
+  for (let n = 0; n < 3; n++) await all()
+  t.strictSame(replicas.map(({ store, errors }) => [store.replaced, errors().length]), [[1, 1], [1, 1]])
+  t.match(replicas[1]!.errors(), [{ master: 'redis', msg: /^Redis is empty, or another one than before: .*401.*restore a backup/ }])
+  const late = replicaOf(t, redis.url)
+  await late.look()
+  t.equal(late.store.replaced, 0, 'who comes later knows no other')
+  t.equal((await redis.admin.keys('*:dataset')).length, 1)
+  t.ok(await redis.admin.pttl((await redis.admin.keys('*:dataset'))[0]!) > 86_400_000, 'it stays')
+})
+
+t.test('of a Cluster only a master that lost its data is told, not failovers and moved slots', async t => {
+  const cluster = await startCluster(t, { masters: 2, replicas: 1 })
+  const { store, errors, look } = replicaOf(t, cluster.url)
+  await look(2)
+  const first = slotOf(tags[0]!)
+  const [master] = [await cluster.ownerOf(first)]
+  const other = (await cluster.masters()).find(server => server !== master)!
+  await cluster.moveSlot(first, other)
+  await look(2)
+  await cluster.moveSlot(first, master)
+  await look(2)
+  const [replica] = await cluster.replicasOf(master)
+  await cluster.failover(replica!)
+  await until(async () => await store.whyNotReady() === null && store.looks.some(({ master, mark }) => master === replica!.at && mark !== undefined))
+  t.strictSame([store.replaced, errors()], [0, []])
+
+  await other.admin.flushall()
+  await look(2)
+  t.equal(store.replaced, 1)
+  t.match(errors(), [{ master: other.at }])
 })

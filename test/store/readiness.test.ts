@@ -171,6 +171,7 @@ t.test('the log has the reason once', async t => {
   const checks = new Checks(async () => ({ reason: answers.shift()!, looks: [] }), {
     info: (details, message) => lines.push(message),
     warn: (details, message) => lines.push(`${message}: ${(details as { reason: string }).reason}`),
+    error: (details, message) => lines.push(message),
   })
   while (answers.length > 0) await checks.whyNotReady()
   t.strictSame(lines, ['not ready: Redis is not connected.', 'ready', 'not ready: maxmemory-policy is …', 'ready'])
