@@ -4,15 +4,15 @@
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
--- Replies: {'listed', since, after, count, member, record, task, extra, member, …}  the list goes on after since and after, in the form
---                     of ARGV 1 and 2; nil at its end. count: all that wait, among them for some seconds those that have expired. A task is cut after its first 12,288 bytes; extra is nil
---                     if there is none
+-- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list goes on after since
+--                     and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait, among them for some seconds those that
+--                     have expired. A task is cut after its first 12,288 bytes; extra is nil if there is none
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local looks, bytes, longest = 1000, 524288, 12288
 local now = clock()
-local reply = { 'listed', false, false, redis.call('ZCARD', waiting) }
+local reply = { 'listed', now, false, false, redis.call('ZCARD', waiting) }
 -- By position, not by number: earlier handoffs may be gone, and later ones new.
 local rank = rankBehind(waiting, since, after)
 local last = rank + looks - 1
@@ -27,8 +27,8 @@ while rank <= last do
     -- An expired handoff that isn't swept yet no longer waits. An older version stored the whole task, and that is copied whole when it is read.
     local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0
     if length > 0 then
-      if #reply >= 4 + 4 * limit or #reply > 4 and length > bytes then
-        reply[2], reply[3] = since, after
+      if #reply >= 5 + 4 * limit or #reply > 5 and length > bytes then
+        reply[3], reply[4] = since, after
         return reply
       end
       bytes = bytes - length
@@ -41,5 +41,5 @@ while rank <= last do
   if #members < 2 * (upto - rank + 1) then return reply end
   rank = upto + 1
 end
-reply[2], reply[3] = since, after
+reply[3], reply[4] = since, after
 return reply

@@ -168,10 +168,15 @@ function foreign ({ status, headers, text }: Reply): HandoffError {
   })
 }
 
-/** Retry-After in seconds. The field may be a number of seconds or a date. */
+/** Retry-After in seconds. The field may be a number of seconds or a date, which is by the clock that the answer's own Date is of. */
 function retryAfterOf (headers: Headers): number | undefined {
   const value = headers.get('retry-after')
   if (value === null) return undefined
-  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000
+  const seconds = /^\d+$/.test(value) ? Number(value) : (Date.parse(value) - nowOf(headers)) / 1000
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
+}
+
+function nowOf (headers: Headers): number {
+  const sent = Date.parse(headers.get('date') ?? '')
+  return Number.isNaN(sent) ? Date.now() : sent
 }

@@ -20,8 +20,8 @@ export interface ToRead extends Inspection { told: Told | null, isParentShown: b
 
 /** One entry of the list: the beginning of its task as JSON text, and whether the task is longer. */
 export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
-/** A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait in all (WaitingPart). */
-export interface ListPart { items: Listed[], next: string | null, count: number }
+/** A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait in all. By Redis’s clock it was `now`. */
+export interface ListPart { items: Listed[], next: string | null, count: number, now: number }
 
 /** How often one tenant's open pages get a new list at most, in milliseconds, however many handoffs come and go. */
 const pagePace = 1000
@@ -51,9 +51,9 @@ export class ApprovalService {
     const tag = homeTag(tenant)
     let place = cursor === undefined ? null : readCursor(cursor)
     for (let calls = 1; ; calls++) {
-      const { items, next, count } = await this.#approvals.list(tenant, tag, place, limit)
+      const { items, next, ...part } = await this.#approvals.list(tenant, tag, place, limit)
       if (items.length > 0 || next === null || calls === callsAList) {
-        return { items: items.map(listed), next: next === null ? null : writeCursor(next), count }
+        return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
       place = next
     }

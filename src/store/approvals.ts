@@ -31,9 +31,9 @@ export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
 export interface ListPlace { createdAt: number, id: string }
 /**
  * What one call read of the list, perhaps nothing, and the position to go on from; null at the end of the list. `count` is how many wait in all; those
- * that have expired are among them until the sweep has been there.
+ * that have expired are among them until the sweep has been there. By Redis’s clock it was `now`.
  */
-export interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number }
+export interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
 
 /** Approvals in Redis: one method per script. */
 export class Approvals {
@@ -103,10 +103,15 @@ function readInspection (reply: unknown): InspectReply {
 }
 
 function readList (reply: unknown): WaitingPart {
-  const [, since, after, count, ...parts] = tagged(reply)
+  const [, now, since, after, count, ...parts] = tagged(reply)
   const items: Waiting[] = []
   for (let at = 0; at < parts.length; at += 4) {
     items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1], parts[at + 3]), task: parts[at + 2] as Buffer })
   }
-  return { items, next: after === null ? null : { createdAt: Number(since), id: handoffOf(after).id }, count: count as number }
+  return {
+    items,
+    next: after === null ? null : { createdAt: Number(since), id: handoffOf(after).id },
+    count: count as number,
+    now: now as number,
+  }
 }

@@ -64,6 +64,8 @@ export class RelayRound {
   #round: Promise<void> | undefined
   /** The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at the other replicas. */
   lag: number | undefined
+  /** By how many milliseconds Redis’s clock is ahead of this machine’s. */
+  #redisAhead = 0
 
   constructor (events: Events, relay: Relay, leases: Leases, options: RelayRoundOptions) {
     this.#events = events
@@ -116,6 +118,7 @@ export class RelayRound {
       // Where the clock was set back, numbers before this one are still to come.
       this.#seen.set(tag, Math.max(Math.min(last, now), this.#seen.get(tag) ?? 0))
     }
+    if (now > 0) this.#redisAhead = now / 1000 - Date.now()
     // It was set back since, also by a failover: numbers below those that were seen may be new, so the next round looks at all.
     if (now > 0 && now < seen) this.#seen.delete(tag)
   }
@@ -125,7 +128,7 @@ export class RelayRound {
     const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     // Numbers are moments in microseconds.
-    for (const { tag } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() - asked.get(tag)! / 1000)
+    for (const { tag } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() + this.#redisAhead - asked.get(tag)! / 1000)
     const note = (outbox: Watched) => { if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true }
     for (const outbox of outboxes) if (!missing.some(({ tag }) => tag === outbox.tag)) note(outbox)
     // The next round asks for the others again.

@@ -97,9 +97,15 @@ export class Webhooks {
   }
 
   /** The oldest first. */
-  list (tenant: string): Promise<Webhook[]> {
+  async list (tenant: string): Promise<Webhook[]> {
+    return (await this.listed(tenant)).webhooks
+  }
+
+  /** The same, and when that was by Redis's clock. */
+  listed (tenant: string): Promise<{ now: number, webhooks: Webhook[] }> {
     const { tag, webhooks, prefix } = this.#keysOf(tenant, '')
-    return this.#call('webhook-list', tag, [webhooks], [prefix], ([, ...parts]) => pairs(parts).map(([id, fields]) => readWebhook(String(id), fields)))
+    return this.#call('webhook-list', tag, [webhooks], [prefix], ([, now, ...parts]) =>
+      ({ now: now as number, webhooks: pairs(parts).map(([id, fields]) => readWebhook(String(id), fields)) }))
   }
 
   /** @returns null: there is none */

@@ -110,7 +110,7 @@ export class Endpoint {
     const { secrets, sender } = this.#options
     const { type, data } = toldIn(delivery.text)
     const body = JSON.stringify({ type, timestamp: iso(timeOf(delivery.id)), data })
-    const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, now, delivery.id, new Date(), body)
+    const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, delivery.id, new Date(now), body)
     const takenAt = performance.now()
     const answer = await sender.send(this.#tenant, url, headers, body)
     // Whoever stops it ends the attempts: another replica makes this one again.

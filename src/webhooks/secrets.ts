@@ -18,9 +18,9 @@ export class WebhookSecrets {
     return `whsec_${createHmac('sha256', this.#root).update(`webhook ${id} ${generation}`).digest('base64')}`
   }
 
-  /** The header fields of a message. @param now by the clock that `oldUntil` is of @param at when it is sent */
-  sign ({ id, generation, oldUntil }: Signing, now: number, messageId: string, at: Date, body: string): Record<string, string> {
-    const generations = oldUntil !== null && now < oldUntil ? [generation, generation - 1] : [generation]
+  /** The header fields of a message. @param at when it is sent, by the clock that `oldUntil` is of: Redis's */
+  sign ({ id, generation, oldUntil }: Signing, messageId: string, at: Date, body: string): Record<string, string> {
+    const generations = oldUntil !== null && at.getTime() < oldUntil ? [generation, generation - 1] : [generation]
     return {
       'webhook-id': messageId,
       'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),

@@ -84,8 +84,9 @@ export class WebhookService {
   /** Has a message delivered that is no event's, also where the webhook is disabled. */
   async test (tenant: string, id: string): Promise<object> {
     const { webhooks } = this.#on
-    await this.#find(tenant, id)
-    const testId = `test_${Date.now()}_${randomToken()}`
+    const { now, webhooks: all } = await webhooks.listed(tenant)
+    found(all.find(webhook => webhook.id === id))
+    const testId = `test_${now}_${randomToken()}`
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
     if (outcome === 'full') throw new Problem('unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' })

@@ -89,6 +89,11 @@ t.test('what may pass is asked again, and Retry-After is obeyed', async t => {
   t.equal(seen.length, 2)
 })
 
+t.test('a date in Retry-After is by the clock of whoever answers', async t => {
+  const { through } = await behind(t, () => answering(503, '', { date: 'Fri, 20 Nov 2020 09:00:00 GMT', 'retry-after': 'Fri, 20 Nov 2020 09:01:00 GMT' }))
+  await t.rejects(through('alice').pass({ task: 'x' }), { code: 'connection_failed', status: 503, retryAfter: 60 })
+})
+
 t.test('until retryFor is over', async t => {
   const overload = JSON.stringify({ code: 'unavailable', detail: 'Busy.', retryable: true, request_id: 'r1' })
   const { seen, through } = await behind(t, () => answering(503, overload))

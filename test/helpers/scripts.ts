@@ -125,11 +125,11 @@ export function inspect (on: Raw, now: number) {
 /** @param after the last one seen: when it was passed, and its member @returns its reply without the count, which `waitingCount` has */
 export async function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, '']) {
   const reply = await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag)]) as unknown[]
-  return on.sourceAt === undefined ? reply.toSpliced(3, 1) : reply
+  return on.sourceAt === undefined ? reply.toSpliced(4, 1) : reply
 }
 
 export async function waitingCount (on: Raw, now: number, limit: number) {
-  return (await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [0, '', limit, on.keys.partition(tag)]) as unknown[])[3]
+  return (await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [0, '', limit, on.keys.partition(tag)]) as unknown[])[4]
 }
 
 export function status (on: Raw, now: number) {

@@ -43,7 +43,7 @@ const either = (step: Step): Step => async on => on.sourceAt === undefined ? asT
 function asThen (reply: unknown): unknown {
   const parts = reply as [string, ...unknown[]]
   const [outcome, now, record, , decision] = parts
-  if (outcome === 'listed') return parts.filter((_, index) => index < 3 || index % 4 !== 2)
+  if (outcome === 'listed') return parts.toSpliced(1, 1).filter((_, index) => index < 3 || index % 4 !== 2)
   if (outcome === 'swept') return [...parts.slice(0, 5), ...parts.slice(8)]
   if (outcome === 'found') return parts.slice(0, 5)
   if (outcome === 'already_decided') return [outcome, now, record, decision]

@@ -25,7 +25,7 @@ async function remove (on: Raw, name: string): Promise<void> {
 interface Page { names: string[], more: boolean, last: Place }
 
 async function page (on: Raw, limit: number, after?: Place, now: number = T + 500): Promise<Page> {
-  const [outcome, since, behind, ...parts] = await waiting(on, now, limit, after) as [string, string | null, string | null, ...string[]]
+  const [outcome, , since, behind, ...parts] = await waiting(on, now, limit, after) as [string, number, string | null, string | null, ...string[]]
   if (outcome !== 'listed' || parts.length % 4 !== 0) throw new Error(`${outcome}, ${parts.length} parts`)
   const names: string[] = []
   for (let i = 0; i < parts.length; i += 4) {
@@ -56,8 +56,8 @@ for (const name of stateNames) {
     const state: State = states[name]
     await put(on, state)
     const listed = refusalIn('approve', name) === null
-      ? ['listed', null, null, member, state.hash!.s, task, state.hash!.x ?? null]
-      : ['listed', null, null]
+      ? ['listed', state.now, null, null, member, state.hash!.s, task, state.hash!.x ?? null]
+      : ['listed', state.now, null, null]
     t.strictSame(await waiting(on, state.now, 10), listed)
     t.strictSame(await test.dump(), dumped(state), 'nothing changed')
     // Left behind in the list by whatever way: it shows what waits and nothing else.
@@ -148,13 +148,13 @@ t.test('a task that was kept whole: as much as the list may need, and one a call
   await addMany(on, ['a', 'b', 'c'], i => T + i, `"${'x'.repeat(1_000_000)}"`)
   let after: Place | undefined
   for (const name of ['a', 'b', 'c']) {
-    const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
+    const [, , since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
     t.strictSame([parts.length, parts[0], parts[2]], [4, `${tenant}:${name}`, `"${'x'.repeat(12_287)}`])
     if (name === 'c') t.equal(behind, null)
     else after = [Number(since), behind!]
   }
   // Of those that are over it is not read at all: all three are one call.
-  t.strictSame(await waiting(on, at.expires, 100), ['listed', null, null])
+  t.strictSame(await waiting(on, at.expires, 100), ['listed', at.expires, null, null])
 })
 
 t.test('a call gives half a megabyte of tasks at the most', async t => {
@@ -163,7 +163,7 @@ t.test('a call gives half a megabyte of tasks at the most', async t => {
   await addMany(on, names, () => T, `"${'x'.repeat(12_011)}"`)
   const sizes: number[] = []
   for (let after: Place | undefined, more = true; more;) {
-    const [, since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
+    const [, , since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
     sizes.push(parts.length / 4)
     t.ok(parts.join('').length < 550_000)
     more = behind !== null

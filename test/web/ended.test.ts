@@ -21,7 +21,7 @@ import { fingerprint } from '../../src/web/views/list.ts'
 /** How soon the poll must end, in milliseconds. */
 const limit = 2000
 /** The fingerprint of the empty list. */
-const seen = fingerprint({ items: [], next: null, count: 0 })
+const seen = fingerprint({ items: [], next: null, count: 0, now: 0 })
 const people = { APPROVER_KEYS: `carol:${secrets.approver}` }
 
 async function two (t: Test): Promise<[TestApp, TestApp]> {

@@ -94,6 +94,18 @@ t.test('a decision on a page whose handoff is gone is refused when its id is reu
   t.match(again.body, /approved this/, 'what was decided comes before')
 })
 
+t.test('the list counts by Redis’s clock', async t => {
+  const service = await testApp(t)
+  const cookie = await signedIn(service)
+  const start = Date.now() - 5 * 3600_000
+  await service.setClock(start)
+  await service.call('alice', 'POST', '/api/pass', { task: 'Delete.', require_human: true, expires_in: 3600 })
+  await service.setClock(start + 60_000)
+  const { body } = await service.app.inject({ url: '/approvals', headers: { cookie } })
+  t.match(body, 'waiting for 1 min')
+  t.match(body, 'expires in 59 min')
+})
+
 t.test('a decision is refused when the id is reused within the same millisecond: the content differs', async t => {
   const service = await testApp(t)
   const cookie = await signedIn(service)

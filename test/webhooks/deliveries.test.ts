@@ -298,3 +298,20 @@ t.test('a webhook that is deleted gets nothing more', async t => {
   t.strictSame(Object.keys(await dump()).filter(key => key.includes(id)), [], 'and nothing of it comes back')
   t.strictSame((await call('alice', 'GET', '/api/events?after=0-0&types=webhook.disabled')).json().items, [])
 })
+
+t.test('what receivers are told is by Redis’s clock, and what they ask for is by theirs', async t => {
+  const service = await webhookApp(t)
+  const { make, pass, hooks, setClock, untilDeliveries } = service
+  const start = Date.now() - hour
+  await setClock(start)
+  const receivers = new Date(start + 5 * hour).toUTCString()
+  const { url, got } = await receiver(t, response => {
+    response.writeHead(503, { date: receivers, 'retry-after': new Date(Date.parse(receivers) + 600_000).toUTCString() }).end()
+  })
+  const { id } = await make(url)
+  await pass()
+  const [delivery] = await untilDeliveries(id, ([one]) => one?.attempts === 1)
+  t.equal(got[0]!.headers['webhook-timestamp'], String(Math.floor(start / 1000)))
+  t.equal(Date.parse(delivery!.next_at!) - Date.parse(delivery!.last_at!), 600_000)
+  t.match((await hooks('POST', `/${id}/test`)).json(), { id: new RegExp(`^test_${start}_`) })
+})

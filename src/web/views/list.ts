@@ -51,8 +51,7 @@ function told ({ items, next, count }: ListPart, isFirst: boolean): string {
   return all === 1 ? 'One handoff waits.' : `${all.toLocaleString('en')} handoffs wait, the oldest first.`
 }
 
-function items (base: string, { items, next }: ListPart, focus: boolean): string {
-  const now = Date.now()
+function items (base: string, { items, next, now }: ListPart, focus: boolean): string {
   const rows = items.map((one, index) => row(base, one, now, focus && index === 0))
   const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Later handoffs</a></p>`
   return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
