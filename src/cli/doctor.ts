@@ -44,10 +44,14 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
   // The same check as /readyz; its script writes the data set's mark.
   const reason = await store.whyNotReady()
   const looks = await Promise.all(masters.map(master => examineMaster(master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster')))
-  const ready: Finding = reason === null
-    ? { level: 'ok', name: 'ready', saw: 'the service can serve' }
-    : { level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests' }
-  return [...[ready, ...sentinels].map(finding => ({ ...finding, server: null })), ...looks.flat()]
+  return [...[readyFinding(reason, store.isFull), ...sentinels].map(finding => ({ ...finding, server: null })), ...looks.flat()]
+}
+
+/** What /readyz says. */
+function readyFinding (reason: string | null, isFull: boolean): Finding {
+  if (reason !== null) return { level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests' }
+  if (isFull) return { level: 'error', name: 'ready', saw: 'Redis is full', why: '/readyz is 503, but 200 to balancers, which ask /readyz?full=ok' }
+  return { level: 'ok', name: 'ready', saw: 'the service can serve' }
 }
 
 /** Waits until all known masters are connected, or the time is over. Findings tell of the others. */

@@ -49,9 +49,10 @@ export class Checks {
     return this.#last === undefined ? undefined : this.#last === null
   }
 
-  /** Did every master refuse, at the last check, what makes it larger? Pass is 503 then, while done and cancel go on. */
+  /** Did no master take a pass at the last check, and one at least only because it is full? Pass is 503 then, while done and cancel go on there. */
   get isFull (): boolean {
-    return this.#looks.length > 0 && this.#looks.every(({ refuses }) => refuses === 'full')
+    const isFull = ({ refuses }: Look) => refuses === 'full'
+    return this.#looks.some(isFull) && this.#looks.every(look => isFull(look) || look.reason !== null)
   }
 
   /** What the last check found at each master. */

@@ -78,7 +78,7 @@ export interface Store {
   whyNotReady (): Promise<string | null>
   /** Could it serve at the last check? Undefined before the first one. */
   readonly ready: boolean | undefined
-  /** Did every master refuse, at the last check, what makes it larger? */
+  /** Did no master take a pass at the last check, and one at least only because it is full? */
   readonly isFull: boolean
   /** What the last check found at each master that was reached. */
   readonly looks: readonly Look[]

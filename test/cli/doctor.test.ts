@@ -55,6 +55,7 @@ t.test('a Redis as it should be, and one setting after another that is wrong', a
     [{ appendonly: 'no', save: '3600 1' }, 'persistence', { level: 'error', saw: 'only snapshots (save 3600 1)', why: /last snapshot/ }, 1],
     [{ maxmemory: 1 }, 'maxmemory', { level: 'error', set: 'a higher limit' }, 1],
     [{ maxmemory: 1 }, 'writes', { level: 'error', saw: 'refused, because Redis is full', set: /^a higher maxmemory/, why: /pass is answered 503/ }, 1],
+    [{ maxmemory: 1 }, 'ready', { level: 'error', saw: 'Redis is full', why: /^\/readyz is 503/ }, 1],
     [{ maxmemory: Math.round(used * 1.05) }, 'maxmemory', { level: 'warning', set: 'a higher limit' }, 0],
     [{ 'min-replicas-to-write': 1 }, 'min-replicas-to-write', { level: 'error', saw: '1, and 0 online' }, 1],
   ]

@@ -113,6 +113,18 @@ t.test('each master’s trouble has a line when it begins and one when it is ove
   ])
 })
 
+t.test('it is full where no master takes a pass, and one of them only because it is full', async t => {
+  for (const [looks, isFull] of [
+    [[full('a')], true], [[full('a'), full('b')], true], [[full('a'), readonly('b')], true],
+    [[], false], [[well('a')], false], [[full('a'), well('b')], false], [[readonly('a'), readonly('b')], false],
+  ] as const) {
+    const { log } = logSink(t)
+    const checks = new Checks(async () => ({ reason: null, looks }), log)
+    await checks.whyNotReady()
+    t.equal(checks.isFull, isFull, JSON.stringify(looks))
+  }
+})
+
 t.test('what makes the whole service unready isn’t told twice', async t => {
   t.strictSame(await linesOf([
     { looks: [readonly('a'), well('b')] },
