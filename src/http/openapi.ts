@@ -2,9 +2,12 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance } from 'fastify'
 import { keepFilesInMemory } from './files.ts'
+import { fixed, oncePer, sendFixed } from './fixed.ts'
 
 /** Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty on any host but localhost. */
 const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const json = 'application/json; charset=utf-8'
 
 /** Two arrows, one after the other. */
 const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0b57a8" stroke-width="2"><path d="M2 5h10M9 2l3 3-3 3M14 11H4M7 8l-3 3 3 3"/></svg>'
@@ -40,6 +43,15 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
   })
   await app.register(async docs => {
     keepFilesInMemory(docs)
+    // The plugin would make the text anew for each request.
+    const ofPage = oncePer(() => base, () => fixed(JSON.stringify(app.swagger())))
+    const asYaml = oncePer(() => base, () => fixed(app.swagger({ yaml: true })))
+    docs.addHook('onRequest', (request, reply, done) => {
+      const { url } = request.routeOptions
+      if (url === '/docs/json') sendFixed(request, reply.type(json), ofPage())
+      else if (url === '/docs/yaml') sendFixed(request, reply.type('application/x-yaml'), asYaml())
+      else done()
+    })
     // Nor does the plugin's one redirect, to the page itself.
     docs.addHook('onSend', async (request, reply) => {
       const to = reply.getHeader('location')
@@ -54,5 +66,7 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       theme: { title: about.title, favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }] },
     })
   })
-  app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async () => ({ ...app.swagger(), servers: [{ url: baseUrl() }] }))
+  const document = oncePer(baseUrl, url => fixed(JSON.stringify({ ...app.swagger(), servers: [{ url }] })))
+  app.get('/openapi.json', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
+    sendFixed(request, reply.type(json), document()))
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { curlOf } from '../endpoints.ts'
 import type { Endpoint } from '../endpoints.ts'
+import { fixed, oncePer, sendFixed } from '../fixed.ts'
 import { about } from '../openapi.ts'
 
 export interface Facts {
@@ -11,9 +12,10 @@ export interface Facts {
 
 /** A description of the service for agents: Markdown, as llmstxt.org defines it, made from the routes' own schemas. */
 export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[], { baseUrl, workTtl }: Facts): void {
+  const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000)))
   app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
     reply.headers({ 'content-type': 'text/markdown; charset=utf-8', 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' })
-    return text(endpoints, baseUrl(), workTtl / 1000)
+    return sendFixed(request, reply, page())
   })
 }
 

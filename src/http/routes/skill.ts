@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { fixed, oncePer, sendFixed } from '../fixed.ts'
 
 /**
  * The service as a skill for agents (agentskills.io), and the index by which agents find it: "Agent Skills Discovery", version 0.2.0. The index has
@@ -13,21 +14,27 @@ const description = 'Pass a task to another agent, catch a task that was passed 
 
 export function skillRoutes (app: FastifyInstance, baseUrl: () => string): void {
   const headers = { 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' }
+  const skill = oncePer(baseUrl, url => fixed(skillText(url)))
+  const listed = oncePer(baseUrl, url => fixed(JSON.stringify(indexOf(url, skill().body))))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
   // The folder itself answers with the index too: whoever looks there asks what it has.
   for (const path of [folder, `${folder}/`, `${folder}/index.json`]) app.get(path, options, index)
   app.get(`${folder}/${name}/SKILL.md`, options, async (request, reply) => {
     reply.headers({ ...headers, 'content-type': 'text/markdown; charset=utf-8' })
-    return skillText(baseUrl())
+    return sendFixed(request, reply, skill())
   })
 
-  async function index (request: FastifyRequest, reply: FastifyReply): Promise<object> {
-    const digest = createHash('sha256').update(skillText(baseUrl())).digest('hex')
+  async function index (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     reply.headers({ ...headers, 'content-type': 'application/json; charset=utf-8' })
-    return {
-      $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
-      skills: [{ name, type: 'skill-md', description, url: `${baseUrl()}${folder}/${name}/SKILL.md`, digest: `sha256:${digest}` }],
-    }
+    return sendFixed(request, reply, listed())
+  }
+}
+
+function indexOf (baseUrl: string, skill: Buffer): object {
+  const digest = createHash('sha256').update(skill).digest('hex')
+  return {
+    $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
+    skills: [{ name, type: 'skill-md', description, url: `${baseUrl}${folder}/${name}/SKILL.md`, digest: `sha256:${digest}` }],
   }
 }
 
