@@ -27,7 +27,7 @@ import { useNodeAnswers } from './http/node-answers.ts'
 import { useOpenApi } from './http/openapi.ts'
 import { answerErrors } from './http/problem.ts'
 import type { AnswerPage } from './http/problem.ts'
-import { BatchLimit, rateLimit } from './http/rate-limit.ts'
+import { useRateLimit } from './http/rate-limit.ts'
 import { Requests } from './http/requests.ts'
 import { endStalled } from './http/stalled.ts'
 import { letAnswersArrive } from './http/unread.ts'
@@ -56,7 +56,6 @@ import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
 import { problem } from './schemas/problem.ts'
 import type { ApiKeys } from './auth/api-keys.ts'
-import type { Caller } from './model.ts'
 import { whyFull } from './store/checks.ts'
 import type { Store } from './store/store.ts'
 import { mostWebhooks } from './store/webhooks.ts'
@@ -159,7 +158,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
       done()
     })
     await useAuth(api, credentials, guessesOf)
-    api.addHook('onRequest', rateLimit(store.rates, config.ratePerMinute, refused))
+    useRateLimit(api, store.rates, config.ratePerMinute, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     passRoute(api, asked.pass, basePath)
     catchRoute(api, asked.catch, basePath)
@@ -172,14 +171,12 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
     const batches = new Batches(asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId))
-    const limitOf = (caller: Caller) => new BatchLimit(store.rates, caller, config.ratePerMinute, refused)
-    batchRoute(api, batches, { limitOf, sizes: requests.batchSizes, bodyLimit: config.batchLimit })
+    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit })
     approvalRoutes(api, approvals, log)
     mcpRoute(api, {
       operations: asked,
       handoffs: service,
       inboxes,
-      limitOf,
       isAllowed,
       requests,
       onMoved (request, { moved, traceparent }) {

@@ -23,7 +23,7 @@ declare module 'fastify' {
     resumesTrace?: true
     /** Members of its body that are objects whose own members are to be checked. */
     nested?: readonly string[]
-    /** The route itself cuts its body, and itself counts against the agent's limit. */
+    /** The route itself cuts its body, and counts its operations against the agent's limit: `request.limit`. */
     isBatch?: true
   }
 }

@@ -46,12 +46,19 @@ export function problemText (problem: Problem, requestId: string, base: string):
  */
 export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    const problem = asProblem(firstFault(error, request))
+    const problem = afterRate(asProblem(firstFault(error, request)), request)
     refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
     if (answerPage !== undefined && isBrowser(request) && answerPage(problem, request, reply)) return
     answerProblem(problem, request, reply, base)
   }
+}
+
+/** The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first (docs/api.md, "Errors"). */
+const toldAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
+
+function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
+  return toldAfterRate.has(problem.code) ? limit?.refusal() ?? problem : problem
 }
 
 export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../errors.ts'
 import type { Caller } from '../model.ts'
 import type { RateBudget } from '../store/rate-budget.ts'
@@ -6,25 +6,48 @@ import { rateWindow } from '../store/rates.ts'
 import type { Rates } from '../store/rates.ts'
 import type { Refused } from './shed.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The limit of a request that counts as its operations (`isBatch`); null for others. */
+    limit: BatchLimit | null
+  }
+}
+
 type Done = (error?: Error) => void
 
+/** While its agent is over the limit, a batch of at most so many bytes is read, so that each operation gets its own answer. */
+const small = 16 * 1024
+
 /**
- * Limits how many requests an agent may make in a minute, whichever replicas it asks. This hook runs after authentication and before the body is
+ * Limits how many requests an agent may make in a minute, whichever replicas it asks. It runs after authentication and before the body is
  * read. Beyond the limit the answer is 429, and all answers tell how much is left (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say,
  * the answer is 503, as the request's own would be. @fastify/rate-limit does none of this: it writes other header fields, asks its store on each
  * request, and makes three promises each time.
  * @param perMinute requests; 0 for no limit, except a key's own
  */
-export function rateLimit (rates: Rates, perMinute: number, refused: Refused) {
-  return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    if (request.routeOptions.config.isBatch === true) return done()
+export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: number, refused: Refused): void {
+  app.decorateRequest('limit', null)
+  app.addHook('onRequest', (request, reply, done) => {
     const budget = budgetOf(rates, request.caller, perMinute)
+    if (request.routeOptions.config.isBatch === true) {
+      request.limit = new BatchLimit(budget, refused)
+      return request.limit.begin(reply, done)
+    }
     if (budget === undefined) return done()
     const now = performance.now()
     const known = budget.spend(now)
     if (known !== undefined) answer(budget, known, now, reply, done, refused)
     else budget.ask((error, allowed) => error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
-  }
+  })
+  app.addHook('onRoute', route => {
+    if (route.config?.isBatch === true) route.preParsing = refuseLarge
+  })
+}
+
+/** Refuses a batch over its agent's limit before its body is read, unless the body is small. */
+function refuseLarge ({ headers, limit }: FastifyRequest, reply: FastifyReply, payload: unknown, done: Done): void {
+  const isSmall = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= small
+  done(isSmall ? undefined : limit?.refusal())
 }
 
 /** The caller's budget; undefined if it has no limit. @param perMinute as above */
@@ -33,22 +56,48 @@ function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMi
   return limit === 0 ? undefined : rates.of(tenant, agent, limit)
 }
 
-/** Counts each operation of a batch as a request. */
+/**
+ * Counts each operation of a batch as a request. One is spent before the body is read, and the first operation uses it. So a batch without any
+ * counts too: one whose body is refused.
+ */
 export class BatchLimit {
   readonly #budget: RateBudget | undefined
   readonly #refused: Refused
+  /** Whether what was spent before the body is allowed; null when an operation has used it. */
+  #first: boolean | null = true
   #isOver = false
 
-  constructor (rates: Rates, caller: Caller, perMinute: number, refused: Refused) {
-    this.#budget = budgetOf(rates, caller, perMinute)
+  constructor (budget: RateBudget | undefined, refused: Refused) {
+    this.#budget = budget
     this.#refused = refused
+  }
+
+  /** Spends one for the first operation, and writes how much is left. */
+  begin (reply: FastifyReply, done: Done): void {
+    const budget = this.#budget
+    if (budget === undefined) return done()
+    const go = (allowed: boolean, now: number): void => {
+      this.#first = allowed
+      writeFields(budget, now, reply)
+      done()
+    }
+    const now = performance.now()
+    const known = budget.spend(now)
+    if (known !== undefined) go(known, now)
+    else budget.ask((error, allowed) => error === null ? go(allowed, performance.now()) : done(error))
+  }
+
+  /** Why the whole batch is refused, if no operation has run and the agent was over its limit before the body. */
+  refusal (): Problem | undefined {
+    return this.#first === false && this.#budget !== undefined ? this.#refusal(this.#budget) : undefined
   }
 
   /** @throws {Problem} rate_limited @throws {Unavailable} */
   spend (): void | Promise<void> {
     const budget = this.#budget
     if (budget === undefined) return
-    const known = budget.spend(performance.now())
+    const known = this.#first ?? budget.spend(performance.now())
+    this.#first = null
     if (known === true) return
     if (known === false) throw this.#refusal(budget)
     return new Promise((resolve, reject) => budget.ask((error, allowed) => {

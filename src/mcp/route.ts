@@ -7,8 +7,6 @@ import { BodyError } from '../handoff/json.ts'
 import { openBracket, skipSpace } from '../handoff/json-scan.ts'
 import { jsonType } from '../http/media.ts'
 import type { Operations } from '../http/operations.ts'
-import type { BatchLimit } from '../http/rate-limit.ts'
-import type { Caller } from '../model.ts'
 import type { CallOptions, Prepared } from './calls.ts'
 import { readMessage } from './message.ts'
 import type { Message } from './message.ts'
@@ -18,7 +16,6 @@ export interface McpOptions extends CallOptions {
   operations: Operations
   handoffs: HandoffService
   inboxes: InboxService
-  limitOf (caller: Caller): BatchLimit
   isAllowed: OriginCheck
 }
 
@@ -32,7 +29,7 @@ const paths = ['/mcp', '/mcp/']
 const [parseError, invalidRequest] = [-32700, -32600]
 
 export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
-  const { isAllowed, limitOf } = options
+  const { isAllowed } = options
   let loaded: ReturnType<typeof load> | undefined
   const settings: RouteShorthandOptions = {
     config: { isBatch: true },
@@ -47,7 +44,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     if (message === undefined) return reply
     // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the service to start.
     const { protocol, calls } = await (loaded ??= load(options))
-    const limit = limitOf(request.caller)
+    const limit = request.limit!
     let call: Prepared | undefined
     try {
       if (message.call === null) await limit.spend()
@@ -124,12 +121,14 @@ function refuseOrigin ({ headers: { origin }, raw: { socket } }: FastifyRequest,
   return undefined
 }
 
-/** The message; undefined if it is invalid and the JSON-RPC error is already sent. */
-function tryRead ({ bytes }: FastifyRequest, reply: FastifyReply): Message | undefined {
+/** The message; undefined if it is invalid and the JSON-RPC error is already sent. @throws {Problem} rate_limited, which comes before it */
+function tryRead ({ bytes, limit }: FastifyRequest, reply: FastifyReply): Message | undefined {
   try {
     return readMessage(bytes)
   } catch (error) {
     if (!(error instanceof BodyError)) throw error
+    const refusal = limit?.refusal()
+    if (refusal !== undefined) throw refusal
     const code = isArray(bytes) ? invalidRequest : parseError
     const message = isArray(bytes) ? 'Invalid Request: send one message at a time' : `Parse error: ${error.pointer} ${error.message}`
     reply.code(400).header('content-type', jsonType).send(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }))

@@ -4,18 +4,16 @@ import { batchAnswer, batchBody } from '../../schemas/batch.ts'
 import { noQuery } from '../../schemas/handoff.ts'
 import { problems } from '../../schemas/problem.ts'
 import type { Histogram } from '../../histogram.ts'
-import type { Caller } from '../../model.ts'
 import { batchOperations, cutBatch } from '../batch-body.ts'
 import type { Batches } from '../batch.ts'
 import { jsonType } from '../media.ts'
-import type { BatchLimit } from '../rate-limit.ts'
 import { traceparentOf } from '../traceparent.ts'
 import { askerOf } from '../waiting.ts'
 
-/** @param limitOf the caller's limit @param sizes how many operations each batch had @param bodyLimit in bytes, for the whole batch */
-export interface BatchOptions { limitOf (caller: Caller): BatchLimit, sizes: Histogram, bodyLimit: number }
+/** @param sizes how many operations each batch had @param bodyLimit in bytes, for the whole batch */
+export interface BatchOptions { sizes: Histogram, bodyLimit: number }
 
-export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, sizes, bodyLimit }: BatchOptions): void {
+export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bodyLimit }: BatchOptions): void {
   app.post('/api/batch', {
     bodyLimit,
     config: { isBatch: true },
@@ -35,7 +33,7 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { limitOf, s
     const entries = cutBatch(request.bytes)
     sizes.add(entries.length)
     const { caller, id: requestId } = request
-    const limit = limitOf(caller)
+    const limit = request.limit!
     const { answer, moved } = await batches.run(entries, { caller, traceparent: traceparentOf(request), requestId, limit, ...askerOf(request) })
     limit.tell(reply)
     request.moved = moved
