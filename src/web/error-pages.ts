@@ -57,13 +57,14 @@ const strayHeaders = {
 }
 
 /**
- * Answers 404 and 503 with a page, for browsers outside of /approvals. It doesn't call Redis.
+ * Answers 404 and 503 with a page, for browsers outside of /approvals. It doesn't call Redis. Below /api a problem stays one: some programs say that
+ * they prefer text/html.
  * @param base BASE_URL's path
  */
 export function answerStray (base: string): AnswerPage {
   return ({ code, more }, request, reply) => {
     const { status } = errorTable[code]
-    if (status !== 404 && status !== 503) return false
+    if (request.url.startsWith('/api/') || (status !== 404 && status !== 503)) return false
     reply.headers({ ...strayHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...more.headers })
     show(reply, status, strayPage(base, status === 404 ? undefined : more.detail ?? '', request.id))
     return true

@@ -9,7 +9,7 @@ const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9
 
 t.test('a browser gets a page where there is nothing, and a program a problem', async t => {
   const { call } = await testApp(t, { BASE_URL: 'https://handoff.example/handoff' })
-  for (const path of ['/nowhere', '/api/nowhere', '/docs/nowhere.js', '/%zz', '/approval']) {
+  for (const path of ['/nowhere', '/docs/nowhere.js', '/%zz', '/approval']) {
     const page = await call(null, 'GET', path, undefined, browser)
     t.equal(page.statusCode, 404, path)
     t.match(page.headers, { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', 'content-security-policy': /default-src 'none'/, 'x-request-id': /./ })
@@ -18,7 +18,9 @@ t.test('a browser gets a page where there is nothing, and a program a problem', 
     for (const accept of ['*/*', 'application/json', 'application/problem+json, */*']) isProblem(t, await call(null, 'GET', path, undefined, { accept }), 404, 'not_found')
     isProblem(t, await call(null, 'GET', path), 404, 'not_found')
   }
-  isProblem(t, await call('alice', 'GET', '/api/status/x', undefined, browser), 404, 'not_found', 'with a key it is a program')
+  isProblem(t, await call('alice', 'GET', '/api/status/x', undefined, browser), 404, 'not_found')
+  isProblem(t, await call('alice', 'GET', '/nowhere', undefined, browser), 404, 'not_found', 'with a key it is a program')
+  for (const path of ['/api/nowhere', '/handoff/api/nowhere']) isProblem(t, await call(null, 'GET', path, undefined, browser), 404, 'not_found', path)
   isProblem(t, await call(null, 'POST', '/nowhere', {}, browser), 404, 'not_found')
   isProblem(t, await call(null, 'GET', '/api/status/x', undefined, browser), 401, 'unauthorized')
   t.notMatch((await call(null, 'GET', '/<script>x</script>', undefined, browser)).body, '<script>x')
