@@ -1,6 +1,7 @@
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { scrape, sum } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
@@ -120,6 +121,23 @@ t.test('of three pipelined catches one succeeds, and the answers come in order',
   send(`GET /api/catch/${id} HTTP/1.1\r\n${head}\r\n`.repeat(3))
   t.equal(JSON.parse((await answer()).body).task, 't')
   for (const place of ['second', 'third']) isProblem(t, await answer(), 409, 'already_caught', place)
+})
+
+t.test('a connection on which too many requests wait for an answer is ended, and the others go on', async t => {
+  const { app } = await testApp(t)
+  const port = await listen(app)
+  const { send, answer } = await wire(t, port)
+  send(`GET /healthz HTTP/1.1\r\n${head}\r\n`.repeat(20))
+  for (let count = 0; count < 20; count++) t.equal((await answer()).statusCode, 200)
+  for (const path of ['/healthz', '/readyz', '/openapi.json', '/docs/json', '/api/status/x']) {
+    const before = sum(await scrape(app), /^http_request_duration_seconds_count\{/)
+    const { send, ended } = await wire(t, port)
+    send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(1000))
+    await ended
+    t.ok(sum(await scrape(app), /^http_request_duration_seconds_count\{/) - before < 50, path)
+  }
+  send(`GET /healthz HTTP/1.1\r\n${head}\r\n`)
+  t.equal((await answer()).statusCode, 200)
 })
 
 t.test('a refused body doesn’t close the connection', async t => {
