@@ -1,13 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
-import type { Registry } from 'prom-client'
 import { Pace } from '../handoff/pace.ts'
 
 /** A text costs some milliseconds and needs no key, so at most one is made in this time, in milliseconds. */
 const interval = 100
 
 /** Prometheus scrapes this. It doesn't call Redis, so it answers during an outage of Redis too. */
-export function metricsRoute (app: FastifyInstance, registry: Registry): void {
+export function metricsRoute (app: FastifyInstance, registry: { contentType: string, metrics (): Promise<string> }): void {
   const pace = new Pace<string>(interval)
   let latest: Promise<unknown> = Promise.resolve()
   // One at a time, and all who ask meanwhile share the next one: its figures are of after they asked.

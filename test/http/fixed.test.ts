@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import Fastify from 'fastify'
-import type { Registry } from 'prom-client'
 import t from 'tap'
 import { metricsRoute } from '../../src/metrics/route.ts'
 import { testApp } from '../helpers/app.ts'
@@ -39,7 +38,7 @@ t.test('it has an ETag, and who has it already is told so', async t => {
 })
 
 t.test('once the service listens, it has the service’s own URL', async t => {
-  const { app } = await testApp(t, { baseUrl: undefined })
+  const { app } = await testApp(t)
   const shown = ['/', '/openapi.json', '/llms.txt', index, skill]
   const before = new Map<string, string>()
   for (const url of shown) before.set(url, (await app.inject(url)).body)
@@ -67,7 +66,7 @@ t.test('metrics are made one at a time, and shared by who asks meanwhile', async
       if (own === 2) throw new Error('it failed')
       return String(own)
     },
-  } as Registry)
+  })
   const ask = () => app.inject('/metrics')
   // inject sends once somebody waits for it.
   const first = Promise.all([ask()])
