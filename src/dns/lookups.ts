@@ -144,7 +144,7 @@ export class Lookups {
   }
 }
 
-/** The names that a name may stand for, in the order in which they are asked for (resolv.conf(5), "ndots"). */
+/** The names that a name may stand for, in the order in which they are asked for (resolver(5), "ndots"). */
 function candidates (name: string, { search, ndots }: ResolverSettings): string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]
   const longer = search.map(domain => `${name}.${domain}`)

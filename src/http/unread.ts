@@ -34,9 +34,17 @@ export function letAnswersArrive (app: FastifyInstance): void {
     expecting.set(request, response)
     app.server.emit('request', request, response)
   })
-  app.addHook('onSend', (request, reply, payload, done) => {
-    if (!request.raw.complete) answerUnread(request.raw, reply, lingering)
-    done()
+  app.addHook('onSend', ({ raw }, reply, payload, done) => {
+    if (raw.complete) return done()
+    if (raw.headers['transfer-encoding'] === undefined) {
+      answerUnread(raw, reply, lingering)
+      return done()
+    }
+    // The end of a short chunked body often came with its head, but node hasn't got to it yet. Then the connection can stay open.
+    setImmediate(() => {
+      if (!raw.complete) answerUnread(raw, reply, lingering)
+      done()
+    })
   })
 }
 

@@ -23,7 +23,7 @@ export interface NameServer {
   files: { hosts: string, resolvConf: string }
 }
 
-/** A name server on this machine, over UDP, and a resolv.conf that names it. */
+/** A name server on this machine, over UDP, and a file of the resolver’s settings that names it. */
 export async function nameServer (t: Test, names: NameServer['names'] = {}, { hosts = '', options = '' } = {}): Promise<NameServer> {
   const socket = createSocket('udp4')
   const dir = await scratchDir(t)

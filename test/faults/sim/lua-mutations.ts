@@ -27,7 +27,7 @@ export const luaMutations: readonly Mutation[] = [
   // Attempts.
   { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then return', to: 'then return', of: ['heartbeat'] }] },
   { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },
-  { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "next and extra .. ' i' .. next.id or extra", to: 'extra' }] },
+  { name: 'a successor isn’t noted at its predecessor', lua: [{ from: "extra .. (reissued_as or '')", to: 'extra' }] },
   { name: 'a handoff whose catcher was asked to stop is tried again', lua: [{ from: "or string.find(extra, ' q', 1, true) then", to: 'then' }] },
   { name: 'an attempt beyond the last one', lua: [{ from: 'number < tonumber(most)', to: 'number <= tonumber(most)' }] },
   { name: 'a successor that nobody sweeps', lua: [{ from: "if successor then redis.call('ZADD', due, successor.due, successor.member) end", to: '' }] },
