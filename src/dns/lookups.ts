@@ -16,6 +16,8 @@ const kept = 8
 
 /** What a name server says of a name that has no address. Everything else means that there was no answer. */
 const noAddress = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EBADNAME'])
+/** What a name server says that can't or won't answer. Another one may. */
+const refusals = new Set(['ESERVFAIL', 'EREFUSED', 'ENOTIMP'])
 
 export interface LookupOptions {
   /** How many names are looked up at once for one owner. */
@@ -122,15 +124,29 @@ export class Lookups {
   async #ask (resolver: Resolver, names: readonly string[]): Promise<LookupAddress[]> {
     for (const name of names) {
       if (this.#isClosed) break
-      const answers = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
-      const found = answers.flatMap(answer => answer.status === 'fulfilled' ? answer.value : [])
+      const { found, errors } = await this.#askServers(resolver, name)
       // Also when only one of the two was answered: nothing else will be connected to.
       if (found.length > 0) return found.map(asLookedUp)
-      const silent = answers.find(answer => answer.status === 'rejected' && !noAddress.has((answer.reason as NodeJS.ErrnoException).code!))
-      if (silent !== undefined && !this.#isClosed) throw (silent as PromiseRejectedResult).reason
+      const silent = errors.find(({ code }) => !noAddress.has(code!))
+      if (silent !== undefined && !this.#isClosed) throw silent
     }
     if (this.#isClosed) throw new NotLookedUp('the service stops')
     throw Object.assign(new Error('the name has no address'), { code: 'ENOTFOUND' })
+  }
+
+  /** Asks one name server after another for as long as they refuse. By itself the resolver goes on only from one that is silent. */
+  async #askServers (resolver: Resolver, name: string): Promise<{ found: string[], errors: NodeJS.ErrnoException[] }> {
+    const servers = resolver.getServers()
+    for (let asked = 1; ; asked++) {
+      const answers = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
+      const found = answers.flatMap(answer => answer.status === 'fulfilled' ? answer.value : [])
+      const errors = answers.flatMap(answer => answer.status === 'rejected' ? [answer.reason as NodeJS.ErrnoException] : [])
+      const isRefused = errors.some(({ code }) => refusals.has(code!)) && errors.every(({ code }) => refusals.has(code!) || noAddress.has(code!))
+      if (found.length > 0 || !isRefused || asked >= servers.length || this.#isClosed) return { found, errors }
+      // The first is now the last, for later names as well. No question is open, so they can be set.
+      servers.push(servers.shift()!)
+      resolver.setServers(servers)
+    }
   }
 
   #take (settings: ResolverSettings): Resolver {

@@ -14,7 +14,7 @@ async function withServer (t: Test, names: NameServer['names'], { hosts = '', op
   const lookups = new Lookups({ atOnce: 4, timeout: 60_000, ...more, ...server.files })
   t.teardown(() => lookups.close())
   const find = (name: string, of = 'a') => lookups.addresses(of, name).then(found => found.map(({ address }) => address), error => error.code)
-  return { ...server, lookups, find }
+  return { ...server, server, lookups, find }
 }
 
 t.test('names have the addresses that a name server tells', async t => {
@@ -62,6 +62,30 @@ t.test('search domains are tried as resolv.conf says, and it is read again too',
   const other = await nameServer(t, { 'hook.svc.cluster.local': ['10.0.0.4'] })
   await writeFile(files.resolvConf, `nameserver 127.0.0.1:${other.port}\nsearch svc.cluster.local\n`)
   t.strictSame(await find('hook'), ['10.0.0.4'], 'another server')
+})
+
+t.test('where a name server refuses, the next one is asked', async t => {
+  const { find, files, asked, server } = await withServer(t, {})
+  const second = await nameServer(t, { 'well.test': ['192.0.2.1'], 'later.test': ['192.0.2.2'] })
+  const third = await nameServer(t)
+  const use = (ports: number[], options = '') => writeFile(files.resolvConf, ports.map(port => `nameserver 127.0.0.1:${port}\n`).join('') + options)
+  for (const refusal of [2, 4, 5]) {
+    asked.length = 0
+    await use([server.port, second.port], `# ${refusal}\nsearch unknown.test\noptions ndots:3\n`)
+    server.refusal = refusal
+    t.strictSame(await find('well.test'), ['192.0.2.1'], `code ${refusal}`)
+    t.strictSame(await find('later.test'), ['192.0.2.2'])
+    t.strictSame(asked.filter(one => one.endsWith(' A')), ['well.test.unknown.test A'], 'the one that refused is not asked first again')
+  }
+  third.refusal = 5
+  await use([server.port, third.port, second.port])
+  t.strictSame(await find('well.test'), ['192.0.2.1'], 'the third')
+  await use([server.port, third.port])
+  t.type(await find('well.test'), 'string', 'all refuse')
+  await use([second.port, server.port])
+  asked.length = 0
+  t.equal(await find('unknown.test'), 'ENOTFOUND')
+  t.strictSame(asked, [], 'a name that does not exist is an answer')
 })
 
 t.test('a silent name ends in time, asked for again, and the next one is well', async t => {

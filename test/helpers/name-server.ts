@@ -17,6 +17,8 @@ export interface NameServer {
   names: Record<string, string[] | null>
   /** Questions that it doesn't answer. */
   ignores: Set<Asked>
+  /** The response code of all its answers, if it refuses: 2 it can't answer, 4 it doesn't know how, 5 it won't. */
+  refusal: number | undefined
   /** All questions, in their order. One that is sent again is there again. */
   asked: Asked[]
   /** Paths of files that stand for /etc/hosts and /etc/resolv.conf. */
@@ -27,13 +29,15 @@ export interface NameServer {
 export async function nameServer (t: Test, names: NameServer['names'] = {}, { hosts = '', options = '' } = {}): Promise<NameServer> {
   const socket = createSocket('udp4')
   const dir = await scratchDir(t)
-  const made: NameServer = { port: 0, names, ignores: new Set(), asked: [], files: { hosts: join(dir, 'hosts'), resolvConf: join(dir, 'resolv.conf') } }
+  const made: NameServer = { port: 0, names, ignores: new Set(), refusal: undefined, asked: [], files: { hosts: join(dir, 'hosts'), resolvConf: join(dir, 'resolv.conf') } }
   socket.on('message', (query, { port, address }) => {
     const { name, type, end } = questionOf(query)
     if (type !== undefined) made.asked.push(`${name} ${type}`)
     const known = Object.hasOwn(made.names, name) ? made.names[name]! : undefined
     if (known === null || made.ignores.has(`${name} ${type!}`)) return
-    socket.send(answerTo(query, end, known?.filter(one => isIP(one) === (type === 'A' ? 4 : 6))), port, address)
+    const answer = answerTo(query, end, made.refusal === undefined ? known?.filter(one => isIP(one) === (type === 'A' ? 4 : 6)) : [])
+    answer[3]! |= made.refusal ?? 0
+    socket.send(answer, port, address)
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
