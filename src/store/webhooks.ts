@@ -130,15 +130,15 @@ export class Webhooks {
    * @param before where its place is; null for what isn't of the feed: then it stays
    */
   plan (tenant: string, id: string, before: string | null, place: string, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
-    return this.#plan(tenant, id, [before ?? '', place, String(mostPending), linesOf(events), 'cursor'])
+    return this.#plan(tenant, id, [before ?? '', place, String(mostPending), linesOf(events), 'cursor', ''])
   }
 
   /**
    * The same for events that the webhook replays.
-   * @param before where its replay is @param place where it is from now on; null: it has replayed all
+   * @param before where its replay is, and its end @param place where it is from now on; null: it has replayed all
    */
-  planReplay (tenant: string, id: string, before: string, place: string | null, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
-    return this.#plan(tenant, id, [before, place ?? '', String(mostReplayed), linesOf(events), 'replay'])
+  planReplay (tenant: string, id: string, before: { from: string, to: string }, place: string | null, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
+    return this.#plan(tenant, id, [before.from, place ?? '', String(mostReplayed), linesOf(events), 'replay', before.to])
   }
 
   /** The webhook is to get again what is behind this id. Whoever delivers plans it, some at a time. */

@@ -136,11 +136,11 @@ export class TenantWebhooks {
     const within = entries.filter(({ id }) => !isBehind(id, to))
     const place = within.length < replayPageSize ? null : within.at(-1)!.id
     const wanted = within.filter(entry => isFor(webhook, readEvent(entry)))
-    const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, from, place, wanted)
+    const { outcome } = await this.#options.webhooks.planReplay(this.#tenant, webhook.id, { from, to }, place, wanted)
     if (outcome === 'full') endpoint.isReplayFull = true
     else endpoint.webhook.replay = outcome !== 'planned' || place === null ? null : { from: place, to }
     if (outcome === 'planned') endpoint.wake()
-    // Deleted, disabled, or somebody has it replay from elsewhere: Redis says which.
+    // Deleted, disabled, or somebody has it replay from elsewhere or further: Redis says which.
     else if (outcome !== 'full') this.refresh()
   }
 
