@@ -15,11 +15,20 @@ local now = clock()
 local webhook = redis.call('HMGET', key, 'url', 'generation', 'old_until', 'claim', 'claim_due')
 local isRepeat = webhook[4] == token
 local again = isRepeat and webhook[5] or ms(now + lease)
-local ids = redis.call('ZRANGE', due, isRepeat and again or '-inf', isRepeat and again or ms(now), 'BYSCORE', 'LIMIT', 0, most)
+-- By how much the clock was set back since the last claim, at least: by then its deliveries would be due again in `lease` or less.
+local back = not isRepeat and webhook[5] and webhook[5] - lease - now or 0
 
 if late(ARGV[1], now) then return { 'late' } end
 if not webhook[1] then return { 'gone' } end
 
+-- Nothing is to wait for the clock to be where it was. It is due a millisecond before what this claim takes, so that no repeat takes both.
+if back > 0 then
+  back = back + 1
+  local waiting = redis.call('ZRANGE', due, '(' .. ms(now + lease), '+inf', 'BYSCORE', 'WITHSCORES')
+  for at = 1, #waiting, 2 do redis.call('ZADD', due, ms(waiting[at + 1] - back), waiting[at]) end
+  redis.call('HSET', key, 'claim_due', ms(webhook[5] - back))
+end
+local ids = redis.call('ZRANGE', due, isRepeat and again or '-inf', isRepeat and again or ms(now), 'BYSCORE', 'LIMIT', 0, most)
 local claimed = { 'claimed', ms(now), '', webhook[1], webhook[2], webhook[3] or '' }
 for _, id in ipairs(ids) do
   if not isRepeat then redis.call('ZADD', due, again, id) end

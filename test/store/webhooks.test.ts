@@ -1,5 +1,8 @@
 import t from 'tap'
+import { tags } from '../../src/handoff/id.ts'
+import { homeTagOf, KeyNames } from '../../src/store/key-names.ts'
 import { testStore } from '../helpers/redis.ts'
+import { raw, run } from '../helpers/scripts.ts'
 
 const text = '{"type":"handoff.done"}'
 
@@ -40,4 +43,33 @@ t.test('a replay that is asked for while a step of another is under way moves th
   t.strictSame(await replay(), { from: '0-0', to: '9-0' })
   t.match(await webhooks.planReplay('default', id, { from: '0-0', to: '9-0' }, null, [{ id: '2-0', text }]), { outcome: 'planned' })
   t.equal(await replay(), null)
+})
+
+t.test('a clock that is set back an hour keeps no delivery waiting for an hour', async t => {
+  const { store, redis, prefix } = await testStore(t, { eventsRetention: 3_600_000 })
+  const webhooks = store.webhooks!
+  const id = 'wh_0123456789abcdefghijkl'
+  await webhooks.create('default', id, { url: 'https://example.com/', types: null, inbox: null })
+  const [seconds] = await redis.time()
+  const now = Number(seconds) * 1000
+  const tag = homeTagOf('default', tags)
+  const names = new KeyNames(prefix)
+  const keys = [names.webhook(tag, 'default', id), names.webhookDue(tag, 'default', id), names.deliveries(tag, 'default', id, 'pending')]
+  const at = (time: number, script: 'webhook-plan' | 'webhook-claim', ...args: Array<string | number>) => run(raw({ redis, prefix }), script, time, keys, [time + 1000, ...args])
+  const claim = async (time: number, token: string) => {
+    const [, , first, , , , ...deliveries] = await at(time, 'webhook-claim', 2, 30_000, token) as string[]
+    return { first: Number(first) - time, ids: deliveries.filter((_, at) => at % 2 === 0) }
+  }
+  const before = now + 3_600_000
+  await at(before, 'webhook-plan', '', '', 100, `1-0 ${text}\n2-0 ${text}\n3-0 ${text}\n4-0 ${text}\n`, 'cursor', '')
+  t.strictSame(await claim(before, 'one'), { first: 0, ids: ['1-0', '2-0'] })
+  await redis.zadd(keys[1]!, before + 120_000, '4-0')
+
+  t.strictSame(await claim(now, 'two'), { first: 29_999, ids: ['3-0'] }, 'what was due is due')
+  t.strictSame(await claim(now + 5, 'two'), { first: 29_994, ids: ['3-0'] }, 'also to a repeat')
+  t.strictSame(await claim(now + 30_000, 'three'), { first: 0, ids: ['1-0', '2-0'] }, 'what was claimed is due again as soon as it would have been')
+  t.equal(await redis.zscore(keys[1]!, '4-0'), String(now + 119_999), 'and what was to be tried later')
+  t.strictSame(await claim(now + 29_000, 'four'), { first: 1000, ids: [] }, 'set back by a second')
+  t.equal(await redis.zscore(keys[1]!, '4-0'), String(now + 118_998))
+  t.strictSame(await claim(now + 29_000, 'five'), { first: 1000, ids: [] }, 'and not again')
 })
