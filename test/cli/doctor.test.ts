@@ -77,8 +77,11 @@ t.test('doctor accepts a master with a replica, and not the replica', async t =>
   const seen = await examine(master.url, { DURABILITY: 'replicas:1' })
   t.match(seen, { code: 0, warnings: ['min-replicas-to-write'], notes: ['repl-backlog-size'] })
   t.match(seen.of('replicas'), { level: 'ok', saw: '1 online' })
-  t.match(await examine(replica.url), { code: 1, errors: ['ready'] })
-  t.match(await builtHandoff(['doctor'], { env: { REDIS_URL: replica.url } }), { code: 1, stderr: '', stdout: /^error +ready: / })
+  // A lane leaves a replica when it refuses a write: on a busy machine the connection is still away when the other findings are made.
+  const refused = await examine(replica.url)
+  t.equal(refused.code, 1)
+  t.ok(refused.errors.includes('ready'))
+  t.match(await builtHandoff(['doctor'], { env: { REDIS_URL: replica.url } }), { code: 1, stderr: '', stdout: /^error +ready: /m })
 })
 
 t.test('doctor finds missing rights', async t => {
