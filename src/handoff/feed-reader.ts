@@ -1,5 +1,6 @@
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
+import { Unavailable } from '../redis/lanes.ts'
 import type { Events, FeedPage } from '../store/events.ts'
 import { isBehind, readEvent, timeIn } from './event-answer.ts'
 import type { Event } from './event-answer.ts'
@@ -99,5 +100,6 @@ function isLost ({ after, seen }: Place, { newest, oldest, clock, since }: Omit<
   if (oldest !== null && newest !== null && !isBehind(oldest, after)) return isBehind(after, newest) && timeIn(after) > clock
   // A position is a time. Who had read to the end is as far as that moment, however old the last event is.
   const time = Math.max(timeIn(after), seen === null ? 0 : seen - 1)
+  if (since === undefined) throw new Unavailable('since when the feed is whole can’t be known while its slot moves')
   return time > clock || time < clock - retention || since === null || time < since
 }

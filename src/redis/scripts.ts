@@ -16,6 +16,7 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place', 'here'],
   'key-list': ['place', 'here'],
   'webhook-list': ['here'],
+  feed: ['here'],
   lineage: ['here'],
   pass: ['events'],
   approve: ['full', 'events', 'here', 'inbox', 'entering', 'decision'],

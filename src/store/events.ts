@@ -27,8 +27,8 @@ export interface FeedPage {
   oldest: string | null
   /** Redis's, in milliseconds. */
   clock: number
-  /** What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask. */
-  since: number | null
+  /** What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask; undefined where that can't be known now. */
+  since: number | null | undefined
   /** Whether that is noted for as long as anybody may go on from now. */
   isNoted: boolean
   entries: Entry[]
@@ -87,8 +87,8 @@ export class Events {
   /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
   read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
-    const keys = this.#feedKeys(tag, tenant)
-    return this.#lanes.call({ script: this.#scripts.feed, tag, keys, texts: [after ?? '', String(most), this.#retention], decode: reply => this.#readFeed(tenant, reply) })
+    const [feed, note] = this.#feedKeys(tag, tenant)
+    return this.#lanes.call({ script: this.#scripts.feed, tag, keys: [feed], texts: [after ?? '', String(most), this.#retention, note], decode: reply => this.#readFeed(tenant, reply) })
   }
 
   /** Nothing is kept: notes since when nothing was lost. @returns Redis's clock; null if something is kept by now */
@@ -98,7 +98,7 @@ export class Events {
     return this.#lanes.call({ script: this.#scripts['feed-note'], tag, keys, texts: [this.#retention], decode: reply => tagged(reply)[0] === 'noted' ? Number(tagged(reply)[1]) : null })
   }
 
-  #feedKeys (tag: string, tenant: string): string[] {
+  #feedKeys (tag: string, tenant: string): [string, string] {
     return [this.#keyNames.feed(tag, tenant), this.#keyNames.feedSince(tag, tenant)]
   }
 
@@ -115,7 +115,7 @@ export class Events {
     const entries: Entry[] = []
     for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
     const known = String(since)
-    return { newest: String(newest) || null, oldest: String(oldest) || null, clock: Number(clock), since: known === '' ? null : Number(known), isNoted: noted === 1, entries }
+    return { newest: String(newest) || null, oldest: String(oldest) || null, clock: Number(clock), since: known === '' ? null : known === '?' ? undefined : Number(known), isNoted: noted === 1, entries }
   }
 }
 
