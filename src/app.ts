@@ -14,6 +14,7 @@ import { InboxService } from './handoff/inboxes.ts'
 import { Waiter } from './handoff/waiter.ts'
 import { useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
+import { AnswerRoom } from './http/answer-room.ts'
 import { Bodies } from './http/bodies.ts'
 import { useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/credentials.ts'
@@ -171,7 +172,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
     const batches = new Batches(asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId))
-    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit })
+    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit) })
     approvalRoutes(api, approvals, log)
     mcpRoute(api, {
       operations: asked,

@@ -3,6 +3,7 @@ import { isId, tagOf } from '../handoff/id.ts'
 import { untilEndsAreHeard, type WaitOptions } from '../handoff/waiter.ts'
 import type { Caller } from '../model.ts'
 import { hasScope, refusedScope } from '../auth/key-grant.ts'
+import type { BatchAnswers } from './answer-room.ts'
 import { batchOperations } from './batch-body.ts'
 import type { BatchOperation, Entry } from './batch-body.ts'
 import { membersOf } from './body.ts'
@@ -19,9 +20,11 @@ type Validate = ReturnType<typeof strictValidator>
 interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
-export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit }
+export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit, answers: BatchAnswers }
 
 const nothing = Buffer.alloc(0)
+/** What an answer may have beyond the body that it was made of, in bytes. */
+const envelope = 4096
 
 /**
  * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and Redis answers all that
@@ -56,8 +59,8 @@ export class Batches {
     this.#onFault = onFault
   }
 
-  /** @returns the answer's JSON, and which handoffs were moved */
-  async run (entries: readonly Entry[], batcher: Batcher): Promise<{ answer: Buffer, moved: Moved }> {
+  /** @returns the answer's JSON in pieces, and which handoffs were moved */
+  async run (entries: readonly Entry[], batcher: Batcher): Promise<{ pieces: Buffer[], moved: Moved }> {
     const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
       const outcome = await this.#one(entry, batcher)
@@ -66,7 +69,7 @@ export class Batches {
     }))
     const changes = all.map(({ moved }) => moved)
     return {
-      answer: resultsText(all),
+      pieces: resultsText(all),
       moved: { to: changes.flatMap(({ to }) => to), ids: changes.flatMap(({ ids = [] }) => ids), reissued: changes.flatMap(({ reissued = [] }) => reissued) },
     }
   }
@@ -88,15 +91,18 @@ export class Batches {
     }
   }
 
-  #read (run: () => Promise<Outcome>, id: string, { caller, grant, isGone }: Batcher): Promise<Outcome> {
-    return this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, async waited => {
-      if (waited > longAgo) {
+  #read (run: () => Promise<Outcome>, id: string, { caller, grant, isGone, answers }: Batcher): Promise<Outcome> {
+    const came = performance.now()
+    const turn = (operation: () => Promise<Outcome | null>) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
+    return answers.read(this.#bodyLimit + envelope, turn, async () => {
+      if (performance.now() - came > longAgo) {
         await untilEndsAreHeard()
         // Nobody gets the answer, and what is caught for nobody is caught until its time is over.
         if (isGone()) throw new Problem('request_timeout')
         await grant().authorise()
       }
-      return await run()
+      const outcome = await run()
+      return [outcome, Buffer.isBuffer(outcome.answer) ? outcome.answer.length : envelope]
     })
   }
 
@@ -110,7 +116,7 @@ export class Batches {
 }
 
 /** `{"results":[…]}`, with each answer's bytes as they are. */
-function resultsText (all: readonly Outcome[]): Buffer {
+function resultsText (all: readonly Outcome[]): Buffer[] {
   const parts: Buffer[] = []
   let text = '{"results":['
   all.forEach(({ status, answer, replayed }, at) => {
@@ -121,5 +127,5 @@ function resultsText (all: readonly Outcome[]): Buffer {
     } else text += typeof answer === 'string' ? answer : JSON.stringify(answer)
     text += replayed ? ',"replayed":true}' : '}'
   })
-  return Buffer.concat([...parts, Buffer.from(`${text}]}`)])
+  return [...parts, Buffer.from(`${text}]}`)]
 }

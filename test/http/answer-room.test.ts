@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import type { Socket } from 'node:net'
+import t from 'tap'
+import { AnswerRoom } from '../../src/http/answer-room.ts'
+import type { BatchAnswers } from '../../src/http/answer-room.ts'
+import { scriptCalls } from '../../src/redis/script-calls.ts'
+import type { ScriptCall } from '../../src/redis/script-calls.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { ofOneReplica } from '../helpers/through.ts'
+import { listen } from '../helpers/wire.ts'
+
+/** What the answers of all batches hold at once is bounded, whoever asks for how much. */
+
+/** Reads an answer of so many bytes. @returns the code of the refusal, or that it was read */
+function read (batch: BatchAnswers, bytes: number): Promise<string> {
+  return batch.read(100, async operation => await operation(), async () => ['read', bytes] as [string, number]).catch(error => error.code)
+}
+
+t.test('a tenant has half of the room, one batch goes beyond it, and others wait for it', async t => {
+  const room = new AnswerRoom(1000, 60_000)
+  const [first, second, third] = [room.open('a'), room.open('a'), room.open('b')]
+  for (let at = 0; at < 20; at++) t.equal(await read(first, 100), 'read')
+  t.equal(room.held, 500)
+  let ended = 0
+  const waiting = [1, 2, 3].map(() => read(second, 100).finally(() => { ended++ }))
+  t.equal(await read(third, 100), 'read', 'another tenant’s')
+  t.equal(await read(first, 100), 'read', 'the first goes on')
+  t.equal(ended, 0)
+  first.end()
+  t.strictSame(await Promise.all(waiting), ['read', 'read', 'read'])
+  t.equal(room.held, 400)
+  second.end()
+  third.end()
+  third.end()
+  t.equal(room.held, 0)
+})
+
+t.test('an answer counts as what it has, once it is there, and nothing after the end', async t => {
+  const room = new AnswerRoom(1000)
+  const batch = room.open('a')
+  t.equal(await read(batch, 7), 'read')
+  t.equal(room.held, 7)
+  await t.rejects(batch.read(100, async operation => await operation(), async () => { throw new Error('x') }), { message: 'x' })
+  t.equal(room.held, 7)
+  const late = batch.read(100, async operation => await operation(), async () => {
+    t.equal(room.held, 107, 'while it is read, as the most that it can have')
+    batch.end()
+    return ['late', 50] as [string, number]
+  })
+  t.equal(await late, 'late')
+  t.equal(await read(batch, 50), 'read')
+  t.equal(room.held, 0)
+})
+
+t.test('what has waited long enough is refused unread', async t => {
+  const room = new AnswerRoom(1000, 50)
+  const [first, second] = [room.open('a'), room.open('a')]
+  await Promise.all(Array.from({ length: 6 }, () => read(first, 100)))
+  let runs = 0
+  t.equal(await second.read(100, async operation => await operation(), async () => [runs++, 1]).catch(error => error.code), 'unavailable')
+  t.equal(runs, 0)
+  first.end()
+  t.equal(await read(second, 100), 'read')
+})
+
+t.test('while a client does not read its batch’s large answer, another batch is read only when it is gone', { skip: ofOneReplica }, async t => {
+  // One answer of these is more than what the system holds for a connection.
+  const service = await testApp(t, { BODY_LIMIT: '300000', BATCH_LIMIT: '300000', BODIES_LIMIT: '600000' })
+  const port = await listen(service.app)
+  const connections: Socket[] = []
+  service.app.server.on('connection', socket => connections.push(socket))
+  const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  await service.call('alice', 'GET', `/api/catch/${id}`)
+  const text = 'x'.repeat(250_000)
+  await service.call('alice', 'POST', `/api/done/${id}`, { output: { text } })
+  const body = JSON.stringify({ operations: Array.from({ length: 100 }, () => ({ op: 'status', id })) })
+  let asked = 0
+  const afterwards: boolean[] = []
+  const count = (message: unknown) => {
+    if ((message as ScriptCall).script === 'status' && ++asked > 100) afterwards.push(connections[0]!.destroyed)
+  }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+
+  const deaf = connect({ port, host: '127.0.0.1' })
+  t.teardown(() => deaf.destroy())
+  deaf.on('error', () => {})
+  deaf.write(`POST /api/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  await once(deaf, 'readable')
+  t.equal(asked, 100, 'the first batch is read')
+  const second = service.call('alice', 'POST', '/api/batch', body)
+  // Other requests go on meanwhile.
+  for (let at = 0; at < 50; at++) t.equal((await service.call('alice', 'GET', `/api/catch/${id}`)).statusCode, 409)
+  deaf.destroy()
+  const { results } = (await second).json() as { results: { status: number, body: { result: unknown } }[] }
+  t.strictSame([...new Set(results.map(({ status }) => status))], [200])
+  t.ok(results.every(({ body }) => JSON.stringify(body.result) === JSON.stringify({ text })), 'each answer is whole')
+  t.strictSame([...new Set(afterwards)], [true], 'nothing of it was read before the first connection was closed')
+})
