@@ -85,6 +85,7 @@ export class EventService {
     const items: Event[] = []
     let place = from
     let isReset = false
+    let quiet: Quiet | undefined
     for (let pages = 0; pages < pagesPerLook; pages++) {
       const read = await this.reader.next(tenant, place, isFar || pages > 0)
       isReset ||= read.isReset
@@ -94,24 +95,35 @@ export class EventService {
         return { items, next: event.id, isReset, isMore: true, place: placeOf(event.id) }
       }
       if (!read.isMore) return { items, next: place.next, isReset, isMore: false, place }
-      if (filter.handoffId !== null) place = await this.#passQuiet(tenant, filter.handoffId, place)
+      if (filter.handoffId === null) continue
+      quiet ??= await this.#quietOf(tenant, filter.handoffId)
+      place = pastQuiet(quiet, place)
     }
     return { items, next: place.next, isReset, isMore: true, place }
   }
 
   /**
-   * The place from which a handoff's events have to be read. Its own begin when it was passed. Another one with the same id has been over for as
-   * long as ended ones are known before this one was passed, or before now, if there is none: nothing in between is of either.
+   * When nothing of a handoff can have happened. Its own events begin when it was passed. Another one with the same id has been over for as long
+   * as ended ones are known before this one was passed, or before now, if there is none: nothing in between is of either. A look asks once: its
+   * master may be away, and the feed's not, and then each question takes seconds.
    */
-  async #passQuiet (tenant: string, id: string, place: Place): Promise<Place> {
-    if (this.#known === null) return place
+  async #quietOf (tenant: string, id: string): Promise<Quiet> {
+    if (this.#known === null) return never
     const { handoffs, retention } = this.#known
-    // Its master may be away, and the feed's not.
     const reply = await handoffs.status({ tenant, id, tag: tagOf(id) }).catch(() => null)
-    if (reply === null) return place
+    if (reply === null) return never
     const passedAt = reply.outcome === 'found' ? reply.record.createdAt : (await this.feed.read(tenant, null, 1)).clock
-    const quiet = { from: passedAt - retention + clockMargin, to: passedAt - clockMargin }
-    const to = `${Math.max(0, quiet.to)}-0`
-    return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeOf(to) : place
+    return { from: passedAt - retention + clockMargin, to: passedAt - clockMargin }
   }
+}
+
+/** From when to when (ms). */
+interface Quiet { from: number, to: number }
+
+const never: Quiet = { from: Infinity, to: 0 }
+
+/** The place from which to read on. */
+function pastQuiet (quiet: Quiet, place: Place): Place {
+  const to = `${Math.max(0, quiet.to)}-0`
+  return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeOf(to) : place
 }

@@ -1,6 +1,9 @@
 import type { ChannelListener } from 'node:diagnostics_channel'
 import t from 'tap'
 import type { Test } from 'tap'
+import { EventService } from '../../src/handoff/events.ts'
+import { Waiter } from '../../src/handoff/waiter.ts'
+import { Unavailable } from '../../src/redis/lanes.ts'
 import { scriptCalls } from '../../src/redis/script-calls.ts'
 import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import { secrets, testApp } from '../helpers/app.ts'
@@ -264,6 +267,21 @@ t.test('one look reads 5,000 events; waiting goes on; a handoff’s own events a
   for (const { items } of await Promise.all(waiting)) t.match(items, [{ type: 'handoff.done' }])
   t.ok(reads < 100, `${reads} reads for 40 that wait at one place`)
   t.ok(store)
+})
+
+t.test('a look asks once about the handoff whose events it searches for, also where its master is away', async t => {
+  const { redis, prefix, store } = await withEvents(t, { EVENTS_RETENTION: '3600' })
+  const pipeline = redis.pipeline()
+  for (let count = 0; count < 3000; count++) pipeline.xadd(`${prefix}:e:default`, '*', 'e', `caught caught ${'A'.repeat(25)} alice bob`)
+  await pipeline.exec()
+  let asked = 0
+  const status = async () => {
+    asked++
+    throw new Unavailable('Redis did not answer in time')
+  }
+  const events = new EventService(store.events, new Waiter(store.subscriptions), { handoffs: { status }, retention: 3_600_000 })
+  t.match(await events.page('default', { types: null, handoffId: 'B'.repeat(25), inbox: null }, '0-0', 10, null), { items: [], isReset: false })
+  t.equal(asked, 1)
 })
 
 t.test('a stream comes only where Accept names its type', async t => {
