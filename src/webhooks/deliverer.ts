@@ -3,6 +3,7 @@ import pLimit from 'p-limit'
 import type { Store } from '../store/store.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Webhooks } from '../store/webhooks.ts'
+import { within } from '../store/within.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { Sender } from './sender.ts'
 import type { Targets } from './targets.ts'
@@ -19,6 +20,11 @@ const longestStop = 1000
 /** How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a quarter of the time. */
 const replayRest = 3
 const longestReplayRest = 200
+/**
+ * How long a step of a replay keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes on by itself, and its tenant
+ * asks for no other meanwhile.
+ */
+const longestReplayTurn = 250
 
 export interface DelivererOptions {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
@@ -108,11 +114,7 @@ export class Deliverer {
       secrets,
       sender: this.#sender,
       events: store.events!,
-      replayTurn: step => this.#replayTurn(async () => {
-        const began = performance.now()
-        await step()
-        await sleep(Math.min(longestReplayRest, replayRest * (performance.now() - began)))
-      }),
+      replayTurn: step => this.#inReplayTurn(step),
       counts: this.counts,
       onDisabled: (tenant, id, reason) => {
         this.disabled[reason]++
@@ -120,6 +122,18 @@ export class Deliverer {
       },
       onFault: error => this.#failed(error),
     }
+  }
+
+  async #inReplayTurn (step: () => Promise<void>): Promise<void> {
+    let under: Promise<void> | undefined
+    await this.#replayTurn(async () => {
+      const began = performance.now()
+      under = step()
+      // Its tenant sees how it went.
+      await within(longestReplayTurn, under.catch(() => {}))
+      await sleep(Math.min(longestReplayRest, replayRest * (performance.now() - began)))
+    })
+    await under
   }
 
   /** Another replica delivers, or this one stops. */

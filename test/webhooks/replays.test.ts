@@ -31,7 +31,7 @@ async function fill ({ redis, prefix }: WebhookApp, count: number, every: number
   return wanted
 }
 
-const hookKey = ({ prefix }: WebhookApp, id: string) => `${prefix}:{${homeTagOf('default', tags)}}:hook:default:${id}`
+const hookKey = ({ prefix }: WebhookApp, id: string, tenant = 'default') => `${prefix}:{${homeTagOf(tenant, tags)}}:hook:${tenant}:${id}`
 const idsOf = ({ got }: Receiver) => got.map(({ headers }) => String(headers['webhook-id']))
 
 t.test('a replay of a long feed is answered at once, and ends, although something happens at each step', async t => {
@@ -125,4 +125,35 @@ t.test('two replays of one webhook become one, from the earlier on; replays of m
     await until(async () => await redis.hexists(hookKey(service, id), 'replay') === 0)
     await until(() => new Set(idsOf(targets[at]!)).size === wanted.length)
   }
+})
+
+t.test('a replay whose master does not answer holds up no other tenant’s', async t => {
+  const service = await webhookApp(t, { EVENTS_RETENTION: '3600' })
+  const { make, hooks, redis, prefix, store } = service
+  const wanted = await fill(service, 2000, 200)
+  const foreign = await redis.xadd(`${prefix}:e:other`, '*', 'e', `done done ${someId} alice bob`)
+  const [target, other] = [await receiver(t), await receiver(t)]
+  const [{ id }, { id: otherId }] = [await make(target.url, { types: ['handoff.done'] }), await make(other.url, {}, 'other')]
+  const events = store.events!
+  const read = events.read.bind(events)
+  let isAsked = false
+  let answer = () => {}
+  const untilAnswered = new Promise<void>(resolve => { answer = resolve })
+  t.teardown(() => answer())
+  events.read = async (tenant, after, most) => {
+    // A step of a replay alone reads so many.
+    if (tenant === 'other' && most === 250) {
+      isAsked = true
+      await untilAnswered
+    }
+    return await read(tenant, after, most)
+  }
+  await hooks('POST', `/${otherId}/replay`, { since: '0-0' }, 'other')
+  await until(() => isAsked)
+  await hooks('POST', `/${id}/replay`, { since: '0-0' })
+  await until(async () => await redis.hexists(hookKey(service, id), 'replay') === 0)
+  await until(() => new Set(idsOf(target)).size === wanted.length)
+  t.equal(await redis.hget(hookKey(service, otherId, 'other'), 'replay'), '0-0')
+  answer()
+  await until(() => idsOf(other).includes(foreign!))
 })
