@@ -17,7 +17,7 @@ export interface Sources {
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'events' | 'relayRound'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events' | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -139,6 +139,11 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     name: 'handoff_ready',
     help: '1 if this replica can take requests, 0 if Redis can’t serve or the service is stopping; checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
+  families.counter({
+    name: 'handoff_redis_full_refusals_total',
+    help: 'Calls that this Redis master refused because it is full. A large one is refused while there is room for small ones.',
+    labels: ['master'],
+  }, () => store.fullRefusals().map(([master, count]) => [{ master }, count]))
   families.counter({
     name: 'handoff_redis_replaced_total',
     help: 'How often this replica found a Redis master empty, or with another data set than before.',

@@ -92,11 +92,22 @@ export class Call {
     this.#reject(error)
   }
 
-  /** Redis is full: from now on this runs the script's text for that. @returns whether there is one that wasn't tried yet */
-  forFull (): boolean {
-    const script = this.asked.script.whenFull
+  /**
+   * Redis is full: from now on this runs the script's text for that.
+   * @param refused is called if that refuses too
+   * @returns whether there is one that wasn't tried yet
+   */
+  forFull (refused: () => void): boolean {
+    const { script: { whenFull: script }, decode } = this.asked
     if (script === undefined) return false
-    this.asked = { ...this.asked, script }
+    this.asked = {
+      ...this.asked,
+      script,
+      decode (reply) {
+        if (Array.isArray(reply) && String(reply[0]) === 'full') refused()
+        return decode(reply)
+      },
+    }
     this.withSource = false
     return true
   }

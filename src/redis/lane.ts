@@ -26,6 +26,8 @@ export interface Durability {
 export class Lane {
   readonly #master: Master
   readonly #durability: Durability | null
+  /** How many calls its server refused because it is full (maxmemory). */
+  fullRefusals = 0
   #parked: Call[] = []
   #ready = false
   #closed = false

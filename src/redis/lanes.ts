@@ -89,6 +89,11 @@ export class Lanes implements Dispatcher {
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
 
+  /** How many calls each master refused because it is full. It refuses a large one while it has room for small ones. */
+  fullRefusals (): Array<[master: string, count: number]> {
+    return [...this.#lanes].map(([{ name }, { fullRefusals }]) => [name, fullRefusals])
+  }
+
   /** Gives up all open calls. Whoever made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
@@ -119,11 +124,12 @@ export class Lanes implements Dispatcher {
     if (message.startsWith('NOSCRIPT')) {
       call.withSource = true
       this.#askAgain(call, lane)
-    } else if (message.startsWith('OOM') && call.forFull()) {
+    } else if (message.startsWith('OOM') && call.forFull(() => { lane.fullRefusals++ })) {
       this.#askAgain(call, lane)
     } else if (message.startsWith('MOVED ') || message.startsWith('ASK ')) {
       this.#redirect(call, message)
     } else if (refusing.test(message) || unsupported.test(message)) {
+      if (message.startsWith('OOM')) lane.fullRefusals++
       call.refuse(new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
       // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does at once.

@@ -128,7 +128,7 @@ async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, newM
   const [outcome, mark] = await lanes.call({ script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null] })
   return {
     reason: null,
-    ...String(outcome) === 'full' && { refuses: 'full' },
+    ...String(outcome) === 'no_room' && { refuses: 'full' },
     ...mark !== null && { mark: { tag, value: String(mark) } },
     ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
   }

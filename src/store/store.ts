@@ -87,6 +87,8 @@ export interface Store {
   /** The scripts, with their counts and durations. */
   readonly scripts: readonly Script[]
   laneSizes (): LaneSize[]
+  /** How many calls each master refused because it is full. */
+  fullRefusals (): Array<[master: string, count: number]>
   close (): Promise<void>
 }
 
@@ -151,6 +153,7 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     get replaced () { return checks.replaced },
     scripts: Object.values(scripts),
     laneSizes: () => lanes.sizes(),
+    fullRefusals: () => lanes.fullRefusals(),
     async close () {
       await sweeper.stop()
       await round.stop()

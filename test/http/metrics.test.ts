@@ -37,6 +37,7 @@ const families: Record<string, string> = {
   handoff_lane_calls: 'gauge',
   handoff_ready: 'gauge',
   handoff_redis_refuses_writes: 'gauge',
+  handoff_redis_full_refusals_total: 'counter',
   handoff_redis_replaced_total: 'counter',
   handoff_sweeping: 'gauge',
   handoff_sweep_lag_seconds: 'gauge',

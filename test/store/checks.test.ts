@@ -51,6 +51,38 @@ t.test('a full Redis is told by the log and the metrics, and only what a balance
   t.strictSame(await refused(app), well)
 })
 
+t.test('requests that are refused because Redis is full are counted, also while it has room for small ones', async t => {
+  const redis = await ownRedis(t)
+  const { app, call } = await testApp(t, {}, { url: redis.url, limitedUrl: redis.url })
+  const count = async () => (await scrape(app)).get('handoff_redis_full_refusals_total{master="redis"}')
+  const ready = () => until(async () => (await app.inject('/readyz')).statusCode === 200)
+  const idOf = async (task: string) => {
+    const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task })).json()
+    t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+    return id as string
+  }
+  const large = 'x'.repeat(1_000_000)
+  await ready()
+  const [first, second, third] = [await idOf('t'), await idOf('t'), await idOf('t')]
+  t.equal(await count(), 0)
+
+  const used = Number(/used_memory:(\d+)/.exec(await redis.admin.info('memory'))![1])
+  await redis.admin.config('SET', 'maxmemory', used + large.length / 2)
+  isProblem(t, await call('alice', 'POST', '/api/pass', { task: large }), 503, 'unavailable')
+  await ready()
+  t.equal((await refused(app)).full, 0, 'the check’s own write has room')
+  t.equal((await call('alice', 'POST', '/api/pass', { task: 't' })).statusCode, 201)
+  t.equal(await count(), 1)
+  isProblem(t, await call('bob', 'POST', `/api/done/${first}`, { output: { text: large } }), 503, 'unavailable')
+  t.equal(await count(), 2, 'also by the script itself')
+
+  await redis.admin.config('SET', 'maxmemory', 1)
+  t.equal((await app.inject('/readyz')).statusCode, 503)
+  t.equal((await call('bob', 'POST', `/api/done/${second}`, { output: { text: 'short' } })).statusCode, 200)
+  isProblem(t, await call('bob', 'POST', `/api/fail/${third}`, { error: { message: 'y'.repeat(1000) } }), 503, 'unavailable')
+  t.equal(await count(), 3, 'neither the check nor what goes on counts')
+})
+
 t.test('one master of a Cluster that refuses writes is told, and the others serve', async t => {
   const { servers, url } = await startCluster(t, { masters: 2, replicas: 0 })
   const { log, lines } = logSink(t)
