@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
@@ -99,7 +99,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   // One agent may hold half of it, so with less the largest body would never find room.
   if (given.BODIES_LIMIT !== undefined && given.BODIES_LIMIT < 2 * largestBody) throw wrong('BODIES_LIMIT')
   const config = Object.freeze({
-    host: given.HOST,
+    host: withoutBrackets(given.HOST),
     port: given.PORT,
     baseUrl: given.BASE_URL?.replace(/\/+$/, ''),
     /** The path in front of the service's own paths in every URL that it writes: '' or, for example, '/handoff'. */
@@ -187,6 +187,12 @@ function listed (text: string): string[] {
 /** Is it an origin in the form that browsers send: without a path and without a default port? */
 function isOrigin (text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
+}
+
+/** An address in brackets, as URLs have IPv6, is meant without them. */
+function withoutBrackets (host: string): string {
+  const [, inside = ''] = /^\[(.*)\]$/.exec(host) ?? []
+  return isIPv6(inside) ? inside : host
 }
 
 /** Is it an IP address, or a network as address/bits? */

@@ -41,6 +41,13 @@ for (const url of [...badUrls, ...impossibleUrls]) {
   })
 }
 
+t.test('HOST may have an IPv6 address in brackets, as URLs do', async t => {
+  for (const [given, host] of [['[::]', '::'], ['[::1]', '::1'], ['[fe80::1%eth0]', 'fe80::1%eth0'], ['::', '::'], ['0.0.0.0', '0.0.0.0'], ['name', 'name']] as const) {
+    t.equal(loadConfig({ HOST: given }).host, host, given)
+  }
+  for (const given of ['[name]', '[127.0.0.1]', '[]', '[::', '[::]:80', 'http://[::]']) t.equal(loadConfig({ HOST: given }).host, given, `${given} is left to fail`)
+})
+
 t.test('DURABILITY', async t => {
   for (const [given, replicas] of [['none', 0], ['', 0], ['replicas:1', 1], ['replicas:2', 2], ['replicas:99', 99]] as const) {
     t.equal(loadConfig({ DURABILITY: given }).replicas, replicas, given)
