@@ -137,7 +137,7 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
   }, () => store.laneSizes().flatMap(({ master, underWay, parked }) => [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
   families.gauge({
     name: 'handoff_ready',
-    help: '1 if this replica can take requests, 0 if Redis can’t serve or the service is stopping; checked every 5 s.',
+    help: '1 if this replica can take requests (/readyz?full=ok is 200), 0 if Redis can’t serve or the service is stopping. A full Redis leaves it 1: see handoff_redis_refuses_writes. Checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
   families.counter({
     name: 'handoff_redis_full_refusals_total',

@@ -38,6 +38,7 @@ t.test('a full Redis is told by the log and the metrics, and only what a balance
   isProblem(t, refused503, 503, 'unavailable')
   t.match(refused503.json().detail, /^Redis is full: /)
   t.strictSame(await refused(app), { ...well, full: 1 })
+  t.equal((await scrape(app)).get('handoff_ready'), 1, 'what balancers are told')
   t.match(told(), [{ level: 40, master: 'redis', reason: /^Redis is full: .*Raise maxmemory/, used_memory: Number, maxmemory: 1 }])
   t.equal(told().length, 1, 'once')
   t.equal((await call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
@@ -45,6 +46,7 @@ t.test('a full Redis is told by the log and the metrics, and only what a balance
 
   await redis.admin.replicaof('127.0.0.1', '1')
   t.equal(await until(async () => (await app.inject('/readyz?full=ok')).json().detail), 'Redis is a replica and takes no writes.', 'full isn’t all: it takes no write at all')
+  t.equal((await scrape(app)).get('handoff_ready'), 0)
   await redis.admin.replicaof('NO', 'ONE')
   await redis.admin.config('SET', 'maxmemory', 0)
   await until(async () => await readyz() === 200)
