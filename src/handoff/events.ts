@@ -3,7 +3,7 @@ import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { isBehind, passes, timeIn } from './event-answer.ts'
 import type { Event, EventFilter } from './event-answer.ts'
-import { FeedReader, placeOf } from './feed-reader.ts'
+import { FeedReader, placeBehind } from './feed-reader.ts'
 import type { Place } from './feed-reader.ts'
 import { tagOf } from './id.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
@@ -77,7 +77,7 @@ export class EventService {
 
   /** Where to begin. */
   async start (tenant: string, after: string | undefined): Promise<Place> {
-    return after === undefined ? this.reader.now(tenant) : placeOf(after)
+    return after === undefined ? this.reader.now(tenant) : placeBehind(after)
   }
 
   /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
@@ -92,7 +92,7 @@ export class EventService {
       place = read.place
       for (const event of read.events) {
         if (!passes(event, filter) || items.push(event) < limit) continue
-        return { items, next: event.id, isReset, isMore: true, place: placeOf(event.id) }
+        return { items, next: event.id, isReset, isMore: true, place: placeBehind(event.id) }
       }
       if (!read.isMore) return { items, next: place.next, isReset, isMore: false, place }
       if (filter.handoffId === null) continue
@@ -125,5 +125,5 @@ const never: Quiet = { from: Infinity, to: 0 }
 /** The place from which to read on. */
 function pastQuiet (quiet: Quiet, place: Place): Place {
   const to = `${Math.max(0, quiet.to)}-0`
-  return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeOf(to) : place
+  return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeBehind(to) : place
 }

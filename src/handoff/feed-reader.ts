@@ -41,7 +41,7 @@ export class FeedReader {
   /** Where a reader begins that wants what happens from now on. */
   async now (tenant: string): Promise<Place> {
     const { newest, clock } = await this.#feed.read(tenant, null, 1)
-    return newest !== null ? { after: newest, next: newest, seen: clock } : (await this.next(tenant, placeOf(fromOldest))).place
+    return newest !== null ? { after: newest, next: newest, seen: clock } : (await this.next(tenant, placeBehind(fromOldest))).place
   }
 
   /** The feed changed: what is being read for others may have been read before. */
@@ -62,7 +62,7 @@ export class FeedReader {
     if (oldest !== null) return { events, isReset, isMore, place: { ...place, seen: clock } }
     const at = page.isNoted ? clock : await this.#feed.note(tenant)
     // Something came meanwhile.
-    if (at === null) return { events, isReset, isMore: true, place: isReset ? placeOf(fromOldest) : place }
+    if (at === null) return { events, isReset, isMore: true, place: isReset ? placeBehind(fromOldest) : place }
     // The same as long as it is recent: so whoever reads on to the end sees that this is it. An event of this millisecond may still come.
     const isRecent = !isReset && timeIn(place.next) >= at - this.#feed.retention / 2
     return { events, isReset, isMore, place: { after: fromOldest, next: isRecent ? place.next : `${at - 1}-0`, seen: at } }
@@ -90,7 +90,8 @@ export class FeedReader {
   }
 }
 
-export function placeOf (after: string): Place {
+/** The place behind an event, or behind a time. */
+export function placeBehind (after: string): Place {
   return { after, next: after, seen: null }
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/handoff/id.ts'
-import { FeedReader, placeOf } from '../../src/handoff/feed-reader.ts'
+import { FeedReader, placeBehind } from '../../src/handoff/feed-reader.ts'
 import type { Place } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -187,13 +187,13 @@ t.test('on a Cluster', async t => {
     for (const ahead of [[], [`handoff:{${home}}:e:told`]]) {
       if (ahead.length > 0) await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...ahead)
       t.match(await events.read('told', '0-0', 10), { entries: [{ id: first }, { id: second }], since: undefined }, `read with ${ahead.length} gone ahead`)
-      t.match(await reader.next('told', placeOf('0-0')), { events: [{ id: first }, { id: second }], isReset: false })
-      t.match(await reader.next('told', placeOf(first!)), { events: [{ id: second }], isReset: false })
+      t.match(await reader.next('told', placeBehind('0-0')), { events: [{ id: first }, { id: second }], isReset: false })
+      t.match(await reader.next('told', placeBehind(first!)), { events: [{ id: second }], isReset: false })
       t.match(await reader.now('told'), { next: second })
-      await t.rejects(reader.next('told', placeOf('1-0')), { name: 'Unavailable' }, 'but nobody is told that events are missing who may have all')
+      await t.rejects(reader.next('told', placeBehind('1-0')), { name: 'Unavailable' }, 'but nobody is told that events are missing who may have all')
     }
     await cluster.moveSlot(slot, to)
-    t.match(await reader.next('told', placeOf('1-0')), { events: [{ id: first }, { id: second }], isReset: true })
+    t.match(await reader.next('told', placeBehind('1-0')), { events: [{ id: first }, { id: second }], isReset: true })
   })
 
   await t.test('lists that have gone ahead of what is in them', async t => {
