@@ -21,8 +21,8 @@ local back = not isRepeat and webhook[5] and webhook[5] - lease - now or 0
 if late(ARGV[1], now) then return { 'late' } end
 if not webhook[1] then return { 'gone' } end
 
--- Nothing is to wait for the clock to be where it was. It is due a millisecond before what this claim takes, so that no repeat takes both.
-if back > 0 then
+-- Nothing is to wait for the clock to be where it was; less than a second isn't worth moving thousands for. It is due a millisecond before what this claim takes, so that no repeat takes both.
+if back >= 1000 then
   back = back + 1
   local waiting = redis.call('ZRANGE', due, '(' .. ms(now + lease), '+inf', 'BYSCORE', 'WITHSCORES')
   for at = 1, #waiting, 2 do redis.call('ZADD', due, ms(waiting[at + 1] - back), waiting[at]) end

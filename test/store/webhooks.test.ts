@@ -72,4 +72,6 @@ t.test('a clock that is set back an hour keeps no delivery waiting for an hour',
   t.strictSame(await claim(now + 29_000, 'four'), { first: 1000, ids: [] }, 'set back by a second')
   t.equal(await redis.zscore(keys[1]!, '4-0'), String(now + 118_998))
   t.strictSame(await claim(now + 29_000, 'five'), { first: 1000, ids: [] }, 'and not again')
+  t.strictSame(await claim(now + 28_001, 'six'), { first: 1999, ids: [] }, 'less is left as it is')
+  t.equal(await redis.zscore(keys[1]!, '4-0'), String(now + 118_998))
 })
