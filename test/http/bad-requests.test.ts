@@ -140,6 +140,31 @@ t.test('a connection on which too many requests wait for an answer is ended, and
   t.equal((await answer()).statusCode, 200)
 })
 
+t.test('of a connection with too many requests node reads no more, and the next ones are well', async t => {
+  const { app } = await testApp(t)
+  const port = await listen(app)
+  let begun = 0
+  app.server.on('request', () => { begun++ })
+  for (const more of ['', 'Connection: Upgrade\r\nUpgrade: x\r\n', 'Transfer-Encoding: chunked\r\n', 'Content-Length: 0\r\nExpect: 100-continue\r\n']) {
+    begun = 0
+    const rest = more.startsWith('Transfer') ? '0\r\n\r\n' : ''
+    await Promise.all(Array.from({ length: 20 }, async () => {
+      const { send, ended } = await wire(t, port)
+      send(`POST /healthz HTTP/1.1\r\nHost: x\r\n${more}\r\n${rest}`.repeat(400))
+      await ended
+    }))
+    t.ok(begun > 0 && begun <= 20 * 22, `${begun} of 8,000 with ${JSON.stringify(more)}`)
+    // Node uses parsers again.
+    await Promise.all(Array.from({ length: 40 }, async () => {
+      const { send, answer } = await wire(t, port)
+      send(`GET /healthz HTTP/1.1\r\n${head}\r\n`)
+      if ((await answer()).statusCode !== 200) t.fail('another connection')
+      send(`GET /healthz HTTP/1.1\r\n${head}\r\n`)
+      if ((await answer()).statusCode !== 200) t.fail('again')
+    }))
+  }
+})
+
 t.test('a refused body doesn’t close the connection', async t => {
   const service = await testApp(t)
   const { send, answer } = await wire(t, await listen(service.app))
