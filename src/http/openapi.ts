@@ -12,6 +12,13 @@ const json = 'application/json; charset=utf-8'
 /** Two arrows, one after the other. */
 const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0b57a8" stroke-width="2"><path d="M2 5h10M9 2l3 3-3 3M14 11H4M7 8l-3 3 3 3"/></svg>'
 
+/** The page's own stylesheet has dark colours, and leaves it to a script to choose them: as the system has it, like our other pages. */
+const followSystem = `const dark = matchMedia('(prefers-color-scheme: dark)')
+const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
+dark.addEventListener('change', follow)
+follow()
+`
+
 /** The service in one sentence. */
 export const about = {
   title: 'Agent Handoff Service',
@@ -63,7 +70,12 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       indexPrefix: base,
       // Without the bar at the top, which has nothing of the service's.
       uiConfig: { layout: 'BaseLayout' },
-      theme: { title: about.title, favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }] },
+      theme: {
+        title: about.title,
+        favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }],
+        css: [{ filename: 'theme.css', content: '.dark-mode { color-scheme: dark }\n.dark-mode body { background: inherit }\n' }],
+        js: [{ filename: 'theme.js', content: followSystem }],
+      },
     })
   })
   const document = oncePer(baseUrl, url => fixed(JSON.stringify({ ...app.swagger(), servers: [{ url }] })))

@@ -30,6 +30,26 @@ t.test('/docs is the service’s own page, and what it prefills for pass works',
   t.strictSame(faults, [])
 })
 
+t.test('/docs is dark where the system is, and follows it', { skip }, async t => {
+  const { visitor } = await webApp(t)
+  const page = await visitor({ colorScheme: 'dark' })
+  const faults = faultsOf(page)
+  await page.goto('/docs')
+  await page.getByRole('heading', { name: 'Agent Handoff Service' }).waitFor()
+  await page.locator('.opblock-summary-path').first().waitFor()
+  /** Is it bright? By the mean of its colour's channels, of 255. */
+  const isBright = async (selector: string, property: string) => {
+    const colour: string = await page.evaluate(`getComputedStyle(document.querySelector('${selector}')).getPropertyValue('${property}')`)
+    return colour.match(/\d+/g)!.slice(0, 3).reduce((sum, one) => sum + Number(one), 0) / 3 > 128
+  }
+  const look = async () => [await isBright('body', 'background-color'), await isBright('h1, h2', 'color'), await isBright('.opblock-summary-path', 'color')]
+  t.strictSame(await look(), [false, true, true])
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.locator('html:not(.dark-mode)').waitFor()
+  t.strictSame(await look(), [true, false, false])
+  t.strictSame(faults, [])
+})
+
 t.test('/docs fits its window, dark and light', { skip }, async t => {
   const { visitor } = await webApp(t)
   for (const [name, device] of Object.entries(devices)) {
