@@ -50,7 +50,7 @@ t.test('/docs is a page whose files are all its own', async t => {
     t.equal(origin, 'http://service.test', file)
     const answer = await app.inject(pathname)
     t.equal(answer.statusCode, 200, file)
-    t.ok(answer.rawPayload.length > 100)
+    t.ok(answer.rawPayload.length > 50)
   }
   const policy = String(page.headers['content-security-policy'])
   t.match(policy, /^default-src 'self'/)
