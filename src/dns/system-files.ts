@@ -10,7 +10,10 @@ export interface ResolverSettings {
   ndots: number
 }
 
-/** A file of the system's, which is read again whenever it has changed. One that isn't there counts as empty. */
+/**
+ * A file of the system's, which is read again whenever it has changed. One that isn't there counts as empty. One that is there and can't be read,
+ * as when this process has no file descriptor left, stays what it was until it can be.
+ */
 export class SystemFile<T> {
   readonly #path: string
   readonly #parse: (text: string) => T
@@ -25,8 +28,9 @@ export class SystemFile<T> {
   async read (): Promise<T> {
     const version = await stat(this.#path, { bigint: true }).then(({ ino, size, mtimeNs, ctimeNs }) => [ino, size, mtimeNs, ctimeNs].join(), () => 'missing')
     if (this.#value === undefined || version !== this.#version) {
-      this.#value = this.#parse(await readFile(this.#path, 'utf8').catch(() => ''))
-      this.#version = version
+      const text = await readFile(this.#path, 'utf8').catch(() => version === 'missing' ? '' : null)
+      if (text !== null || this.#value === undefined) this.#value = this.#parse(text ?? '')
+      this.#version = text === null ? undefined : version
     }
     return this.#value
   }

@@ -1,11 +1,14 @@
 import { lookup } from 'node:dns/promises'
-import { writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { Lookups } from '../../src/dns/lookups.ts'
 import type { LookupOptions } from '../../src/dns/lookups.ts'
+import { SystemFile } from '../../src/dns/system-files.ts'
 import { nameServer } from '../helpers/name-server.ts'
 import type { NameServer } from '../helpers/name-server.ts'
+import { scratchDir } from '../helpers/processes.ts'
 import { until } from '../helpers/until.ts'
 
 /** Addresses that a test finds: of a name, or the code of the error. */
@@ -40,6 +43,21 @@ t.test('the hosts file comes first, and is read again when it has changed', asyn
   await writeFile(files.hosts, '192.0.2.9 five.test\n')
   t.strictSame(await find('five.test'), ['192.0.2.9'])
   t.strictSame(await find('one.test'), ['192.0.2.1'])
+})
+
+t.test('a file that is there and can’t be read for a moment stays what it was', async t => {
+  const path = join(await scratchDir(t), 'hosts')
+  const file = new SystemFile(path, text => text)
+  t.equal(await file.read(), '', 'missing')
+  await writeFile(path, 'one')
+  t.equal(await file.read(), 'one')
+  await rm(path)
+  await mkdir(path)
+  t.equal(await file.read(), 'one', 'not readable')
+  await rm(path, { recursive: true })
+  t.equal(await file.read(), '', 'gone')
+  await writeFile(path, 'two')
+  t.equal(await file.read(), 'two')
 })
 
 t.test('search domains are tried as resolv.conf says, and it is read again too', async t => {
