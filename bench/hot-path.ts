@@ -1,5 +1,5 @@
 /**
- * The cost of the hot path, kept so that a test notices a more expensive change (test/hot-path.test.ts): ratios of instruction counts,
+ * The cost of the hot path, kept so that a test notices a more expensive change (test/hot-path.smoke.test.ts): ratios of instruction counts,
  * because these hardly vary between runs. `npx tsx bench/hot-path.ts` stores the current ones.
  */
 import { readFile, realpath, writeFile } from 'node:fs/promises'

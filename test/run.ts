@@ -1,92 +1,91 @@
 /**
- * `npm test`: finds a Redis for the tests (REDIS_URL, else REDIS_SERVER_BIN, else a container if an engine answers, else as `npm start`
- * does), runs tap with it, and stops it. The tested service uses a Redis user with exactly the rights of deploy/redis/users.acl; the run
- * fails if Redis refuses that user anything.
+ * `npm test`: brings up a Redis (REDIS_URL, else REDIS_SERVER_BIN, else a container if an engine answers, else as `npm start` does), runs the
+ * test files under tap, and stops it. The tested service uses a Redis user with exactly the rights of deploy/redis/users.acl; the run fails if
+ * Redis refuses that user anything.
  *
- * tiers.ts lists the files of `npm test`, `--smoke` and `--all`. Named files run one at a time, unless `--jobs` says otherwise
- * (`npm test -- --jobs=4 test/redis/*.test.ts`). Other options are tap's.
+ * A file's name says which run it is part of (docs/testing.md): `.smoke` before `.test` is `--smoke` and `--all`, `.long` is `--all` alone.
+ * Files of one folder share processes (together.ts), which costs less than one each. Named files run in full, one after the other; `--jobs`
+ * says how many processes there are at once. Other options are tap's.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { GenericContainer } from 'testcontainers'
 import { defaultCacheDir, findRedisServer } from '../src/embedded/binary.ts'
 import { startRedis } from '../src/embedded/server.ts'
-import { compileAll } from './compile.ts'
-import { compiledTest } from './compiled.ts'
-import type { FilesToRun } from './files.ts'
 import { limitedUser } from './helpers/limited-user.ts'
-import { batchesOf, inBatches, runs } from './tiers.ts'
 
-interface TestRedis { url: string, from: string, stop: () => Promise<unknown> }
-
+const here = fileURLToPath(new URL('.', import.meta.url))
+/** A file's name says which runs it is part of. */
+const inRun = { quick: /(?<!\.smoke|\.long)\.test\.ts$/, smoke: /\.smoke\.test\.ts$/, long: /\.long\.test\.ts$/, all: /\.test\.ts$/ }
 const say = (line: string) => { process.stderr.write(`test: ${line}\n`) }
 
-async function inContainer (): Promise<TestRedis | undefined> {
+async function inContainer () {
   try {
     const container = await new GenericContainer('redis:7').withExposedPorts(6379).start()
-    return {
-      url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
-      from: 'a container',
-      stop: () => container.stop(),
-    }
+    return { url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`, from: 'a container', stop: () => container.stop() }
   } catch (error) {
     say(`no container engine (${(error as Error).message.split('\n')[0]}); starting a redis-server instead`)
   }
 }
 
-async function byLadder (): Promise<TestRedis> {
+async function byLadder () {
   const binary = await findRedisServer({ serverBin: process.env.REDIS_SERVER_BIN, cacheDir: defaultCacheDir, log: say })
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-test-'))
   const redis = await startRedis({ binary, dataDir, log: { info: say, warn: say, error: say } })
-  const stop = async () => {
-    await redis.stop()
-    await rm(dataDir, { recursive: true })
-  }
+  const stop = () => redis.stop().then(() => rm(dataDir, { recursive: true }))
   return { url: redis.socket, from: `redis-server ${binary.version}`, stop }
 }
 
-async function findRedis (): Promise<TestRedis> {
+async function findRedis () {
   if (process.env.REDIS_URL) return { url: process.env.REDIS_URL, from: 'REDIS_URL', stop: async () => {} }
   // REDIS_SERVER_BIN: the tests' own servers use it too.
-  if (process.env.REDIS_SERVER_BIN) return await byLadder()
-  return await inContainer() ?? await byLadder()
+  return (process.env.REDIS_SERVER_BIN ? undefined : await inContainer()) ?? await byLadder()
 }
 
-/** Runs test files under tap. On Ctrl-C tap ends by itself, and this process stays to stop Redis. @param options for tap @returns whether all passed */
-async function runFiles (what: FilesToRun, options: readonly string[], more: Record<string, string> = {}): Promise<boolean> {
-  const tap = spawn('tap', ['run', '--timeout=0', ...options, compiledTest('files.ts')], { stdio: 'inherit', env: { ...env, ...more, TEST_FILES: JSON.stringify(what) } })
-  const stop = () => tap.kill('SIGTERM')
-  process.once('SIGTERM', stop)
-  const [code, signal] = await once(tap, 'exit') as [number | null, string | null]
-  process.off('SIGTERM', stop)
-  if (code !== 0) say(`tap ended with ${signal ?? code}`)
-  return code === 0
+const isLong = (path: string) => inRun.smoke.test(path) || inRun.long.test(path)
+
+/** Which processes run these files: up to eight of a folder share one, those of the longest kind have one each. Those with most files come first. */
+function processesOf (files: string[]): string[][] {
+  const shared = [...new Set(files.map(path => dirname(path)))].flatMap(folder => {
+    const few = files.filter(path => dirname(path) === folder && !isLong(path))
+    const count = Math.ceil(few.length / 8)
+    return Array.from({ length: count }, (_, n) => few.filter((_, at) => at % count === n))
+  })
+  return [...shared.sort((a, b) => b.length - a.length), ...files.filter(isLong).map(path => [path])]
 }
 
 const [first = '', ...rest] = process.argv.slice(2)
-const run = runs.find(name => first === `--${name}`)
-const given = run === undefined ? process.argv.slice(2) : rest
+const run = first === '--all' ? 'all' : first === '--smoke' ? 'smoke' : 'quick'
+const given = first === `--${run}` ? rest : process.argv.slice(2)
 const named = given.filter(arg => !arg.startsWith('-')).map(path => relative('test', path))
 const options = given.filter(arg => arg.startsWith('-') && !arg.startsWith('--jobs='))
-const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? 1)
+const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? (named.length > 0 ? 1 : 4))
 
-await compileAll()
 const redis = await findRedis()
 const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))
 say(`Redis from ${redis.from}`)
-const env = { ...process.env, REDIS_URL: redis.url, ...limited && { REDIS_LIMITED_URL: limited.url } }
-let passed = true
-let interrupted = false
-process.on('SIGINT', () => { interrupted = true })
-const batches = named.length > 0 ? inBatches(named, jobs) : batchesOf(run ?? 'quick')
-const extent = named.length > 0 ? {} : { TEST_RUN: run ?? 'quick' }
-for (const batch of batches) {
-  if (!interrupted) passed = await runFiles(batch, options, extent) && passed
-}
+const files = named.length > 0 ? named : readdirSync(here, { recursive: true, encoding: 'utf8' }).filter(path => inRun[run].test(path) && !path.includes('node_modules')).sort()
+const tap = spawn('tap', ['run', '--timeout=0', '--node-arg=--import=tsx', ...options, join(here, 'together.ts')], {
+  stdio: 'inherit',
+  env: {
+    ...process.env,
+    REDIS_URL: redis.url,
+    ...limited && { REDIS_LIMITED_URL: limited.url },
+    ...named.length === 0 && { TEST_RUN: run },
+    TEST_PROCESSES: JSON.stringify({ processes: processesOf(files), jobs, alone: run === 'all' ? files.filter(isLong) : [] }),
+  },
+})
+// On Ctrl-C tap ends by itself, and this process stays to stop Redis.
+process.on('SIGINT', () => {})
+process.on('SIGTERM', () => tap.kill('SIGTERM'))
+const [code, signal] = await once(tap, 'exit') as [number | null, string | null]
+if (code !== 0) say(`tap ended with ${signal ?? code}`)
 const refused = await limited?.end().catch((error: Error) => [`be asked what it refused (${error.message})`]) ?? []
 for (const line of refused) say(`deploy/redis/users.acl does not let the service: ${line}`)
 await redis.stop().catch((error: Error) => say(`the tests' Redis doesn't stop: ${error.message}`))
-process.exit(passed && !interrupted && refused.length === 0 ? 0 : 1)
+process.exit(code === 0 && refused.length === 0 ? 0 : 1)

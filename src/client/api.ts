@@ -1,4 +1,4 @@
-// Made from /openapi.json: CLIENT_TYPES=write npm test -- test/client/types.test.ts makes it anew.
+// Made from /openapi.json: CLIENT_TYPES=write npm run test:smoke -- test/others/client-types.smoke.test.ts makes it anew.
 export interface components {
     schemas: {
         PassBody: {

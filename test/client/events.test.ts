@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
 import type { EventsOptions, EventsReset, HandoffError, HandoffEvent } from '../../src/client/index.ts'
-import { compiledTest } from '../compiled.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startServiceReplica } from '../faults/fleet/service.ts'
@@ -13,6 +13,7 @@ import { secrets, testKeys } from '../helpers/app.ts'
 import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
+import { projectRoot } from '../helpers/service.ts'
 
 const on = { EVENTS_RETENTION: '60' }
 
@@ -180,7 +181,7 @@ t.test('the signal ends it wherever it is, and leaves no listener; a process end
   }
 
   const program = `
-    import { HandoffClient } from ${JSON.stringify(compiledTest('../src/client/index.ts'))}
+    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
     const own = new AbortController()
     const seen = []
     for await (const { type } of new HandoffClient().events({ after: '0-0', signal: own.signal })) {

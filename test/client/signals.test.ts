@@ -1,12 +1,13 @@
 import { getEventListeners } from 'node:events'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { join } from 'node:path'
 import t from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
 import { answering, clientTest, proxy, serve } from '../helpers/client.ts'
 import type { Fate } from '../helpers/client.ts'
-import { compiledTest } from '../compiled.ts'
 import { secrets } from '../helpers/app.ts'
+import { projectRoot } from '../helpers/service.ts'
 
 const reason = new Error('enough')
 const refused = { name: 'HandoffError', code: 'aborted', retryable: false, cause: reason }
@@ -84,7 +85,7 @@ t.test('a process whose calls are over ends', async t => {
   const { client, address } = await clientTest(t)
   const { handoff_id: id } = await client('alice').pass({ task: 'x', to: 'in', heartbeat_within: 60 })
   const program = `
-    import { HandoffClient } from ${JSON.stringify(compiledTest('../src/client/index.ts'))}
+    import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
     const client = new HandoffClient()
     await client.waitFor('${id}', 'done', { timeout: 20 }).catch(error => console.log(error.code))
     const own = new AbortController()

@@ -1,4 +1,3 @@
-import './compiled-schemas.ts'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import type { Logger } from 'pino'
 import type { Test } from 'tap'
@@ -43,7 +42,7 @@ export interface TestApp extends TestStore {
 
 /**
  * The whole service on the Redis of this run, under a prefix of its own, with its log recorded. With TEST_THROUGH, requests go through a
- * balancer to one of three replicas (fleet/suite.test.ts).
+ * balancer to one of three replicas (fleet/suite.smoke.test.ts).
  * @param more keys besides those of every test @param log another log
  */
 export async function testApp (

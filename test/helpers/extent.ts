@@ -1,7 +1,14 @@
 /**
- * Whether long tests run in full: yes, unless `npm test` or `.ci/run` run many files and use the short form (TEST_RUN, set by test/run.ts).
+ * Which part of a file runs. TEST_RUN, set by test/run.ts, says of which run it is: `npm test` is quick, `.ci/run` adds smoke, all is everything.
+ * Without it, when files are named, they run in full.
  */
-export const isWhole = process.env.TEST_RUN === undefined || process.env.TEST_RUN === 'all'
+const run = process.env.TEST_RUN
+
+/** Whether long tests run in full. */
+export const isWhole = run === undefined || run === 'all'
 
 /** tap's options for a test that only runs in full runs. */
 export const skipUnlessWhole = isWhole ? {} : { skip: 'npm run test:all runs it' }
+
+/** tap's options for a slow test that something quicker stands for in `npm test`. */
+export const skipInQuick = run === 'quick' ? { skip: '.ci/run runs it' } : {}

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
-import { compiledTest } from '../compiled.ts'
 
 /** A directory that is removed after the test. */
 export async function scratchDir (t: Pick<Test, 'teardown'>): Promise<string> {
@@ -42,11 +42,16 @@ export function detachedChildrenOf (pid: number): number[] {
     .map(([child = 0]) => child)
 }
 
+/** Node's arguments to run a TypeScript file, from any working directory. */
+export function typed (file: URL): string[] {
+  return ['--import', import.meta.resolve('tsx'), fileURLToPath(file)]
+}
+
 export interface Owner { process: ChildProcess, next: () => Promise<{ socket?: string, pid?: number, error?: string, answered?: string }> }
 
 /** Runs embedded-owner.ts, in a process group of its own as a terminal's foreground job is; `next` reads its next line. */
 export function startOwner (t: Test, dataDir: string): Owner {
-  const child = spawn(process.execPath, [compiledTest('helpers/embedded-owner.ts'), dataDir], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...typed(new URL('embedded-owner.ts', import.meta.url)), dataDir], { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   t.teardown(async () => {
     child.kill('SIGKILL')

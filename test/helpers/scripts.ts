@@ -11,8 +11,6 @@ export interface Raw {
   redis: Redis
   prefix: string
   keys: KeyNames
-  /** The scripts' texts, if they aren't those of lua/. */
-  sourceAt?: typeof sourceAt
   /** The handoff, if it isn't `member`. */
   member?: string
 }
@@ -34,8 +32,7 @@ export function sourceAt (name: ScriptName, now: number): string {
 }
 
 /** Runs a script at a given time. The reply consists of texts, numbers, null and arrays. */
-export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>): Promise<unknown> {
-  const source = (on.sourceAt ?? sourceAt)(name, now)
+export async function run (on: Raw, name: ScriptName, now: number, keys: string[], args: Array<string | number | Buffer>, source = sourceAt(name, now)): Promise<unknown> {
   const sha1 = createHash('sha1').update(source).digest('hex')
   // The text is much longer than all else, and the same a hundred times.
   return await on.redis.evalsha(sha1, keys.length, ...keys, ...args).catch((error: Error) => {
@@ -69,10 +66,9 @@ export async function pass (on: Raw, now: number, { agent, token, deadline }: As
 
 /** @returns its reply with all of its parts, those that are left out at its end as null */
 export async function catchIt (on: Raw, now: number, { agent, token, deadline }: Asking, workTtl: number = lifetimes.workTtl) {
-  const source = on.sourceAt ?? sourceAt
-  const withWorkTtl = (name: ScriptName, at: number) => source(name, at).replace(/^(local WORK_TTL = )\d+/m, `$1${workTtl}`)
-  const reply = await run({ ...on, sourceAt: withWorkTtl }, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, `${agent} ${token}`]) as unknown[]
-  if (on.sourceAt !== undefined || (reply[0] !== 'caught' && reply[0] !== 'replayed')) return reply
+  const source = sourceAt('catch', now).replace(/^(local WORK_TTL = )\d+/m, `$1${workTtl}`)
+  const reply = await run(on, 'catch', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, `${agent} ${token}`], source) as unknown[]
+  if (reply[0] !== 'caught' && reply[0] !== 'replayed') return reply
   const [outcome, created, ...parts] = reply
   return [outcome, Number(created), ...parts, ...Array.from({ length: 6 - parts.length }, () => null)]
 }
@@ -125,7 +121,7 @@ export function inspect (on: Raw, now: number) {
 /** @param after the last one seen: when it was passed, and its member @returns its reply without the count, which `waitingCount` has */
 export async function waiting (on: Raw, now: number, limit: number, after: [created: number, member: string] = [0, '']) {
   const reply = await run(on, 'waiting', now, [on.keys.waiting(tag, tenant)], [...after, limit, on.keys.partition(tag)]) as unknown[]
-  return on.sourceAt === undefined ? reply.toSpliced(4, 1) : reply
+  return reply.toSpliced(4, 1)
 }
 
 export async function waitingCount (on: Raw, now: number, limit: number) {

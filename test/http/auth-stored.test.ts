@@ -4,6 +4,7 @@ import type { KeyRecord } from '../../src/store/key-records.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { own, form } from '../helpers/forms.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
@@ -66,7 +67,7 @@ t.test('a revoked key stops working without a message too', async t => {
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told that it is wrong', async t => {
+t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told that it is wrong', skipInQuick, async t => {
   const { redis, both, key } = await twoReplicas(t)
   process.kill(redis.pid(), 'SIGSTOP')
   const stopped = performance.now()

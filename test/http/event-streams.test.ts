@@ -17,7 +17,7 @@ import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { serve } from '../helpers/client.ts'
 import { idsIn, openStream } from '../helpers/event-stream.ts'
-import { isWhole } from '../helpers/extent.ts'
+import { isWhole, skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { newKey } from '../helpers/stored-keys.ts'
@@ -150,7 +150,7 @@ t.test('it ends within 2 s when its key is revoked, and tells nothing more', asy
   t.notOk(other.response.closed)
 })
 
-t.test('a client that goes and comes back 100 times misses nothing', { timeout: 120_000 }, async t => {
+t.test('a client that goes and comes back 100 times misses nothing', { timeout: 120_000, ...skipInQuick }, async t => {
   const service = await start(t)
   const total = 400
   const read: string[] = []
@@ -233,7 +233,7 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   t.equal(streams.count, 0)
 })
 
-t.test('every 15 s a comment says how far was read; a client that takes a byte a second lives', { timeout: 120_000 }, async t => {
+t.test('every 15 s a comment says how far was read; a client that takes a byte a second lives', { timeout: 120_000, ...skipInQuick }, async t => {
   const service = await start(t)
   const filtered = await service.open('?types=handoff.done')
   let taken = 0
@@ -257,7 +257,7 @@ t.test('every 15 s a comment says how far was read; a client that takes a byte a
   t.notOk(isCut)
 })
 
-t.test('a client that stops reading is cut', { timeout: 120_000 }, async t => {
+t.test('a client that stops reading is cut', { timeout: 120_000, ...skipInQuick }, async t => {
   const { redis, feed, port, app } = await start(t)
   // More than the system keeps for both ends of a connection.
   const text = `passed pending ${'A'.repeat(25)} ${'a'.repeat(1000)} -`
@@ -298,7 +298,7 @@ const crowd = `
 /** Streams at once. */
 const crowdSize = isWhole ? 1000 : 300
 
-t.test(`${crowdSize} streams of one tenant`, { timeout: 120_000 }, async t => {
+t.test(`${crowdSize} streams of one tenant`, { timeout: 120_000, ...skipInQuick }, async t => {
   const keys = Array.from({ length: 100 }, (_, index) => `crowd-${index}-secret-0123456789`)
   const redis = await ownRedis(t)
   const service = await testApp(t, { ...on, API_KEYS: `${testKeys.API_KEYS},${keys.map((key, index) => `reader${index}:${key}`).join()}` }, { url: redis.url })

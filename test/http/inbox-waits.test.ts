@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
@@ -88,7 +89,7 @@ t.test('a drain answers 200 that wait, with nothing', async t => {
   t.strictSame((await Promise.all(all)).flat(), [])
 })
 
-t.test('whoever waits for an inbox while Redis is away is told so, not that the inbox is empty', async t => {
+t.test('whoever waits for an inbox while Redis is away is told so, not that the inbox is empty', skipInQuick, async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, {}, { url: redis.url })
   const ask = (wait: number) => service.call('bob', 'POST', `/api/catch?wait=${wait}`)

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -134,7 +135,7 @@ t.test('after a rotation, the old secret’s waits end with its grace, the new o
   t.ok(after < limit)
 })
 
-t.test('while Redis is away no waiter is refused, since nobody knows', async t => {
+t.test('while Redis is away no waiter is refused, since nobody knows', skipInQuick, async t => {
   const { redis, one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)

@@ -6,6 +6,7 @@ import { scriptCalls } from '../../src/redis/script-calls.ts'
 import type { ScriptCall } from '../../src/redis/script-calls.ts'
 import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/key-names.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
@@ -228,7 +229,7 @@ t.test('what happens later than an hour after its pass puts the end of its feed 
   t.ok(await redis.pttl(feed) > 3_600_000)
 })
 
-t.test('what is old is removed from many outboxes with few calls', async t => {
+t.test('what is old is removed from many outboxes with few calls', skipInQuick, async t => {
   const { store, redis, prefix } = await withEvents(t)
   const places = tags.slice(0, 300).map(tag => ({ tenant, id: tag + randomId().slice(3), tag }))
   for (const place of places) await pass(store, place)
@@ -243,7 +244,7 @@ t.test('what is old is removed from many outboxes with few calls', async t => {
   t.ok(calls < 20, `asked ${calls} times whether they are in the feed`)
 })
 
-t.test('a tenant that was quiet for so long that its feed is gone is forgotten, and not asked about in each round', async t => {
+t.test('a tenant that was quiet for so long that its feed is gone is forgotten, and not asked about in each round', skipInQuick, async t => {
   const { store, redis, prefix } = await withEvents(t)
   const indexes = tags.slice(0, 20).map(tag => `${prefix}:{${tag}}:o`)
   const longAgo = (Date.now() - 100_000_000) * 1000

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { devices, faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 import { secrets } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 
 const output = {
   table: 'invoices',
@@ -12,7 +13,7 @@ const output = {
 
 for (const [device, options] of Object.entries(devices)) {
   for (const colorScheme of ['light', 'dark'] as const) {
-    t.test(`a person decides, at a ${device}, ${colorScheme}`, { skip }, async t => {
+    t.test(`a person decides, at a ${device}, ${colorScheme}`, { ...colorScheme === 'dark' && skipInQuick, ...skip !== false && { skip } }, async t => {
       const { ask, visitor, call } = await webApp(t)
       const first = await ask({ task: 'Delete the old invoices.\nAll before 2019, on the archive only.', output, constraints: 'Read only on the live system.', context: { ticket: 'OPS-12' } })
       const second = await ask({ task: 'Send the newsletter to 40,000 people', expires_in: 3600 })

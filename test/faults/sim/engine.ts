@@ -7,7 +7,7 @@ import { translate } from './lua/translate.ts'
 import type { Program } from './lua/translate.ts'
 
 /**
- * Runs the scripts of lua/ as they are, translated (lua/translate.ts), on simulated data. test/faults/simulation.test.ts runs the same on a real
+ * Runs the scripts of lua/ as they are, translated (lua/translate.ts), on simulated data. test/faults/simulation.smoke.test.ts runs the same on a real
  * Redis, and compares every reply and all data.
  */
 

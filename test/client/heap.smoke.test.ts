@@ -1,16 +1,17 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { join } from 'node:path'
 import t from 'tap'
-import { compiledTest } from '../compiled.ts'
 import { secrets } from '../helpers/app.ts'
 import { clientTest } from '../helpers/client.ts'
 import { isWhole } from '../helpers/extent.ts'
+import { projectRoot } from '../helpers/service.ts'
 
 const counts = isWhole ? { sequential: 10_000, concurrent: 1000 } : { sequential: 400, concurrent: 200 }
 
 /** A process of its own, so that its heap is the client's alone. */
 const program = `
-  import { HandoffClient } from ${JSON.stringify(compiledTest('../src/client/index.ts'))}
+  import { HandoffClient } from ${JSON.stringify(join(projectRoot, 'dist/client/index.js'))}
   const client = new HandoffClient()
   async function run (count, concurrency) {
     for (let left = count; left > 0; left -= 100) {

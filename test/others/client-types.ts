@@ -20,7 +20,7 @@ export async function clientTypes (document: Json): Promise<string> {
   }
   schemas.ErrorCode = { type: 'string', enum: document.components.schemas.Problem.properties.code.enum, description: 'The codes of refusals.' }
   const made = await openapiTS({ openapi: '3.1.0', info: document.info, paths: {}, components: { schemas } }, { rootTypes: true, rootTypesNoSchemaPrefix: true })
-  return `// Made from /openapi.json: CLIENT_TYPES=write npm test -- test/client/types.test.ts makes it anew.\n${withoutNoise(astToString(made))}`
+  return `// Made from /openapi.json: CLIENT_TYPES=write npm run test:smoke -- test/others/client-types.smoke.test.ts makes it anew.\n${withoutNoise(astToString(made))}`
 }
 
 /** An answer without a body is null. */

@@ -6,7 +6,7 @@ import type { EventsReset, HandoffError, HandoffErrorCode, HandoffEvent } from '
 import { errorTable } from '../../src/errors.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import { testApp } from '../helpers/app.ts'
-import { clientTypes } from '../helpers/client-types.ts'
+import { clientTypes } from './client-types.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 t.test('the client’s types are those of /openapi.json', async t => {

@@ -4,11 +4,10 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import type { Test } from 'tap'
-import { compiledTest } from './compiled.ts'
 import { freePort } from './faults/fleet/ports.ts'
 import { loopback } from './faults/fleet/process.ts'
 import { ownRedis } from './helpers/own-redis.ts'
-import { killed } from './helpers/processes.ts'
+import { killed, typed } from './helpers/processes.ts'
 import { npmStart } from './helpers/service.ts'
 
 /** An agent dies in the middle of its work, and another finishes the work. Real processes; times are by Redis's clock only. */
@@ -22,7 +21,7 @@ const slack = 1500
 interface WorkingAgent { process: ChildProcess, next: () => Promise<any>, ended: Promise<unknown> }
 
 function startAgent (t: Test, ...args: string[]): WorkingAgent {
-  const child = spawn(process.execPath, [compiledTest('helpers/working-agent.ts'), ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [...typed(new URL('helpers/working-agent.ts', import.meta.url)), ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]()
   return { process: child, next: async () => JSON.parse((await lines.next()).value ?? '{}'), ended: once(child, 'exit') }

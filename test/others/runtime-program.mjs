@@ -1,5 +1,5 @@
 /**
- * A program that uses the client of agents as an agent would, run by client/package.test.ts on runtimes other than Node: exact numbers, waiting,
+ * A program that uses the client of agents as an agent would, run by others/package.smoke.test.ts on runtimes other than Node: exact numbers, waiting,
  * a worker with heartbeats, a signal that ends many calls, servers that don't answer, events. It prints what it saw as JSON.
  */
 import { HandoffClient, isHandoffError, rawJson } from 'agent-handoff-client'

@@ -89,7 +89,7 @@ console.log(status, error?.code)`)
     const isThere = await run(runtime, ['--version']).then(() => true, () => false)
     await t.test(`it runs on ${runtime}`, { skip: !isThere && `no ${runtime} is installed` }, async t => {
       const program = join(folder, 'program.mjs')
-      await copyFile(join(projectRoot, 'test/client/runtime-program.mjs'), program)
+      await copyFile(join(projectRoot, 'test/others/runtime-program.mjs'), program)
       const silent = await serve(t, () => {})
       const env = { PATH: process.env.PATH, HOME: folder, HANDOFF_URL: address, HANDOFF_KEY: secrets.alice }
       const { stdout, stderr } = await run(runtime, [...options, program, silent], { cwd: folder, env })

@@ -1,0 +1,37 @@
+/**
+ * Test files in few processes: each process, with its packages and its browser, costs as much as a file's tests. Without arguments this is what
+ * tap runs: it starts the processes of TEST_PROCESSES as its subtests. With files as arguments it is such a process.
+ */
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { withoutTap } from './helpers/environment.ts'
+
+const here = new URL('.', import.meta.url)
+const files = process.argv.slice(2)
+/** Milliseconds that a process may take, and a subtest that sets no timeout of its own. */
+const timeout = 900_000
+const subtestTimeout = 300_000
+
+t.setTimeout(0)
+if (files.length > 0) {
+  t.on('subtestAdd', subtest => { subtest.options.timeout ??= subtestTimeout })
+  // The files' own subtests wait until this one ends, so that tap doesn't take the process for idle while a file is read.
+  t.test('reading the files', async t => {
+    for (const file of files) {
+      await import(new URL(file, here).href)
+      t.pass(file)
+    }
+  })
+} else {
+  const { processes, jobs, alone } = JSON.parse(process.env.TEST_PROCESSES!) as { processes: string[][], jobs: number, alone: string[] }
+  t.jobs = jobs
+  const { TEST_PROCESSES: _, NODE_OPTIONS: __, ...env } = withoutTap()
+  for (const files of processes) {
+    t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--import', 'tsx', fileURLToPath(import.meta.url), ...files], {
+      // What isn't buffered runs one at a time.
+      buffered: jobs > 1 && !files.some(file => alone.includes(file)),
+      timeout,
+      env: { ...env, TAP: '1', TAP_TIMEOUT: String(timeout / 1000) },
+    }, files.map(file => `test/${file}`).join(' '))
+  }
+}
