@@ -62,13 +62,21 @@ function sourcesOf (root) {
     .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort()
 }
 
-/** Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says. */
-export function bootstrap (root, all, say) {
-  if (isInstalled(root, all) && isBuilt(root)) return
+/**
+ * Brings the clone at `root` up to date, with one line by `say` per step taken. Throws what a step that fails says.
+ * @param folders those below `root` with a manifest of their own, whose packages are wanted too
+ */
+export function bootstrap (root, all, say, folders = []) {
+  const missing = () => folders.filter((folder) => !isInstalled(join(root, folder), true))
+  if (isInstalled(root, all) && missing().length === 0 && isBuilt(root)) return
   lock(root) // held until this process ends; what another did while we waited needn't be done again
   if (!isInstalled(root, all)) {
     say('installing dependencies')
     npmCi(root, ...all ? ['--include=dev'] : leftOut(root))
+  }
+  for (const folder of missing()) {
+    say(`installing what ${folder} needs`)
+    npmCi(join(root, folder), '--include=dev')
   }
   if (!isBuilt(root)) {
     say('building')
@@ -182,7 +190,8 @@ function main () {
   }
   const root = dirname(dirname(fileURLToPath(import.meta.url)))
   if (process.argv[2] === '--tsc') return tsc(root, process.argv.slice(3))
-  bootstrap(root, process.argv.includes('--all'), (line) => console.log(line))
+  const args = process.argv.slice(2)
+  bootstrap(root, args.includes('--all'), (line) => console.log(line), args.filter((arg) => arg !== '--all'))
 }
 
 if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
