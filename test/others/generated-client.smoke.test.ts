@@ -49,7 +49,7 @@ const wrong: Record<string, string> = {
 
 /** A folder in which packages resolve as in a user's project. */
 async function projectFolder (t: Test, app: FastifyInstance): Promise<string> {
-  const cache = join(projectRoot, '.cache')
+  const cache = join(projectRoot, 'test/others/.cache')
   await mkdir(cache, { recursive: true })
   const folder = await mkdtemp(join(cache, 'generated-'))
   t.teardown(() => rm(folder, { recursive: true }))

@@ -59,7 +59,7 @@ function unknownFields (all: readonly Manifest[]): string[] {
     const { from } = models[`${manifest.apiVersion} ${manifest.kind}`]!
     return `export const m${index}: import('kubernetes-models/${from}').I${manifest.kind} = ${JSON.stringify(manifest)}`
   })
-  const path = join(projectRoot, 'test/fleet/manifests.ts') // virtual, never on disk
+  const path = join(projectRoot, 'test/others/manifests.ts') // virtual, never on disk
   const options = { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, skipLibCheck: true, noEmit: true, types: [] }
   const host = ts.createCompilerHost(options)
   const { getSourceFile, fileExists } = host
