@@ -48,7 +48,8 @@ t.test('a handoff wakes one waiter of each replica, and nobody asks while nothin
     await until(() => caught.length === turn + 1)
   }
   const oneByOne = await looks(one) + await looks(other) - before
-  t.ok(oneByOne >= 20 && oneByOne <= 40, `${oneByOne} looks for 20 handoffs`)
+  // Two for each, and on a busy machine some that come by themselves; if each waiter looked, over a thousand.
+  t.ok(oneByOne >= 20 && oneByOne <= 200, `${oneByOne} looks for 20 handoffs`)
   // All at once: each message has its own turn, so that nothing stays behind.
   passed.push(...await Promise.all(numbers(40).map(() => pass(other))))
   await Promise.all(all)
