@@ -51,7 +51,7 @@ import { webhookRoutes } from './http/routes/webhooks.ts'
 import { serverOptions } from './http/server.ts'
 import { shedLate } from './http/shed.ts'
 import type { Refused } from './http/shed.ts'
-import { useStrictValidation } from './http/validation.ts'
+import { useSchemas } from './http/validation.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
 import { makeRegistry } from './metrics/registry.ts'
 import { metricsRoute } from './metrics/route.ts'
@@ -118,7 +118,7 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     streams.drain()
   }, config.drainTimeout)
   letAnswersArrive(app)
-  useStrictValidation(app)
+  useSchemas(app)
   const tellMoved = logTransitions(app, log)
   const baseUrl = baseUrlOf(app, config, log)
   await useOpenApi(app, version, basePath, baseUrl)

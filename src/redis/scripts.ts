@@ -63,9 +63,13 @@ export interface Script {
 
 export type Scripts = Readonly<Record<ScriptName, Script>>
 
-/** Reads a file from lua/. */
+const texts = new Map<string, string>()
+
+/** Reads a file from lua/, once: many scripts share a library. */
 export function readLua (path: string): string {
-  return readFileSync(new URL(path, luaDirectory), 'utf8')
+  const text = texts.get(path) ?? readFileSync(new URL(path, luaDirectory), 'utf8')
+  texts.set(path, text)
+  return text
 }
 
 export interface ScriptOptions {
