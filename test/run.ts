@@ -1,31 +1,40 @@
 /**
  * `npm test`: brings up a Redis (REDIS_URL, else REDIS_SERVER_BIN, else a container if an engine answers, else as `npm start` does), runs the
- * test files under tap, and stops it. The tested service uses a Redis user with exactly the rights of deploy/redis/users.acl; the run fails if
+ * test files with tap, and stops it. The tested service uses a Redis user with exactly the rights of deploy/redis/users.acl; the run fails if
  * Redis refuses that user anything.
  *
  * A file's name says which run it is part of (docs/testing.md): `.smoke` before `.test` is `--smoke` and `--all`, `.long` is `--all` alone.
- * Files of one folder share processes (together.ts), which costs less than one each. Named files run in full, one after the other; `--jobs`
- * says how many processes there are at once. Other options are tap's.
+ * Files of one folder share processes (together.ts), which costs less than one each. Named files run in full, one after the other. Where one
+ * process is enough, its TAP goes to stdout as it is, because tap's command alone takes longer to start than most files take. `--jobs` says how
+ * many processes there are at once; other options are those of tap's command.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { GenericContainer } from 'testcontainers'
 import { defaultCacheDir, findRedisServer } from '../src/embedded/binary.ts'
 import { startRedis } from '../src/embedded/server.ts'
 import { limitedUser } from './helpers/limited-user.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
+const together = join(here, 'together.ts')
 /** A file's name says which runs it is part of. */
 const inRun = { quick: /(?<!\.smoke|\.long)\.test\.ts$/, smoke: /\.smoke\.test\.ts$/, long: /\.long\.test\.ts$/, all: /\.test\.ts$/ }
+/** These use the whole machine, so nothing runs beside them. */
+const usesAll = /^(?:faults|bench).*\.long\./
 const say = (line: string) => { process.stderr.write(`test: ${line}\n`) }
 
+/** Where engines listen. Asking them takes a second, so that is only done where one may be. */
+const engines = ['/var/run/docker.sock', `${process.env.XDG_RUNTIME_DIR}/docker.sock`, join(homedir(), '.docker/run/docker.sock'),
+  join(homedir(), '.testcontainers.properties')]
+
 async function inContainer () {
+  if (process.env.DOCKER_HOST === undefined && !engines.some(place => existsSync(place))) return
   try {
+    const { GenericContainer } = await import('testcontainers')
     const container = await new GenericContainer('redis:7').withExposedPorts(6379).start()
     return { url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`, from: 'a container', stop: () => container.stop() }
   } catch (error) {
@@ -70,14 +79,19 @@ const redis = await findRedis()
 const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))
 say(`Redis from ${redis.from}`)
 const files = named.length > 0 ? named : readdirSync(here, { recursive: true, encoding: 'utf8' }).filter(path => inRun[run].test(path) && !path.includes('node_modules')).sort()
-const tap = spawn('tap', ['run', '--timeout=0', '--node-arg=--import=tsx', ...options, join(here, 'together.ts')], {
+const processes = processesOf(files)
+const tsx = '--import=tsx'
+const [command, ...args] = named.length > 0 && processes.length === 1 && given.length === named.length
+  ? [process.execPath, tsx, together, ...files]
+  : ['tap', 'run', '--timeout=0', `--node-arg=${tsx}`, ...options, together]
+const tap = spawn(command!, args, {
   stdio: 'inherit',
   env: {
     ...process.env,
     REDIS_URL: redis.url,
     ...limited && { REDIS_LIMITED_URL: limited.url },
     ...named.length === 0 && { TEST_RUN: run },
-    TEST_PROCESSES: JSON.stringify({ processes: processesOf(files), jobs, alone: run === 'all' ? files.filter(isLong) : [] }),
+    TEST_PROCESSES: JSON.stringify({ processes, jobs, alone: files.filter(path => usesAll.test(path)) }),
   },
 })
 // On Ctrl-C tap ends by itself, and this process stays to stop Redis.
