@@ -98,14 +98,17 @@ export class Model {
     return countOf(this.all(), { tenant: who.tenant, name: inbox })
   }
 
-  decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null, digest?: string): Expected {
+  /** @param token the operation, where a repeated one is recognised */
+  decide (who: Agent, id: string, verdict: 'approve' | 'reject', note: string | null, digest?: string, token?: string): Expected {
     const handoff = this.#find(who, id)
     if (handoff === undefined) return notFound
+    if (token !== undefined && handoff.decidedWith === token) return { status: 200, replayed: true }
     const refused = this.#refusal(verdict, handoff, who)
     if (refused?.code === 'already_decided') return { ...refused, members: { ...refused.members, approval: handoff.decision } }
     if (refused !== null) return refused
     if (digest !== undefined && digest !== digestOf(handoff.passed.task)) return refusal(409, 'content_changed', handoff)
     handoff.decision = { state: verdict === 'approve' ? 'approved' : 'rejected', decided_at: iso(this.now), decided_by: who.name, note, ...digest !== undefined && { digest } }
+    handoff.decidedWith = token
     if (verdict === 'approve') {
       handoff.status = operations.approve.to
       if (this.now >= (handoff.first.availableAt ?? 0)) handoff.enter(this.now)
@@ -124,11 +127,16 @@ export class Model {
     return handoff.approval === 'none' ? refusal(409, 'no_approval_required', handoff) : { status: 200, members: handoff.inspection() }
   }
 
-  heartbeat (who: Agent, id: string, said: { extend_by?: number, progress?: object }): Expected {
+  /** Whether the agent is at work on it: nothing is changed, and refused is what a heartbeat is. */
+  isHeldBy (who: Agent, id: string): Expected {
     const handoff = this.#find(who, id)
-    if (handoff === undefined) return notFound
-    const refused = this.#refusal('heartbeat', handoff, who)
-    if (refused !== null) return refused
+    return handoff === undefined ? notFound : this.#refusal('heartbeat', handoff, who) ?? { status: 200 }
+  }
+
+  heartbeat (who: Agent, id: string, said: { extend_by?: number, progress?: object }): Expected {
+    const refused = this.isHeldBy(who, id)
+    if (refused.code !== undefined) return refused
+    const handoff = this.#handoffs.get(id)!
     const caught = handoff.caught!
     const asked = said.extend_by === undefined ? 0 : Math.min(this.now + said.extend_by * 1000, caught.at + this.#work.most)
     if (asked > caught.deadline) Object.assign(caught, { deadline: asked, isExtended: true })
@@ -194,6 +202,7 @@ export class Model {
     for (const handoff of this.all().filter(({ first }) => isThere(first.id))) {
       const { availableAt } = handoff.first
       if (handoff.status === 'pending' && handoff.approval !== 'waiting' && availableAt !== undefined && availableAt <= this.now) handoff.enter(availableAt)
+      if (handoff.isLive && handoff.dueAt <= this.now) handoff.dueAt = handoff.deadline
       if (handoff.status !== 'expired') continue
       handoff.isLive = handoff.isListed = false
       if (handoff.reissuedAs === null) this.#add(handoff.next(this.now))
@@ -208,6 +217,7 @@ export class Model {
     handoff.status = operations.catch.to
     handoff.isListed = false
     handoff.caught = { by: who.name, key, at: this.now, deadline, heartbeat: this.#heardUntil(passed, deadline), isExtended: false }
+    handoff.dueAt = Math.min(handoff.dueAt, handoff.deadline)
     return handoff.catchAnswer()
   }
 

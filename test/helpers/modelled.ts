@@ -14,6 +14,9 @@ export interface Passed {
   retry_delay?: number
   to?: string
   priority?: number
+  /** Of the scripts alone: further words of field x, and the result schema. */
+  words?: string
+  schema?: string
 }
 
 /** The `approval` of an answer. */
@@ -30,6 +33,8 @@ export class Modelled {
   readonly first: Readonly<Beginning>
   status: Status = operations.pass.to
   decision: Decision | undefined
+  /** By which operation it was decided; undefined where nobody compares it. */
+  decidedWith: string | undefined
   caught: { by: string, key: string | undefined, at: number, deadline: number, heartbeat: number | undefined, isExtended: boolean } | undefined
   progress: object | undefined
   cancelRequestedAt: number | undefined
@@ -44,6 +49,10 @@ export class Modelled {
   hasPayload = true
   /** Whether it is in the sweep's index. */
   isLive = true
+  /** When the sweep looks at it next. */
+  dueAt: number
+  /** Since when an ended handoff is kept for the retention. */
+  keptFrom = 0
   /** When it entered its inbox, and whether it is still in the inbox's list. */
   entered: number | undefined
   isListed = false
@@ -54,6 +63,7 @@ export class Modelled {
     this.passed = passed
     this.first = first
     this.decision = first.decision
+    this.dueAt = passed.to === undefined ? first.expiresAt : first.availableAt ?? first.expiresAt
   }
 
   get approval (): Approval {
@@ -83,6 +93,7 @@ export class Modelled {
     const because = this.caught === undefined ? 'not_caught' : at < this.caught.deadline ? 'stalled' : 'not_done'
     this.status = byItself.to
     this.ended = { at, by: null, because }
+    this.keptFrom = at
   }
 
   /** It can be caught from its inbox from now on. */
@@ -96,6 +107,7 @@ export class Modelled {
   end (status: Status, at: number, by: string, told?: unknown): void {
     this.status = status
     this.ended = { at, by, told }
+    this.keptFrom = at
     this.isLive = this.isListed = false
     if (status === 'done' || status === 'cancelled') this.hasPayload = false
   }
@@ -107,6 +119,7 @@ export class Modelled {
     const availableAt = now + pause
     this.reissuedAs = successorOf(id, createdAt)
     this.hasPayload = this.isLive = this.isListed = false
+    this.keptFrom = now
     const next = new Modelled(this.tenant, this.passedBy, this.passed, {
       id: this.reissuedAs,
       createdAt: now,
@@ -116,6 +129,7 @@ export class Modelled {
       reissueOf: id,
       ...this.decision && { decision: this.decision },
     })
+    next.decidedWith = this.decidedWith
     if (pause === 0) next.enter(now)
     return next
   }
@@ -219,7 +233,7 @@ export function digestOf (task: string): string {
 }
 
 /** The successor's id: in its predecessor's partition, and derived only from the predecessor's id and time. */
-function successorOf (id: string, createdAt: number): string {
+export function successorOf (id: string, createdAt: number): string {
   return id.slice(0, 3) + createHash('sha1').update(`${id} ${createdAt}`).digest().subarray(0, 16).toString('base64url')
 }
 

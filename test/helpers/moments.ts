@@ -43,15 +43,6 @@ export const nextId = 'T_g08iZx3_L4d6WXJdeL1WfxA'
 export const payload = '"task":"t"'
 /** The task within the payload. */
 export const task = '"t"'
-export const result = '{"a":1}'
 
 /** The payload's digest. */
 export const digest = 'itsdigest'
-
-/** The approver's note, of the decision with token dectok, in JSON. */
-export const note = '"as it was said"'
-export const decision = `${at.decided} approver dectok ${note}`
-
-export const passed = `${at.passed} ${at.expires} passer ptok`
-export const caught = `${passed} ${at.caught} ${at.workDeadline} A ctok`
-export const done = `${caught} ${at.done} dtok`

@@ -3,8 +3,8 @@ import type { Redis } from 'ioredis'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
-import { digest, id, nextId, nextOf, restore } from './states.ts'
-import type { State } from './states.ts'
+import { digest, id, nextId } from './moments.ts'
+import type { State } from './moments.ts'
 
 /** Runs the scripts directly, without lane and store: with the given arguments, and returning Redis's own replies. */
 export interface Raw {
@@ -160,6 +160,24 @@ export function refused (code: string, { now, hash }: State): unknown[] {
   const judged = [code, now, hash.s, hash.x ?? null]
   const isRejected = code === 'not_the_passer' && hash.s.includes('rejected rejected')
   return code === 'rejected' || code === 'already_decided' || isRejected ? [...judged, hash.d ?? null] : judged
+}
+
+/** The successor's id. */
+export function nextOf ({ hash }: State): string {
+  return / i(\S+)/.exec(hash!.x!)![1]!
+}
+
+/** Writes a state under the given keys, which must be unused. */
+export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {
+  const all = redis.multi()
+  if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)
+  if (state.due !== undefined) all.zadd(keys.due, state.due, keys.member)
+  if (state.waiting !== undefined) all.zadd(keys.waiting, state.waiting, keys.member)
+  if (state.next) {
+    const behind = (name: string) => name.slice(0, -nextId.length) + nextOf(state)
+    all.hset(behind(keys.handoff), state.next.hash).pexpireat(behind(keys.handoff), state.next.expires).zadd(keys.due, state.next.due, behind(keys.member))
+  }
+  await all.exec()
 }
 
 /** Puts the one handoff into a state. Whatever it or its successor was before is overwritten. */

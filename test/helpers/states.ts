@@ -1,99 +1,170 @@
-import type { Redis } from 'ioredis'
-import { refusalOf, standingOf } from '../../src/model.ts'
-import { furtherStates } from './further-states.ts'
-import { at, caught, decision, digest, done, nextId, passed, payload, result, T, task } from './moments.ts'
+import { Model } from './model.ts'
+import type { Passed } from './modelled.ts'
+import { T, at, id } from './moments.ts'
 import type { State } from './moments.ts'
-import type { Approval, OperationName, Standing, Status } from '../../src/model.ts'
+import {
+  beating, cancelling, catching, deciding, declining, failing, finishing, passing, reissuing, sweeping,
+} from './requests.ts'
+import type { Request } from './requests.ts'
+import { lifetimes } from './scripts.ts'
+import { stored } from './stored.ts'
 
 export * from './moments.ts'
 
-const pending = (approval: string): State => ({
-  now: T + 500,
-  hash: {
-    s: `pending ${approval} ${passed}`,
-    p: payload,
-    ...(approval === 'waiting' ? { t: task } : {}),
-    ...(approval === 'none' ? {} : { h: digest }),
-    ...(approval === 'approved' ? { d: decision } : {}),
-  },
-  expires: at.expires + 5000,
-  due: at.expires,
-  ...(approval === 'waiting' ? { waiting: at.passed } : {}),
-})
+/** What is passed, in seconds: windows; attempts; a schema; a lineage. */
+const windows: Partial<Passed> = { work_within: 1.5, heartbeat_within: 0.3 }
+const attempts: Partial<Passed> = { max_attempts: 3, retry_delay: 0.2 }
+export const schema = '{"type":"object"}'
+const held: Partial<Passed> = { words: ' sitsschema', schema }
+export const line = ' pT_gBBBBBBBBBBBBBBBBBBBBBQ rT_gCCCCCCCCCCCCCCCCCCCCCA g2 caaaabbbbccccddddeeeeffff'
+const person: Partial<Passed> = { require_human: true }
+const delay: Partial<Passed> = { delay: 0.08 }
+const progress = '{"percent":5}'
+const reason = '"as it was said"'
 
-// Its pickup deadline is over by then, which no longer matters; but the sweep still looks at it then, and finds that out.
-const taken: State = {
-  now: T + 1500, hash: { s: `caught none ${caught}`, p: payload }, expires: at.workDeadline + 5000, due: at.expires,
+/** A request and when it is made. */
+type Step = readonly [now: number, request: Request]
+
+const passed = (options?: Partial<Passed>): Step => [at.passed, passing(options)]
+const caught: Step = [at.caught, catching()]
+const approved: Step = [at.decided, deciding('approve')]
+const rejected: Step = [at.decided, deciding('reject')]
+const beaten = (extendBy?: number | '', told?: string): Step => [at.done, beating('A', extendBy, told)]
+const finished = (result?: string): Step => [at.done, finishing('A', 'dtok', result)]
+const failed = (mayRetry = true): Step => [at.done, failing('A', 'ftok', mayRetry)]
+const declined: Step = [at.done, declining()]
+const cancelled = (force = false, why = ''): Step => [at.cancelled, cancelling('passer', force, why)]
+const reissued: Step = [at.done, reissuing()]
+const swept = (now: number): Step => [now, sweeping]
+
+/** A life: when it is looked at, and what has happened until then. */
+type Life = readonly [now: number, ...steps: Step[]]
+
+/** A handoff in each state, by what led to it. */
+export const lives = {
+  absent: [T + 500],
+  pending: [T + 500, passed()],
+  'pending, its last millisecond': [at.expires - 1, passed()],
+  'pending, waiting': [T + 500, passed(person)],
+  'pending, waiting, its last millisecond': [at.expires - 1, passed(person)],
+  'pending, approved': [T + 500, passed(person), approved],
+  'pending, overdue': [at.expires, passed()],
+  'pending, waiting, overdue': [at.expires, passed(person)],
+  'pending, approved, overdue': [at.expires, passed(person), approved],
+  caught: [T + 1500, passed(), caught],
+  'caught, its last millisecond': [at.workDeadline - 1, passed(), caught],
+  'caught after approval': [T + 1500, passed(person), approved, caught],
+  'caught, overdue': [at.workDeadline, passed(), caught],
+  done: [T + 3000, passed(), caught, finished()],
+  'done without a result': [T + 3000, passed(), caught, finished('')],
+  'done after approval': [T + 3000, passed(person), approved, caught, finished()],
+  expired: [T + 3000, passed(), swept(at.expires)],
+  'expired while waiting': [T + 3000, passed(person), swept(at.expires)],
+  'expired after approval': [T + 3000, passed(person), approved, swept(at.expires)],
+  'expired from caught': [T + 3000, passed(), caught, swept(at.workDeadline)],
+  'expired from caught, after approval': [T + 3000, passed(person), approved, caught, swept(at.workDeadline)],
+  rejected: [T + 3000, passed(person), rejected],
+
+  delayed: [T + 70, passed(delay)],
+  'delayed, its last millisecond': [at.available - 1, passed(delay)],
+  'delayed no more': [at.available, passed(delay)],
+  'delayed, waiting': [T + 70, passed({ ...delay, ...person })],
+  'delayed no more, waiting': [T + 500, passed({ ...delay, ...person })],
+  'delayed, approved': [T + 70, passed({ ...delay, ...person }), approved],
+  'delayed, overdue': [at.expires, passed(delay)],
+  'delayed, waiting, overdue': [at.expires, passed({ ...delay, ...person })],
+  'delayed, expired': [T + 3000, passed(delay), swept(at.expires)],
+  'delayed, expired while waiting': [T + 3000, passed({ ...delay, ...person }), swept(at.expires)],
+  'delayed, rejected': [T + 3000, passed({ ...delay, ...person }), rejected],
+
+  'pending with windows': [T + 500, passed(windows)],
+  'pending with attempts': [T + 500, passed(attempts)],
+  'pending with schema': [T + 500, passed(held)],
+  'pending in a line': [T + 500, passed({ words: line })],
+  'pending with attempts, waiting': [T + 70, passed({ ...attempts, ...person })],
+
+  'caught with windows': [at.done, passed(windows), caught],
+  'caught with windows, its last millisecond': [at.heard - 1, passed(windows), caught],
+  'caught with windows, stalled': [at.heard, passed(windows), caught],
+  'caught with windows, heard of': [T + 500, passed(windows), caught, beaten('', progress)],
+  'caught with windows, heard of, stalled': [T + 600, passed(windows), caught, beaten('', progress)],
+  'caught with windows, extended': [T + 500, passed(windows), caught, beaten(5000)],
+  'caught, to be heard of': [at.done, passed({ heartbeat_within: 0.3 }), caught],
+  'caught with little time': [T + 799, passed({ work_within: 0.7 }), caught],
+  'caught with little time, overdue': [T + 800, passed({ work_within: 0.7 }), caught],
+  'caught, both deadlines together, overdue': [at.heard, passed({ work_within: 0.3, heartbeat_within: 0.3 }), caught],
+  'caught, with less time than to be heard of': [T + 250, passed({ work_within: 0.2, heartbeat_within: 0.3 }), caught],
+  'caught, extended': [T + 1500, passed(), caught, beaten(5000)],
+  'caught, extended, overdue': [T + 5300, passed(), caught, beaten(5000)],
+  'caught with progress': [T + 1500, passed(), caught, beaten('', progress)],
+  'caught, cancel requested': [at.done, passed(), caught, cancelled()],
+  'caught, cancel requested with a reason': [at.done, passed(), caught, cancelled(false, reason)],
+  'caught, cancel requested, overdue': [at.workDeadline, passed(attempts), caught, cancelled()],
+  'caught with schema': [at.done, passed(held), caught],
+  'caught with attempts': [at.done, passed(attempts), caught],
+  'caught with attempts, overdue': [at.workDeadline, passed(attempts), caught],
+  'caught with attempts after approval, overdue': [at.workDeadline, passed({ ...attempts, ...person }), approved, caught],
+  'caught with all there is': [at.done, passed({ ...windows, ...attempts, words: held.words + line, schema }), caught, [at.cancelled, beating('A', 5000, progress)], cancelled(false, reason)],
+  'caught with attempts, stalled': [at.heard, passed({ ...windows, max_attempts: 2 }), caught],
+
+  'done with schema': [T + 3000, passed(held), caught, finished()],
+  'done although cancel was requested': [T + 3000, passed(), caught, cancelled(false, reason), finished()],
+  failed: [T + 3000, passed(), caught, failed()],
+  'failed after approval': [T + 3000, passed(person), approved, caught, failed()],
+  'failed, not to be tried again': [T + 3000, passed(attempts), caught, failed(false)],
+  'failed, tried again': [at.done, passed(attempts), caught, failed()],
+  'failed after approval, tried again': [T + 500, passed({ ...attempts, ...person }), approved, caught, failed()],
+  declined: [T + 3000, passed(), caught, declined],
+  'declined, tried again': [T + 3000, passed(attempts), caught, declined],
+  'declined, cancel requested': [T + 3000, passed(attempts), caught, cancelled(false, reason), declined],
+
+  cancelled: [T + 3000, passed(), cancelled()],
+  'cancelled with a reason': [T + 3000, passed(), cancelled(false, reason)],
+  'cancelled while waiting': [T + 3000, passed(person), cancelled()],
+  'cancelled after approval': [T + 3000, passed(person), approved, cancelled()],
+  'cancelled from caught': [T + 3000, passed(), caught, cancelled(true, reason)],
+  'cancelled, tried again': [at.done, passed(), caught, reissued],
+
+  'expired with windows, stalled': [T + 3000, passed(windows), caught, swept(at.heard)],
+  'expired, cancel requested': [T + 3000, passed(attempts), caught, cancelled(), swept(at.workDeadline)],
+  'expired, tried again': [at.workDeadline, passed(attempts), caught, swept(at.workDeadline)],
+  'expired after approval, tried again': [at.workDeadline, passed({ ...attempts, ...person }), approved, caught, swept(at.workDeadline)],
+  'expired, stalled, tried again': [at.heard, passed({ ...windows, max_attempts: 2 }), caught, swept(at.heard)],
+} as const satisfies Record<string, Life>
+
+export type StateName = keyof typeof lives
+export const stateNames = Object.keys(lives) as StateName[]
+
+/** A second attempt, and what has led to it. */
+export const secondLives: Record<string, Life> = {
+  'second, delayed': [T + 499, passed(attempts), caught, failed()],
+  'second, pending': [T + 500, passed(attempts), caught, failed()],
+  'second, overdue': [T + 1500, passed(attempts), caught, failed()],
+  'second, caught': [T + 1500, passed(attempts), caught, failed(), [T + 600, catching()]],
+  'second, by reissue': [T + 500, passed(), caught, reissued],
+  'third, caught, overdue': [T + 5000, passed(attempts), caught, failed(), [T + 600, catching()], [T + 700, failing()]],
 }
 
-const ended = (s: string, expires: number, more: Omit<NonNullable<State['hash']>, 's'> = {}): State => ({ now: T + 3000, hash: { s, ...more }, expires })
-
-/**
- * Every state of a handoff, written by hand, so that one script's mistake can't hide in data that another script made.
- * lifecycle.test.ts shows that the scripts themselves lead through exactly these states.
- */
-export const states = {
-  absent: { now: T + 500 },
-  pending: pending('none'),
-  'pending, its last millisecond': { ...pending('none'), now: at.expires - 1 },
-  'pending, waiting': pending('waiting'),
-  'pending, waiting, its last millisecond': { ...pending('waiting'), now: at.expires - 1 },
-  'pending, approved': pending('approved'),
-  'pending, overdue': { ...pending('none'), now: at.expires },
-  'pending, waiting, overdue': { ...pending('waiting'), now: at.expires },
-  'pending, approved, overdue': { ...pending('approved'), now: at.expires },
-  caught: taken,
-  'caught, its last millisecond': { ...taken, now: at.workDeadline - 1 },
-  'caught after approval': { ...taken, hash: { s: `caught approved ${caught}`, p: payload, d: decision, h: digest } },
-  'caught, overdue': { ...taken, now: at.workDeadline },
-  done: ended(`done none ${done}`, at.done + 5000, { p: result }),
-  'done without a result': ended(`done none ${done}`, at.done + 5000, { p: '' }),
-  'done after approval': ended(`done approved ${done}`, at.done + 5000, { p: result, d: decision, h: digest }),
-  expired: ended(`expired none ${passed}`, at.expires + 5000, { p: '' }),
-  'expired while waiting': ended(`expired waiting ${passed}`, at.expires + 5000, { p: '', h: digest }),
-  'expired after approval': ended(`expired approved ${passed}`, at.expires + 5000, { p: '', d: decision, h: digest }),
-  'expired from caught': ended(`expired none ${caught}`, at.workDeadline + 5000, { p: payload }),
-  'expired from caught, after approval': ended(`expired approved ${caught}`, at.workDeadline + 5000, { p: payload, d: decision, h: digest }),
-  rejected: ended(`rejected rejected ${passed}`, at.decided + 5000, { p: payload, d: decision, h: digest }),
-  ...furtherStates,
-} as const satisfies Record<string, State>
-
-export type StateName = keyof typeof states
-export const stateNames = Object.keys(states) as StateName[]
-
-/** The code with which the table of states refuses an operation in this state; null if an agent that may do so succeeds. */
-export function refusalIn (operation: OperationName, name: StateName): string | null {
-  const { now, hash, due }: State = states[name]
-  const [mark = 'absent', approval = 'none', , expires, , , caught, workDeadline] = hash?.s.split(' ') ?? []
-  const word = (letter: string) => new RegExp(` ${letter}(\\S+)`).exec(hash?.x ?? '')?.[1]
-  const status = mark.replace('2:', '') as Status
-  const deadline = Number(status === 'caught' ? word('h') ?? workDeadline : expires)
-  const isOver = due !== undefined && now >= deadline
-  const standing: Standing = hash === undefined
-    ? 'absent'
-    : standingOf(isOver ? 'expired' : status, approval as Approval, now < Number(word('a') ?? 0), caught !== undefined)
-  return refusalOf(operation, standing, approval as Approval)
+export function newModel (now: number): Model {
+  return new Model(now, { usual: lifetimes.workTtl, most: lifetimes.mostWork })
 }
 
-/** Whether refusals depend on who reports on the work: there is a catcher, and the handoff has neither expired nor been cancelled. */
-export function heldBy (name: StateName): boolean {
-  return [null, 'already_done', 'already_failed', 'already_declined'].includes(refusalIn('done', name))
-}
-
-/** The successor's id. */
-export function nextOf ({ hash }: State): string {
-  return / i(\S+)/.exec(hash!.x!)![1]!
-}
-
-/** Writes a state under the given keys, which must be unused. */
-export async function restore (redis: Redis, state: State, keys: { handoff: string, due: string, waiting: string, member: string }): Promise<void> {
-  const all = redis.multi()
-  if (state.hash) all.hset(keys.handoff, state.hash).pexpireat(keys.handoff, state.expires!)
-  if (state.due !== undefined) all.zadd(keys.due, state.due, keys.member)
-  if (state.waiting !== undefined) all.zadd(keys.waiting, state.waiting, keys.member)
-  if (state.next) {
-    const behind = (name: string) => name.slice(0, -nextId.length) + nextOf(state)
-    all.hset(behind(keys.handoff), state.next.hash).pexpireat(behind(keys.handoff), state.next.expires).zadd(keys.due, state.next.due, behind(keys.member))
+/** The model after a life. @returns also the handoff that requests are then about: the latest attempt if the life is a second's */
+export function lived ([now, ...steps]: Life): Model {
+  const model = newModel(T)
+  for (const [when, request] of steps) {
+    model.now = when
+    request.told(model, model.all().at(-1)?.first.id ?? id)
   }
-  await all.exec()
+  model.now = now
+  return model
 }
+
+function stateAfter (life: Life): State {
+  const [first, next] = lived(life).all()
+  const { hash, expires, due } = next === undefined ? {} : stored(next, life[0])
+  return first === undefined ? { now: life[0] } : { ...stored(first, life[0]), ...next && { next: { hash: hash!, expires: expires!, due: due! } } }
+}
+
+/** What lies in Redis in each state. */
+export const states = Object.fromEntries(stateNames.map(name => [name, stateAfter(lives[name])])) as Record<StateName, State>

@@ -1,47 +1,18 @@
 import t from 'tap'
 import { testRedis } from '../helpers/redis.ts'
-import { dumped, lifetimes, member, put, raw, sweep, tag, tenant } from '../helpers/scripts.ts'
+import { dumped, lifetimes, member, put, raw, restore, sweep, tag, tenant } from '../helpers/scripts.ts'
 import type { Raw } from '../helpers/scripts.ts'
-import { T, at, payload, restore, stateNames, states } from '../helpers/states.ts'
-import type { State, StateName } from '../helpers/states.ts'
+import { T, at, payload, stateNames, states } from '../helpers/states.ts'
+import type { State } from '../helpers/states.ts'
 
-/** Swept: what nobody caught is freed, what was caught stays; the task and the places in the lists are gone, the rest stays. */
+/** Swept, where nobody caught it: it is freed, the task and the places in the lists are gone, the rest stays. */
 function expired ({ now, hash, expires }: State): State {
   const { t, ...kept } = hash!
-  const payload = kept.s.includes('pending') ? { p: '' } : {}
-  const [, heard] = kept.s.includes('caught') ? / h(\d+)/.exec(kept.x ?? '') ?? [] : []
-  // By when it was to be heard of may be long before the end of its work, which the TTL was for.
-  const worked = kept.s.startsWith('2:caught') ? Number(kept.s.split(' ')[7]) + lifetimes.retention : expires!
-  const until = heard === undefined ? worked : Number(heard) + lifetimes.retention
-  return { now, hash: { ...kept, s: kept.s.replace(/pending|caught/, 'expired'), ...payload }, expires: until }
+  return { now, hash: { ...kept, s: kept.s.replace('pending', 'expired'), p: '' }, expires: expires! }
 }
 
-/** Caught, and the index still has when it would have expired, or when it was to be heard of first; and what it is to have. */
-const behind: Partial<Record<StateName, number>> = Object.fromEntries([
-  ...['caught', 'caught, its last millisecond', 'caught after approval', 'caught with progress'].map(name => [name, at.workDeadline]),
-  ...['caught with windows, heard of', 'caught with windows, extended'].map(name => [name, T + 600]),
-  ['caught, extended', T + 5300], ['second, caught', T + 2600],
-])
-const stalled: readonly StateName[] = ['caught with windows, stalled', 'caught with windows, heard of, stalled', 'caught with attempts, stalled']
-const due: readonly StateName[] = [
-  'pending, overdue', 'pending, waiting, overdue', 'pending, approved, overdue', 'caught, overdue', 'delayed, overdue', 'delayed, waiting, overdue',
-  'caught with little time, overdue', 'caught, both deadlines together, overdue', 'caught, extended, overdue', 'caught, cancel requested, overdue',
-  'caught for the last time, overdue', 'second, overdue', 'caught with windows, stalled', 'caught with windows, heard of, stalled',
-]
-/** Those that are tried again. */
-const again: Partial<Record<StateName, StateName>> = {
-  'caught with attempts, overdue': 'expired, tried again',
-  'caught with attempts after approval, overdue': 'expired after approval, tried again',
-  'caught with attempts, stalled': 'expired, stalled, tried again',
-}
-
-/** What a state is after the sweep, where that moves it. */
-function sweptFrom (name: StateName): State | null {
-  const state: State = states[name]
-  if (name in again) return { ...states[again[name]!], now: state.now }
-  if (due.includes(name)) return expired(state)
-  return name in behind ? { ...state, due: behind[name]! } : null
-}
+/** Those that end now, or go on to another attempt. */
+const due = stateNames.filter(name => / ?overdue|stalled/.test(name) && states[name].due !== undefined)
 
 /** Nothing lives in the partition, so nothing will be due. */
 const none = [0, null, 0, 0, 0]
@@ -55,30 +26,6 @@ async function place (on: Raw, member: string, state: State): Promise<void> {
 /** The members of a sorted set, first to last. */
 async function members (on: Raw, key: string): Promise<string[]> {
   return await on.redis.zrange(key, '0', '-1')
-}
-
-for (const name of stateNames) {
-  t.test(name, async t => {
-    const test = testRedis(t)
-    const on = raw(test)
-    const state: State = states[name]
-    await put(on, state)
-    t.strictSame(await sweep(on, state.now, 10, state.now - 1), ['late'])
-    t.strictSame(await test.dump(), dumped(state), 'too late: nothing changed')
-
-    const swept = sweptFrom(name)
-    const after = swept ?? state
-    const moves = due.includes(name) || name in again
-    const until = after.next?.due ?? after.due
-    const left = until === undefined ? [0, null] : [1, until - state.now]
-    const isStalled = stalled.includes(name)
-    const counts = [isStalled ? 1 : 0, isStalled && name in again ? 1 : 0, !isStalled && name in again ? 1 : 0]
-    // At its very deadline the call still runs.
-    t.strictSame(await sweep(on, state.now), ['swept', swept === null ? 0 : 1, moves ? 1 : 0, ...left, ...counts])
-    t.strictSame(await test.dump(), dumped(after))
-    t.strictSame(await sweep(on, state.now), ['swept', 0, 0, ...left, 0, 0, 0], 'and there is nothing left to do')
-    t.strictSame(await test.dump(), dumped(after))
-  })
 }
 
 t.test('what is left in the lists and is live no more is only taken off them', async t => {
@@ -194,7 +141,7 @@ t.test('each of a batch by itself, and only those that expired are counted', asy
 
 t.test('between plain ones each is swept as it is alone, and so are they', async t => {
   const plain: State = states['pending, overdue']
-  for (const name of [...due, ...Object.keys(again), 'caught', 'done', 'pending, waiting'] as StateName[]) {
+  for (const name of [...due, 'caught', 'done', 'pending, waiting'] as const) {
     const state: State = states[name]
     const outcome = async (limit: number) => {
       const test = testRedis(t)

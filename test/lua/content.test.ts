@@ -1,0 +1,119 @@
+/** What a request brings is kept and given back as it came; and what model.test.ts has no words for. */
+import t from 'tap'
+import { loadScripts } from '../../src/redis/scripts.ts'
+import { testRedis } from '../helpers/redis.ts'
+import { approve, catchIt, done, dumped, lifetimes, member, pass, put, raw, read, refused, sourceAt, status, tag } from '../helpers/scripts.ts'
+import type { State } from '../helpers/states.ts'
+import { T, at, payload, schema, states } from '../helpers/states.ts'
+
+const passer = { agent: 'passer', token: 'ptok', deadline: T }
+const catcher = { agent: 'A', token: 'ctok', deadline: at.caught }
+
+t.test('the payload is bytes', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
+  await pass(on, T, passer, false, bytes)
+  const key = on.keys.handoff(tag, member)
+  t.strictSame(await test.redis.hgetBuffer(key, 'p'), bytes)
+  const given = await test.redis.callBuffer('EVAL', sourceAt('catch', T), 2, key, on.keys.due(tag), T, 'A ctok') as unknown[]
+  t.strictSame(given[2], bytes)
+})
+
+t.test('a catch after the approval carries the decision, its note as the bytes that came', async t => {
+  const on = raw(testRedis(t))
+  const note = Buffer.from('"a\\u0041 ä 𝄞  \\ud800 b"')
+  await put(on, states['pending, waiting'])
+  await approve(on, at.decided, { agent: 'approver', token: 'dectok', deadline: at.decided }, note)
+  t.strictSame(await catchIt(on, at.caught, catcher), ['caught', at.passed, payload, `${at.decided} approver dectok ${note.toString()}`, null, null, null, null])
+})
+
+t.test('a trace stands behind the token, and the token alone says whether it is the same operation', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  const asking = (token: string) => pass(on, T, { ...passer, token })
+  for (const first of ['ptok', 'ptok/00-t1', '-', '-/00-t1']) {
+    await put(on, states.absent)
+    t.strictSame(await asking(first), ['passed', T, T + 1000])
+    const before = await test.dump()
+    const [operation, trace = null] = first.split('/')
+    for (const other of ['', '/00-t1', '/00-t2']) t.strictSame(await asking(operation + other), ['replayed', T, T + 1000], `${first}, then ${operation}${other}`)
+    for (const other of ['other', 'other/00-t1', 'ptok1', 'pto']) t.strictSame(await asking(other), ['reused'], `${first}, then ${other}`)
+    t.strictSame(await test.dump(), before, 'the first trace stays')
+    for (const outcome of ['caught', 'replayed']) t.strictSame((await catchIt(on, at.caught, catcher)).slice(0, 5), [outcome, T, '"task":"new"', null, trace], 'and is given back')
+    t.match(await catchIt(on, at.caught, { ...catcher, agent: 'B' }), ['already_caught'])
+    t.strictSame(await done(on, at.caught, catcher), ['done', at.caught], 'and done finds its words')
+  }
+})
+
+t.test('a pass with options may only ask first: that makes nothing', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  t.strictSame(await pass(on, T, passer, false, payload, ' ?'), ['fresh'])
+  t.strictSame(await test.dump(), {})
+  await pass(on, T, passer, false, payload, ' a80')
+  t.strictSame(await pass(on, T, passer, false, payload, ' ?'), ['replayed', T, at.expires, at.available])
+})
+
+t.test('a result is to be held to the schema first, and to that one: nothing happens before', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  const state: State = states['caught with schema']
+  const asking = { agent: 'A', token: 'dtok', deadline: state.now }
+  await put(on, state)
+  for (const satisfied of ['', 'another', 'itsschema2']) {
+    t.strictSame(await done(on, state.now, asking, '', satisfied), ['unchecked', 'itsschema', schema], satisfied)
+    t.strictSame(await test.dump(), dumped(state), 'nothing changed')
+  }
+  t.strictSame(await done(on, state.now, { ...asking, agent: 'B' }), refused('not_the_catcher', state), 'who may not ask is told that')
+})
+
+t.test('a name that another word of the record has is not the catcher’s', async t => {
+  const on = raw(testRedis(t))
+  const { now, hash }: State = states.caught
+  const [, , , , passedBy, token, caught, deadline] = hash!.s.split(' ') as string[]
+  for (const agent of [passedBy!, token!, caught!, deadline!, 'ctok']) {
+    await put(on, states.caught)
+    t.strictSame(await done(on, now, { agent, token: 'dtok', deadline: now }), refused('not_the_catcher', states.caught), agent)
+    await put(on, { ...states.caught, hash: { ...hash!, s: hash!.s.replace(' A ', ` ${agent} `) } })
+    t.strictSame(await done(on, now, { agent, token: 'dtok', deadline: now }), ['done', now], `${agent}, who caught it`)
+  }
+})
+
+t.test('a key that is limited to inboxes reads what is in these, before anything else is judged', async t => {
+  const on = raw(testRedis(t))
+  for (const name of ['caught with windows', 'done with schema', 'pending with windows'] as const) {
+    const { hash, ...state }: State = states[name]
+    const addressed = { ...state, hash: { ...hash!, x: `${hash!.x} tdesk` } }
+    await put(on, addressed)
+    t.strictSame(await read(on, state.now, 'A', ['first', 'desk', 'last']), await read(on, state.now, 'A'), name)
+    t.strictSame(await read(on, state.now, 'A', ['elsewhere', 'desk2']), [...refused('not_addressee', addressed), null], name)
+  }
+})
+
+t.test('Redis itself refuses a write from a script that only reads', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  for (const { name, source, writes } of Object.values(loadScripts())) if (!writes) t.match(source, /^#!lua flags=no-writes\n/, name)
+  const [flags, ...rest] = sourceAt('status', T).split('\n')
+  const writing = [flags, `redis.call('SET', '${test.prefix}:{${tag}}:written', '1')`, ...rest].join('\n')
+  await t.rejects(test.redis.eval(writing, 1, on.keys.handoff(tag, member)), /Write commands are not allowed from read-only scripts/)
+  t.strictSame(await status(on, T), ['not_found'])
+})
+
+t.test('as production runs them: by digest, by Redis’s own clock', async t => {
+  const { redis, prefix } = testRedis(t)
+  const on = raw({ redis, prefix })
+  const scripts = loadScripts()
+  for (const script of Object.values(scripts)) t.equal(await redis.script('LOAD', script.source), script.sha1, `${script.name}: the digest`)
+  const time = async () => {
+    const [seconds, microseconds] = await redis.time()
+    return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000)
+  }
+  const passAt = async (deadline: number) =>
+    await redis.evalsha(scripts.pass.sha1, 2, on.keys.handoff(tag, member), on.keys.due(tag), deadline, 'passer ptok', lifetimes.expiresIn, payload) as number | [string]
+  const before = await time()
+  t.strictSame(await passAt(before - 1), ['late'])
+  const created = await passAt(before + 60_000) as number
+  t.ok(created >= before && created <= await time())
+})
