@@ -9,6 +9,7 @@ import type { KeyRecords } from '../../src/store/key-records.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { isWhole } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet } from '../helpers/redis.ts'
 import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
@@ -247,9 +248,9 @@ t.test('all replicas learn of a change at once', async t => {
   one.start()
   two.start()
   const after: number[] = []
-  while (after.length < 9) {
-    const { id, key } = await newKey(test.records)
-    await Promise.all([untilKnown(one, key), untilKnown(two, key)])
+  const all = await Promise.all(Array.from({ length: 9 }, () => newKey(test.records)))
+  for (const { id, key } of all) {
+    await until(async () => await one.find(key) && await two.find(key))
     await test.records.revoke(id, 'me')
     const revoked = timeRun()
     await until(async () => await one.find(key) === undefined && await two.find(key) === undefined, 2000)
@@ -324,7 +325,7 @@ t.test('a look-up during a change is not remembered', async t => {
   t.equal(keys.recall(key), undefined)
 })
 
-t.test('100,000 unknown keys neither fill the memory nor reach Redis each time', async t => {
+t.test('unknown keys neither fill the memory nor reach Redis each time', async t => {
   const redis = await ownRedis(t)
   const { keys, records } = await testKeys(t, { url: redis.url })
   keys.start()
@@ -338,14 +339,15 @@ t.test('100,000 unknown keys neither fill the memory nor reach Redis each time',
   }
   const [before, lookups, began] = [heap(), await callsOf(redis.admin, 'hgetall'), performance.now()]
   const outcomes = { refused: 0, shed: 0 }
-  for (let n = 0; n < 100_000; n++) {
+  const count = isWhole ? 100_000 : 10_000
+  for (let n = 0; n < count; n++) {
     Promise.resolve(keys.find(newSecret(newKeyId()))).then(() => { outcomes.refused++ }, () => { outcomes.shed++ })
     if (n % 100 === 0) await turn()
     if (n % 1000 === 0) t.ok(await keys.find(key))
   }
   const seconds = (performance.now() - began) / 1000
   const asked = await callsOf(redis.admin, 'hgetall') - lookups
-  await until(() => outcomes.refused + outcomes.shed === 100_000)
+  await until(() => outcomes.refused + outcomes.shed === count)
   t.ok(asked <= 500 * (seconds + 2), `${asked} look-ups in ${seconds.toFixed(1)} s`)
   t.ok(outcomes.shed > 0)
   const grown = heap() - before

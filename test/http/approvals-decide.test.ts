@@ -1,10 +1,13 @@
 import t from 'tap'
 import { randomHomeId } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
-import type { TestApp, Who } from '../helpers/app.ts'
+import type { Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
-async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
+const service = await testApp(t)
+const { call } = service
+
+async function passed (more: object = {}): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
 }
 
@@ -15,12 +18,10 @@ const verdicts = [['approve', 'approved', 'pending'], ['reject', 'rejected', 're
 
 for (const [path, state, status] of verdicts) {
   t.test(`${path}: every answer from then on has who decided, when, and the note as written`, async t => {
-    const service = await testApp(t)
-    const { call } = service
     // Notes as JSON text.
     for (const note of ['"plain"', '"a\\u0041\\/ \\ud800 ä 𝄞 \\"q\\" \\n\\t"', '"</script><b>"', '"  two  spaces  "', `"${'ä'.repeat(4000)}"`]) {
       await service.setClock(start)
-      const id = await passed(service)
+      const id = await passed()
       await service.setClock(start + 1000)
       const answer = await call('approver', 'POST', `/api/${path}/${id}`, `{ "note" : ${note} }`)
       const approval = `"approval":{"state":"${state}","decided_at":"${iso(1000)}","decided_by":"carol","note":${note}}`
@@ -36,49 +37,46 @@ for (const [path, state, status] of verdicts) {
   })
 
   t.test(`${path}: an invalid note is refused`, async t => {
-    const service = await testApp(t)
-    const id = await passed(service)
+    const id = await passed()
     const before = await service.dump()
     const notes = ['5', 'true', '[]', '{}', `"${'x'.repeat(100 * 1024)}"`, `"${'x'.repeat(4001)}"`,
       ...[0, 7, 8, 11, 12, 27, 31, 127, 128, 159].map(code => `"a\\u${code.toString(16).padStart(4, '0')}b"`), `"a${String.fromCharCode(127)}b"`, `"a${String.fromCharCode(0x9b)}b"`,
       ...(path === 'reject' ? ['null', '""'] : [])]
     for (const note of notes) {
-      const document = isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, `{"note":${note}}`), 400, 'invalid_request', note.slice(0, 30))
+      const document = isProblem(t, await call('approver', 'POST', `/api/${path}/${id}`, `{"note":${note}}`), 400, 'invalid_request', note.slice(0, 30))
       t.equal(document.errors[0].pointer, '/note')
     }
     const bodies = ['{"note":"a\nb"}', '{"note":"a","note":"b"}', '{"Note":"a","note":"b"}', '{"note":"a","by":"dave"}', '[]', '"note"', 'null', '{"note":"a"', '{"note":"\\ud8"}',
       ...(path === 'reject' ? ['', '{}'] : [])]
-    for (const body of bodies) isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, body), 400, 'invalid_request', body)
-    isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, 'note=a', { 'content-type': 'application/x-www-form-urlencoded' }), 415, 'unsupported_media_type')
-    isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}?note=a`, { note: 'a' }), 400, 'invalid_request')
+    for (const body of bodies) isProblem(t, await call('approver', 'POST', `/api/${path}/${id}`, body), 400, 'invalid_request', body)
+    isProblem(t, await call('approver', 'POST', `/api/${path}/${id}`, 'note=a', { 'content-type': 'application/x-www-form-urlencoded' }), 415, 'unsupported_media_type')
+    isProblem(t, await call('approver', 'POST', `/api/${path}/${id}?note=a`, { note: 'a' }), 400, 'invalid_request')
     t.strictSame(await service.dump(), before, 'none of these decided')
-    isProblem(t, await service.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required')
+    isProblem(t, await call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required')
   })
 
   t.test(`${path}: the passer may not decide`, async t => {
-    const service = await testApp(t)
-    const id = await passed(service)
+    const id = await passed()
     const before = await service.dump()
-    t.match(isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${id}`, { note: 'mine' }), 403, 'self_approval'), { handoff_status: 'pending' })
+    t.match(isProblem(t, await call('approverAlice', 'POST', `/api/${path}/${id}`, { note: 'mine' }), 403, 'self_approval'), { handoff_status: 'pending' })
     t.strictSame(await service.dump(), before)
-    t.equal((await service.call('approver2', 'POST', `/api/${path}/${id}`, { note: 'n' })).json().approval.decided_by, 'dave')
-    const theirs = (await service.call('foreignAlice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
-    isProblem(t, await service.call('approverAlice', 'POST', `/api/${path}/${theirs}`, { note: 'n' }), 404, 'not_found', 'an agent of that name elsewhere is another')
-    const bobs = (await service.call('bob', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
-    t.equal((await service.call('approverAlice', 'POST', `/api/${path}/${bobs}`, { note: 'n' })).statusCode, 200)
+    t.equal((await call('approver2', 'POST', `/api/${path}/${id}`, { note: 'n' })).json().approval.decided_by, 'dave')
+    const theirs = (await call('foreignAlice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
+    isProblem(t, await call('approverAlice', 'POST', `/api/${path}/${theirs}`, { note: 'n' }), 404, 'not_found', 'an agent of that name elsewhere is another')
+    const bobs = (await call('bob', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
+    t.equal((await call('approverAlice', 'POST', `/api/${path}/${bobs}`, { note: 'n' })).statusCode, 200)
   })
 
   t.test(`${path}: a decision is final, and a second one is told which stands`, async t => {
-    const service = await testApp(t)
     await service.setClock(start)
-    const id = await passed(service)
+    const id = await passed()
     await service.setClock(start + 1000)
-    t.equal((await service.call('approver', 'POST', `/api/${path}/${id}`, '{"note":"\\u0041 ä"}')).statusCode, 200)
+    t.equal((await call('approver', 'POST', `/api/${path}/${id}`, '{"note":"\\u0041 ä"}')).statusCode, 200)
     await service.setClock(start + 2000)
     const before = await service.dump()
     for (const who of ['approver', 'approver2', 'approverAlice'] as const) {
       for (const [again] of verdicts) {
-        const document = isProblem(t, await service.call(who, 'POST', `/api/${again}/${id}`, { note: 'other' }), 409, 'already_decided', `${who} ${again}`)
+        const document = isProblem(t, await call(who, 'POST', `/api/${again}/${id}`, { note: 'other' }), 409, 'already_decided', `${who} ${again}`)
         t.strictSame(document.approval, { state, decided_at: iso(1000), decided_by: 'carol', note: 'A ä' })
         t.equal(document.handoff_status, status)
       }
@@ -87,30 +85,28 @@ for (const [path, state, status] of verdicts) {
   })
 
   t.test(`${path}: a decision is possible until the last millisecond; then the handoff is expired`, async t => {
-    const service = await testApp(t)
     await service.setClock(start)
-    const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]
+    const [late, inTime] = [await passed({ expires_in: 60 }), await passed({ expires_in: 60 })]
     await service.setClock(start + 59_999)
-    t.equal((await service.call('approver', 'POST', `/api/${path}/${inTime}`, { note: 'n' })).statusCode, 200)
+    t.equal((await call('approver', 'POST', `/api/${path}/${inTime}`, { note: 'n' })).statusCode, 200)
     await service.setClock(start + 60_000)
     for (const swept of [false, true]) {
       if (swept) await service.store.handoffs.sweep(late.slice(0, 3), 10)
       for (const who of ['approver', 'approverAlice'] as const) {
-        const document = isProblem(t, await service.call(who, 'POST', `/api/${path}/${late}`, { note: 'n' }), 410, 'expired')
+        const document = isProblem(t, await call(who, 'POST', `/api/${path}/${late}`, { note: 'n' }), 410, 'expired')
         t.equal(document.handoff_status, 'expired')
       }
-      t.match((await service.call('alice', 'GET', `/api/status/${late}`)).json(), { status: 'expired', approval: { state: 'waiting', decided_by: null } })
+      t.match((await call('alice', 'GET', `/api/status/${late}`)).json(), { status: 'expired', approval: { state: 'waiting', decided_by: null } })
     }
-    const second = isProblem(t, await service.call('approver2', 'POST', `/api/${path}/${inTime}`, { note: 'n' }), 409, 'already_decided')
+    const second = isProblem(t, await call('approver2', 'POST', `/api/${path}/${inTime}`, { note: 'n' }), 409, 'already_decided')
     t.equal(second.handoff_status, path === 'approve' ? 'expired' : 'rejected', 'a decision stands even when its handoff is over')
   })
 
   t.test(`${path}: of 100 decisions at once through two services one wins, and the others are told who`, async t => {
-    const first = await testApp(t)
-    const second = await testApp(t, {}, { prefix: first.prefix })
+    const second = await testApp(t, {}, { prefix: service.prefix })
     for (let round = 0; round < 5; round++) {
-      const id = await passed(first)
-      const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? first : second)
+      const id = await passed()
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? service : second)
         .call(i % 3 ? 'approver' : 'approver2', 'POST', `/api/${i % 5 ? path : verdicts[(round + i) % 2]![0]}/${id}`, { note: `n${i}` })))
       const won = answers.filter(({ statusCode }) => statusCode === 200)
       t.equal(won.length, 1)
@@ -120,16 +116,15 @@ for (const [path, state, status] of verdicts) {
         const { code, approval: told } = answer.json()
         if (code !== 'already_decided' || JSON.stringify(told) !== JSON.stringify(approval)) t.fail(`${answer.statusCode} ${answer.body}`)
       }
-      t.strictSame((await first.call('alice', 'GET', `/api/status/${id}`)).json().approval, approval)
+      t.strictSame((await call('alice', 'GET', `/api/status/${id}`)).json().approval, approval)
     }
   })
 
   t.test(`${path}: an unknown handoff, and another tenant’s, is 404`, async t => {
-    const service = await testApp(t)
-    const id = await passed(service)
+    const id = await passed()
     const before = await service.dump()
     for (const [who, target] of [['approver', randomHomeId('default')], ['approver', 'x'], ['foreignApprover', id]] as Array<[Who, string]>) {
-      const document = isProblem(t, await service.call(who, 'POST', `/api/${path}/${target}`, { note: 'n' }), 404, 'not_found', `${who} ${target}`)
+      const document = isProblem(t, await call(who, 'POST', `/api/${path}/${target}`, { note: 'n' }), 404, 'not_found', `${who} ${target}`)
       t.notOk('handoff_status' in document)
     }
     t.strictSame(await service.dump(), before)
@@ -137,30 +132,28 @@ for (const [path, state, status] of verdicts) {
 }
 
 t.test('an approval needs no note: null, absent, no body with or without a type', async t => {
-  const service = await testApp(t)
   for (const [body, headers] of [[undefined, {}], ['', { 'content-type': 'application/json' }], ['{}', {}], ['{"note":null}', {}]] as const) {
-    const id = await passed(service)
-    const answer = await service.call('approver', 'POST', `/api/approve/${id}`, body, headers)
+    const id = await passed()
+    const answer = await call('approver', 'POST', `/api/approve/${id}`, body, headers)
     t.equal(answer.statusCode, 200, String(body))
     t.match(answer.json(), { status: 'pending', approval: { state: 'approved', note: null } })
-    t.equal((await service.call('bob', 'GET', `/api/catch/${id}`)).json().approval.note, null)
+    t.equal((await call('bob', 'GET', `/api/catch/${id}`)).json().approval.note, null)
   }
 })
 
 t.test('nobody catches a handoff before approval, then one agent does; without require_human there is no approval', async t => {
-  const service = await testApp(t)
-  const id = await passed(service)
+  const id = await passed()
   const before = await service.dump()
-  t.equal(isProblem(t, await service.call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required').handoff_status, 'pending')
+  t.equal(isProblem(t, await call('bob', 'GET', `/api/catch/${id}`), 409, 'approval_required').handoff_status, 'pending')
   t.strictSame(await service.dump(), before, 'asking moves nothing')
-  await service.call('approver', 'POST', `/api/approve/${id}`)
-  t.match(await service.call('alice', 'GET', `/api/status/${id}`).then(answer => answer.json()), { status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
-  const caught = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
+  await call('approver', 'POST', `/api/approve/${id}`)
+  t.match(await call('alice', 'GET', `/api/status/${id}`).then(answer => answer.json()), { status: 'pending', approval: { state: 'approved', decided_by: 'carol' } })
+  const caught = await call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
   t.strictSame(Object.keys(caught.json()), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at', 'approval'])
-  const again = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
+  const again = await call('bob', 'GET', `/api/catch/${id}`, undefined, { 'idempotency-key': 'k' })
   t.equal(again.body, caught.body, 'a lost answer again, decision and all')
   t.equal(again.headers['idempotency-replayed'], 'true')
-  isProblem(t, await service.call('alice', 'GET', `/api/catch/${id}`), 409, 'already_caught')
-  const free = await passed(service, { require_human: false })
-  t.notOk('approval' in (await service.call('bob', 'GET', `/api/catch/${free}`)).json())
+  isProblem(t, await call('alice', 'GET', `/api/catch/${id}`), 409, 'already_caught')
+  const free = await passed({ require_human: false })
+  t.notOk('approval' in (await call('bob', 'GET', `/api/catch/${free}`)).json())
 })

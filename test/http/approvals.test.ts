@@ -5,6 +5,10 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call } = service
+
 /** Passes a handoff that waits for a person. A body that is a string is sent unchanged. */
 async function passed ({ call }: TestApp, more: object | string = {}, who: Who = 'alice'): Promise<string> {
   const answer = await call(who, 'POST', '/api/pass', typeof more === 'string' ? more : { task: 't', require_human: true, ...more })
@@ -15,8 +19,6 @@ const list = (query = '', who: Who = 'approver') => (service: TestApp) => servic
 const tasksOf = (answer: { json (): any }): string[] => answer.json().items.map(({ task }: { task: string }) => task)
 
 t.test('approvals need a key with the scope approve, and change nothing without it', async t => {
-  const service = await testApp(t)
-  const { call } = service
   const id = await passed(service)
   const before = await service.dump()
   for (const [method, path, body] of [
@@ -272,7 +274,6 @@ t.test('a handoff that expired while it waited is expired before the sweep and a
 })
 
 t.test('a handoff without require_human can’t be read as an approval', async t => {
-  const service = await testApp(t)
   const id = await passed(service, { require_human: false })
   const before = await service.dump()
   isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}`), 409, 'no_approval_required')

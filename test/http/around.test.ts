@@ -4,6 +4,10 @@ import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { app } = service
+
 t.test('healthz and readyz need no key', async t => {
   const { app } = await testApp(t)
   const health = await app.inject('/healthz')
@@ -39,7 +43,6 @@ t.test('draining refuses nothing, makes readyz 503 and closes connections', asyn
 })
 
 t.test('/docs is a page whose files are all its own', async t => {
-  const { app } = await testApp(t)
   const page = await app.inject('/docs')
   t.equal(page.statusCode, 200)
   t.match(page.headers['content-type'], /^text\/html/)
@@ -60,7 +63,6 @@ t.test('/docs is a page whose files are all its own', async t => {
 })
 
 t.test('/docs serves only its own files', async t => {
-  const { app } = await testApp(t)
   const port = await listen(app)
   for (const path of ['nope.js', '../../package.json', '..%2f..%2fpackage.json', '..%5c..%5cpackage.json', '%2e%2e/%2e%2e/package.json', '.git']) {
     const answer = await ask(t, port, `GET /docs/static/${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
@@ -71,7 +73,6 @@ t.test('/docs serves only its own files', async t => {
 })
 
 t.test('/problems is a page that runs nothing', async t => {
-  const { app } = await testApp(t)
   const page = await app.inject('/problems')
   t.equal(page.statusCode, 200)
   t.notMatch(page.body, /<script|src=|url\(/)

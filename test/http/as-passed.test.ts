@@ -1,6 +1,10 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call } = service
+
 /** JSON texts that JSON.parse and JSON.stringify would change. */
 const texts = [
   '{}',
@@ -17,7 +21,6 @@ const texts = [
 
 for (const [index, text] of texts.entries()) {
   t.test(`as passed, text ${index}`, async t => {
-    const { call } = await testApp(t)
     const passed = await call('alice', 'POST', '/api/pass', `{"context":${text},"task":"t","output":${text}}`)
     const { handoff_id: id, created_at: createdAt } = passed.json()
     const caught = await call('bob', 'GET', `/api/catch/${id}`)
@@ -32,7 +35,6 @@ for (const [index, text] of texts.entries()) {
 }
 
 t.test('task and constraints are returned as passed, whatever their characters', async t => {
-  const { call } = await testApp(t)
   const task = '"\\ud800 \\u0041 😀 \\"quoted\\" \\\\"'
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', `{"task":${task},"constraints":${task}}`)).json()
   const caught = await call('bob', 'GET', `/api/catch/${id}`)
@@ -42,7 +44,6 @@ t.test('task and constraints are returned as passed, whatever their characters',
 })
 
 t.test('only insignificant white space may change', async t => {
-  const { call } = await testApp(t)
   const spaced = '{ "a b" :\t[ 1 ,\r\n "  two  " ] }'
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', ` {\n"task" : "t" ,\t"output" :${spaced} } \r\n`)).json()
   const bare = (text: string) => text.replace(/("[^"]*")|\s+/g, '$1')
@@ -52,7 +53,6 @@ t.test('only insignificant white space may change', async t => {
 })
 
 t.test('member names may be written with escapes', async t => {
-  const { call } = await testApp(t)
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', '{"\\u0074ask":"t","out\\u0070ut":{"a":1.0}}')).json()
   t.ok((await call('bob', 'GET', `/api/catch/${id}`)).body.includes('"output":{"a":1.0}'))
 })

@@ -4,6 +4,11 @@ import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call } = service
+const port = await listen(service.app)
+
 const key = `Authorization: Bearer ${secrets.alice}\r\n`
 const head = `POST /api/pass HTTP/1.1\r\nHost: x\r\n${key}Content-Type: application/json\r\n`
 const body = '{"task":"t"}'
@@ -101,8 +106,6 @@ t.test('the body of a refused request is not read as a request', async t => {
 })
 
 t.test('nothing in a request comes back as a header or as markup', async t => {
-  const { app } = await testApp(t)
-  const port = await listen(app)
   const script = '<script>alert(1)</script>'
   const said = [
     `GET /api/status/x HTTP/1.1\r\nHost: x\r\n${key}X-Request-Id: ${script}\r\n`,
@@ -122,8 +125,6 @@ t.test('nothing in a request comes back as a header or as markup', async t => {
 })
 
 t.test('Host, X-Forwarded-* and duplicate headers decide neither identity nor links', async t => {
-  const { app } = await testApp(t)
-  const port = await listen(app)
   const forged = 'X-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: https\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: host=evil.example\r\nX-Original-URL: /docs\r\nX-HTTP-Method-Override: DELETE\r\n'
   const passed = await ask(t, port, `${head.replace('Host: x', 'Host: evil.example')}${forged}Content-Length: 12\r\n\r\n${body}`)
   t.equal(passed.statusCode, 201)
@@ -138,7 +139,6 @@ t.test('Host, X-Forwarded-* and duplicate headers decide neither identity nor li
 })
 
 t.test('ids can’t be enumerated', async t => {
-  const { call } = await testApp(t)
   const ids = await Promise.all(Array.from({ length: 200 }, async () => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id as string))
   // Three characters are the partition; 22 hold 128 random bits.
   const secret = ids.map(id => Buffer.from(id.slice(3), 'base64url'))

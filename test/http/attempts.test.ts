@@ -4,6 +4,9 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Fail, decline, cancel, reissue, delays and what is tried again. */
 
 const start = Date.now() + 3600_000
@@ -26,7 +29,6 @@ const sweep = ({ store }: TestApp, id: string) => store.handoffs.sweep(tagOf(id)
 const error = { message: 'no disk', code: 'E.1', data: { left: 0 } }
 
 t.test('fail: its answer, what status shows, its replay', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await caught(service)
   const body = '{"error": {"message": "no \\u0064isk", "data": {"n": 1.0}}}'
@@ -47,7 +49,6 @@ t.test('fail: its answer, what status shows, its replay', async t => {
 })
 
 t.test('decline likewise', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await caught(service)
   const answer = await post(service, 'bob', 'decline', id, '{"reason": "not \\u006dine"}', { 'idempotency-key': 'd' })
@@ -82,7 +83,6 @@ t.test('cancel while it is pending: at once, and what was passed is freed', asyn
 })
 
 t.test('cancel while it is caught: its catcher is told, and may stop or go on', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await caught(service, { max_attempts: 3 })
   const asked = await post(service, 'alice', 'cancel', id)
@@ -113,7 +113,6 @@ t.test('cancel while it is caught: its catcher is told, and may stop or go on', 
 })
 
 t.test('cancel by force: whatever the catcher says then is 409 cancelled', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await caught(service, { max_attempts: 3 })
   const answer = await post(service, 'alice', 'cancel', id, { force: true, reason: 'now' })
@@ -125,7 +124,6 @@ t.test('cancel by force: whatever the catcher says then is 409 cancelled', async
 })
 
 t.test('a reissue by hand', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await caught(service, { expires_in: 100, work_within: 50, heartbeat_within: 20, context: { c: 1.0 } })
   await post(service, 'alice', 'cancel', id, { reason: 'slow' })
@@ -150,7 +148,6 @@ t.test('a reissue by hand', async t => {
 })
 
 t.test('a reissue of what has ended', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const failed = await caught(service)
   await post(service, 'bob', 'fail', failed, { error })
@@ -177,7 +174,6 @@ t.test('a reissue of what has ended', async t => {
 })
 
 t.test('what fails is tried again by itself, later each time', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const first = await caught(service, { max_attempts: 3, retry_delay: 10, expires_in: 100, result_schema: { type: 'object' } })
   const { reissued_as: second, ended_at: endedAt } = (await post(service, 'bob', 'fail', first, { error }, { 'idempotency-key': 'f' })).json()
@@ -220,7 +216,6 @@ t.test('what runs out of time is tried again when the sweep gets there, and a st
 })
 
 t.test('a delay: not before, but it can be decided meanwhile', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const answer = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 30, require_human: true }, { 'idempotency-key': 'd' })).json()
   t.equal(answer.available_at, at(30))
@@ -241,7 +236,6 @@ t.test('a delay: not before, but it can be decided meanwhile', async t => {
 })
 
 t.test('an approval is kept by the successor', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await pass(service, { require_human: true, max_attempts: 2, retry_delay: 0 })
   const { digest } = (await service.call('approver', 'GET', `/api/approvals/${id}`)).json()
@@ -257,7 +251,6 @@ t.test('an approval is kept by the successor', async t => {
 })
 
 t.test('cancelled while a person is to decide: it leaves the list, and can’t be decided', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const id = await pass(service, { require_human: true })
   await post(service, 'alice', 'cancel', id)
@@ -271,7 +264,6 @@ t.test('cancelled while a person is to decide: it leaves the list, and can’t b
 })
 
 t.test('the original pass asked again is answered as it was, whatever has become of it', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const body = { task: 't', max_attempts: 2 }
   const key = { 'idempotency-key': 'p' }

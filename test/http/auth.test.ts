@@ -7,6 +7,10 @@ import { digest } from '../../src/store/key-secret.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { app, call, dump } = service
+
 const operations = [['POST', '/api/pass'], ['GET', '/api/catch/x'], ['POST', '/api/done/x'], ['GET', '/api/status/x']] as const
 
 t.test('every operation checks the key before anything else', async t => {
@@ -33,7 +37,6 @@ t.test('every operation checks the key before anything else', async t => {
 })
 
 t.test('a key without the scope is refused with the scope that is needed', async t => {
-  const { call, dump } = await testApp(t)
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
   const before = await dump()
   const attempts = [['POST', '/api/pass', 'pass'], ['GET', `/api/catch/${id}`, 'catch'], ['POST', `/api/done/${id}`, 'catch']] as const
@@ -47,7 +50,6 @@ t.test('a key without the scope is refused with the scope that is needed', async
 })
 
 t.test('the scheme’s name may be in any case', async t => {
-  const { app } = await testApp(t)
   for (const scheme of ['Bearer', 'bearer', 'BEARER', 'bEaReR', 'Bearer ', 'bearer  ']) {
     const answer = await app.inject({ url: `/api/status/${randomId()}`, headers: { authorization: `${scheme} ${secrets.alice}` } })
     isProblem(t, answer, 404, 'not_found', scheme)
@@ -60,7 +62,6 @@ t.test('the scheme’s name may be in any case', async t => {
 })
 
 t.test('the body is checked before the state', async t => {
-  const { call } = await testApp(t)
   isProblem(t, await call('bob', 'POST', `/api/done/${randomId()}`, '{bad'), 400, 'invalid_request')
 })
 

@@ -4,6 +4,10 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { listen, wire } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { app, call, dump } = service
+
 /** A handoff that bob has caught. */
 async function caught ({ call }: TestApp): Promise<string> {
   const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
@@ -14,8 +18,6 @@ async function caught ({ call }: TestApp): Promise<string> {
 const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
 
 t.test('a body that is no JSON object is refused and changes nothing', async t => {
-  const service = await testApp(t)
-  const { call, dump } = service
   const id = await caught(service)
   const before = await dump()
   const wrong: Array<string | Buffer> = [
@@ -40,8 +42,6 @@ t.test('a body that is no JSON object is refused and changes nothing', async t =
 })
 
 t.test('each member of a body is accepted as it is or refused by name', async t => {
-  const service = await testApp(t)
-  const { call, dump } = service
   const id = await caught(service)
   const before = await dump()
   const wrong: Array<[string, string]> = [
@@ -69,7 +69,6 @@ t.test('each member of a body is accepted as it is or refused by name', async t 
 })
 
 t.test('half a million brackets cost next to nothing', async t => {
-  const { call } = await testApp(t)
   await call('alice', 'POST', '/api/pass', { task: 't' })
   const bodies = [
     `{"task":"t","output":${'['.repeat(500_000)}`,
@@ -104,8 +103,6 @@ t.test('a body over the limit, declared or chunked, is 413; one at the limit is 
 })
 
 t.test('only unencoded JSON in UTF-8 with the right media type is accepted', async t => {
-  const service = await testApp(t)
-  const { app, call, dump } = service
   const before = await dump()
   const payload = '{"task":"t"}'
   const authorization = `Bearer ${secrets.alice}`

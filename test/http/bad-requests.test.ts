@@ -6,12 +6,14 @@ import { scrape, sum } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const port = await listen(service.app)
+
 const head = `Host: x\r\nAuthorization: Bearer ${secrets.bob}\r\n`
 const passed = async ({ call }: TestApp): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id
 
 t.test('an impossible id is 404, and an endless one 414', async t => {
-  const service = await testApp(t)
-  const port = await listen(service.app)
   const id = await passed(service)
   const before = await service.dump()
   const wrong = ['', '%00', '..', '../', '../status', '..%2F..%2Fetc', '{a}', `{${id.slice(0, 3)}}`, '*', '%', '%zz', '%e2%82', '%C0%80', ':id', 'x y'.replace(' ', '%20'),
@@ -29,8 +31,6 @@ t.test('an impossible id is 404, and an endless one 414', async t => {
 })
 
 t.test('HEAD on catch is refused and catches nothing', async t => {
-  const service = await testApp(t)
-  const port = await listen(service.app)
   const id = await passed(service)
   for (const path of [`/api/catch/${id}`, `/api/status/${id}`]) {
     const answer = await ask(t, port, `HEAD ${path} HTTP/1.1\r\n${head}\r\n`, 'HEAD')
@@ -41,8 +41,6 @@ t.test('HEAD on catch is refused and catches nothing', async t => {
 })
 
 t.test('a known path with another method is 405, an unknown path 404; neither needs a key or reads the body', async t => {
-  const service = await testApp(t)
-  const port = await listen(service.app)
   const id = await passed(service)
   const before = await service.dump()
   const bodies = ['', 'Content-Type: application/json\r\nContent-Length: 4\r\n\r\n{bad', 'Content-Type: ;;;\r\nContent-Length: 4\r\n\r\n<x/>',
@@ -68,7 +66,6 @@ t.test('a known path with another method is 405, an unknown path 404; neither ne
 })
 
 t.test('an unknown query parameter is refused by name', async t => {
-  const service = await testApp(t)
   const id = await passed(service)
   const before = await service.dump()
   for (const [query, name] of [['foo=1', 'foo'], ['foo', 'foo'], ['__proto__=1', '__proto__'], ['id=x', 'id'], ['a%20b=', 'a b'], [`key=${secrets.bob}`, 'key']]) {
@@ -87,8 +84,6 @@ t.test('an unknown query parameter is refused by name', async t => {
 })
 
 t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async t => {
-  const service = await testApp(t)
-  const port = await listen(service.app)
   const id = await passed(service)
   const authorization = `Authorization: Bearer ${secrets.bob}\r\n`
   const before = await service.dump()
@@ -100,8 +95,6 @@ t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async 
 })
 
 t.test('an expectation or upgrade that the service doesn’t support is ignored', async t => {
-  const service = await testApp(t)
-  const port = await listen(service.app)
   for (const field of ['Expect: tea', 'Connection: Upgrade\r\nUpgrade: websocket', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk']) {
     const id = await passed(service)
     const answer = await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${head}${field}\r\n\r\n`)
@@ -116,7 +109,6 @@ t.test('an expectation or upgrade that the service doesn’t support is ignored'
 })
 
 t.test('of three pipelined catches one succeeds, and the answers come in order', async t => {
-  const service = await testApp(t)
   const { send, answer } = await wire(t, await listen(service.app))
   const id = await passed(service)
   send(`GET /api/catch/${id} HTTP/1.1\r\n${head}\r\n`.repeat(3))
@@ -167,7 +159,6 @@ t.test('of a connection with too many requests node reads no more, and the next 
 })
 
 t.test('a refused body doesn’t close the connection', async t => {
-  const service = await testApp(t)
   const { send, answer } = await wire(t, await listen(service.app))
   const post = (body: string) => send(`POST /api/pass HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
   for (const body of ['{', '{"task":5}', '[]']) {
@@ -179,7 +170,6 @@ t.test('a refused body doesn’t close the connection', async t => {
 })
 
 t.test('a value that is none of the allowed ones has one error, with their names', async t => {
-  const service = await testApp(t)
   const id = await passed(service)
   const status = await service.call('bob', 'GET', `/api/status/${id}?until=ended`)
   t.same(isProblem(t, status, 400, 'invalid_request').errors, [{ pointer: '/until', message: 'querystring: must be one of caught, done' }])

@@ -15,6 +15,10 @@ import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
 import { listen } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call } = service
+
 /** Many operations in one request: each is what its own request would be. */
 
 interface Result { status: number, body: Record<string, unknown>, replayed?: true }
@@ -63,7 +67,6 @@ t.test('each operation answers as its own request does', async t => {
 })
 
 t.test('one that fails touches no other', async t => {
-  const service = await testApp(t)
   const id = await pass(service)
   const all = await results(service, [
     { op: 'pass', body: { task: '' } }, { op: 'pass' }, { op: 'pass', body: { task: 't', extra: 1 } }, { op: 'pass', body: [] },
@@ -80,8 +83,6 @@ t.test('one that fails touches no other', async t => {
 })
 
 t.test('the envelope is checked before anything runs', async t => {
-  const service = await testApp(t)
-  const { call } = service
   const id = await pass(service)
   const good = { op: 'catch', id }
   const wrong: Array<[string, unknown, string]> = [
@@ -122,7 +123,6 @@ t.test('the envelope is checked before anything runs', async t => {
 })
 
 t.test('payloads are literal, and each body has its own depth', async t => {
-  const service = await testApp(t)
   const output = '{"n":9007199254740993,"f":1.0,"big":1e400,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'
   const deep = (levels: number) => `{"task":"t","output":${'{"a":'.repeat(levels - 2)}{}${'}'.repeat(levels - 2)}}`
   const body = `{"operations":[{"op":"pass","body":{"task":"t","output": ${output} }},{"op":"pass","body":${deep(100)}},{"op":"pass","body":${deep(101)}},{"op":"pass","body":${deep(20_000)}},` +
@@ -147,7 +147,6 @@ t.test('scopes, limits of size, other tenants: as alone', async t => {
 })
 
 t.test('keys as alone: a replay is marked, two with one key act once', async t => {
-  const service = await testApp(t)
   const one = { op: 'pass', body: { task: 't' }, idempotency_key: 'k' }
   const first = await results(service, [one, one, one])
   t.strictSame(first.map(({ status }) => status), [201, 201, 201])
@@ -165,7 +164,6 @@ t.test('keys as alone: a replay is marked, two with one key act once', async t =
 })
 
 t.test('the same handoff twice: one catches', async t => {
-  const service = await testApp(t)
   const id = await pass(service)
   t.strictSame((await results(service, Array(20).fill({ op: 'catch', id }))).map(({ status }) => status).sort(), [200, ...Array(19).fill(409)])
 })
@@ -234,7 +232,6 @@ function countReads (t: Test): { asked: number, underWay: number, most: number }
 }
 
 t.test('what reads is read a few at a time, over all batches: Redis serves nobody else until it has answered all that it was sent together', { skip: ofOneReplica }, async t => {
-  const service = await testApp(t)
   const ids = await Promise.all(Array.from({ length: 40 }, () => caught(service)))
   const reads = countReads(t)
   const all = await Promise.all([

@@ -3,13 +3,15 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** The digest of what a person saw: a decision sends it, and is refused if the content differs. */
 
 const body = '{"require_human": true, "task": "h\\u00e4lf", "output": { "n": 1.0 }}'
 const other = `sha-256=:${createHash('sha256').update('other').digest('base64')}:`
 
 t.test('the digest covers the catch answer’s bytes from task to constraints', async t => {
-  const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', body)).json()
   const { digest } = (await service.call('approver', 'GET', `/api/approvals/${id}`)).json()
   t.equal((await service.call('approver', 'POST', `/api/approve/${id}`, { digest })).json().approval.digest, digest)
@@ -23,7 +25,6 @@ t.test('the digest covers the catch answer’s bytes from task to constraints', 
 })
 
 t.test('a decision with another digest is refused', async t => {
-  const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', body)).json()
   const before = await service.dump()
   for (const [verdict, more] of [['approve', {}], ['reject', { note: 'n' }]] as const) {

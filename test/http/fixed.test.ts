@@ -6,12 +6,15 @@ import { testApp } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { app } = service
+
 const index = '/.well-known/agent-skills/index.json'
 const skill = '/.well-known/agent-skills/agent-handoff/SKILL.md'
 const pages = ['/', '/openapi.json', '/docs/json', '/docs/yaml', '/llms.txt', '/problems', index, skill]
 
 t.test('what needs no key and is the same for everybody is made once', async t => {
-  const { app } = await testApp(t)
   const { swagger } = app
   let made = 0
   app.swagger = ((...options: Parameters<typeof swagger>) => {
@@ -23,7 +26,6 @@ t.test('what needs no key and is the same for everybody is made once', async t =
 })
 
 t.test('it has an ETag, and who has it already is told so', async t => {
-  const { app } = await testApp(t)
   for (const url of pages) {
     const first = await app.inject(url)
     const etag = String(first.headers.etag)
@@ -38,7 +40,6 @@ t.test('it has an ETag, and who has it already is told so', async t => {
 })
 
 t.test('once the service listens, it has the service’s own URL', async t => {
-  const { app } = await testApp(t)
   const shown = ['/', '/openapi.json', '/llms.txt', index, skill]
   const before = new Map<string, string>()
   for (const url of shown) before.set(url, (await app.inject(url)).body)

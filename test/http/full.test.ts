@@ -44,11 +44,11 @@ t.test('a full Redis gets no larger, and what frees memory goes on', async t => 
   const { results } = (await call('bob', 'POST', '/api/batch', { operations })).json()
   t.strictSame(results.map(({ status }: { status: number }) => status), operations.map(() => 503), 'nor many at once')
   const long = 'z'.repeat(1000)
-  for (let n = 0; n < 300; n++) {
+  for (let n = 0; n < 60; n++) {
     const answers = await Promise.all([
-      call('bob', 'POST', `/api/fail/${caught[n % 60]}`, { error: { message: long } }),
-      call('bob', 'POST', `/api/decline/${caught[n % 60]}`, { reason: long }),
-      call('bob', 'POST', `/api/heartbeat/${caught[n % 60]}`, { progress: { message: long } }),
+      call('bob', 'POST', `/api/fail/${caught[n]}`, { error: { message: long } }),
+      call('bob', 'POST', `/api/decline/${caught[n]}`, { reason: long }),
+      call('bob', 'POST', `/api/heartbeat/${caught[n]}`, { progress: { message: long } }),
       call('approver', 'POST', `/api/approve/${undecided}`, { note: long }),
       app.inject(form('/approvals/sign-in', { key: secrets.approver })),
       hooks('POST', '', { url: `http://127.0.0.1:${2000 + n}/` }),

@@ -4,6 +4,10 @@ import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { app, call, dump } = service
+
 const key = { 'idempotency-key': 'k-1' }
 const otherKey = { 'idempotency-key': 'k-2' }
 const body = '{"task": "t", "output": {"a": 1.0}}'
@@ -46,7 +50,6 @@ t.test('pass: the same key and bytes get the original answer as long as the hand
 })
 
 t.test('pass: the same key with another body is refused', async t => {
-  const service = await testApp(t)
   const pass = passIn(service)
   await pass()
   const before = await service.dump()
@@ -58,7 +61,6 @@ t.test('pass: the same key with another body is refused', async t => {
 })
 
 t.test('pass: the key’s scope is tenant, agent and require_human', async t => {
-  const service = await testApp(t)
   const pass = passIn(service)
   const human = '{"task": "t", "require_human": true}'
   const first = await pass()
@@ -112,7 +114,6 @@ t.test('catch: the same agent with the same key gets the handoff again while it 
 })
 
 t.test('catch: another key of the same agent replays too', async t => {
-  const service = await testApp(t)
   const id = (await passIn(service)('bob', body, {})).json().handoff_id
   const first = await service.call('alice', 'GET', `/api/catch/${id}`, undefined, key)
   const again = await service.call('alice2', 'GET', `/api/catch/${id}`, undefined, key)
@@ -121,8 +122,6 @@ t.test('catch: another key of the same agent replays too', async t => {
 })
 
 t.test('done: the same key and bytes get the original answer, anything else is already_done', async t => {
-  const service = await testApp(t)
-  const { call, dump } = service
   const id = (await passIn(service)('alice', body, {})).json().handoff_id
   // The same key as the catch's: keys of different operations are independent.
   await call('bob', 'GET', `/api/catch/${id}`, undefined, key)
@@ -147,8 +146,6 @@ t.test('done: the same key and bytes get the original answer, anything else is a
 })
 
 t.test('an Idempotency-Key is 1 to 128 visible ASCII characters, and may be sent once', async t => {
-  const service = await testApp(t)
-  const { app, call, dump } = service
   const port = await listen(app)
   const id = (await passIn(service)('alice', body, {})).json().handoff_id
   const ends = ['!', '~', '!'.repeat(128)]

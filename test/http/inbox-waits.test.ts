@@ -7,6 +7,9 @@ import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Workers that wait for an inbox at two replicas: who is woken, in which order, and how often Redis is asked. */
 
 const number = async ({ app }: TestApp, name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await app.inject('/metrics')).body)?.[1] ?? 0)
@@ -21,7 +24,6 @@ const next = async ({ call }: TestApp, max = 1): Promise<string[]> =>
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 t.test('who has waited longest is served first', async t => {
-  const service = await testApp(t)
   const served: number[] = []
   const all: Array<Promise<unknown>> = []
   for (const turn of numbers(5)) {
@@ -126,7 +128,6 @@ t.test('what no message told of is found when the waiting is over', async t => {
 })
 
 t.test('a message during a last look that needs no turn is for the next one who waits', async t => {
-  const service = await testApp(t)
   const { inboxes } = service.store
   const ask = async (wait: number) => (await service.call('bob', 'POST', `/api/catch?wait=${wait}`, { inbox: 'work' })).json().items
   const first = ask(6)

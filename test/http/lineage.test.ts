@@ -4,6 +4,9 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Work that is passed on: parent, root, hops, and the limits. */
 
 const pass = ({ call }: TestApp, who: Who, body: object, headers?: Record<string, string>) => call(who, 'POST', '/api/pass', { task: 't', ...body }, headers)
@@ -18,7 +21,6 @@ async function handed (service: TestApp, from: Who, to: Who, body: object): Prom
 }
 
 t.test('parent, root and hops are shown if there is a parent', async t => {
-  const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', {})
   const child = (await pass(service, 'bob', { parent: root, task: 'next' })).json().handoff_id
   const lineage = { parent: root, root, hops: 1 }
@@ -61,7 +63,6 @@ t.test('25 hops are allowed, and one more is refused', async t => {
 })
 
 t.test('the same work a third time along one line is a loop', async t => {
-  const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', { context: { n: 1 } })
   const other = await handed(service, 'bob', 'alice', { parent: root, context: { n: 1 } })
   const second = await handed(service, 'alice', 'bob', { parent: other, context: { n: 1 } })
@@ -73,7 +74,6 @@ t.test('the same work a third time along one line is a loop', async t => {
 })
 
 t.test('a reissue is no hop', async t => {
-  const service = await testApp(t)
   const root = await handed(service, 'alice', 'bob', {})
   let attempt = await handed(service, 'bob', 'alice', { parent: root, task: 'child', max_attempts: 10, retry_delay: 0 })
   for (let n = 2; n < 6; n++) {

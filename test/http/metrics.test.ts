@@ -222,7 +222,7 @@ t.test('a bucket counts all durations up to its bound, the last one all', async 
   t.ok(told.get(`http_request_duration_seconds_sum{${of}}`)! < 5)
 })
 
-t.test('a thousand requests with new ids and paths make no new labels', async t => {
+t.test('requests with new ids and paths make no new labels', async t => {
   const { app, call } = await testApp(t)
   const port = await listen(app)
   const raw = (line: string) => ask(t, port, `${line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
@@ -241,12 +241,12 @@ t.test('a thousand requests with new ids and paths make no new labels', async t 
   const samples = async () => [...(await scrape(app)).keys()].sort()
   await samples()
   const before = await samples()
-  await round(100)
+  await round(20)
   t.strictSame(await samples(), before)
   const told = await scrape(app)
   const unmatched = /^http_request_duration_seconds_count\{method="(\w+)",route="unmatched",status_code="(\d+)"\}/
   t.strictSame(Object.fromEntries([...told].filter(([sample]) => unmatched.test(sample)).map(([sample, count]) => [unmatched.exec(sample)!.slice(1).join(' '), count])), {
-    'GET 404': 303, 'POST 404': 101, 'HEAD 404': 101, 'other 405': 8,
+    'GET 404': 63, 'POST 404': 21, 'HEAD 404': 21, 'other 405': 8,
   })
   t.notMatch([...told.keys()].join('\n'), /bob|alice|default|nowhere|x\/y/, 'nobody’s names, and no path that somebody made up')
 })

@@ -6,6 +6,10 @@ import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { listen, ask } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call, dump } = service
+
 const lifetime = (answer: { created_at: string, expires_at: string }) => Date.parse(answer.expires_at) - Date.parse(answer.created_at)
 const timestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
@@ -41,7 +45,6 @@ t.test('expires_in has its default and limits, and refuses other values', async 
 })
 
 t.test('the default lifetime is a day, the longest thirty', async t => {
-  const { call } = await testApp(t)
   const pass = (more: object) => call('alice', 'POST', '/api/pass', { task: 't', ...more })
   t.equal(lifetime((await pass({})).json()), 86400_000)
   t.equal(lifetime((await pass({ expires_in: 30 * 86400 })).json()), 30 * 86400_000)
@@ -49,7 +52,6 @@ t.test('the default lifetime is a day, the longest thirty', async t => {
 })
 
 t.test('null for an optional member means absent', async t => {
-  const { call } = await testApp(t)
   const passed = await call('alice', 'POST', '/api/pass',
     { task: 't', output: null, context: null, constraints: null, require_human: null, expires_in: null })
   t.equal(passed.statusCode, 201)
@@ -95,7 +97,6 @@ t.test('with BASE_URL, or on one address, the log asks for nothing', { skip: ofO
 })
 
 t.test('require_human adds an approval_url, and nobody catches before a person has decided', async t => {
-  const { call, dump } = await testApp(t)
   const passed = await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })
   t.equal(passed.statusCode, 201)
   const { handoff_id: id, approval_url: link } = passed.json()

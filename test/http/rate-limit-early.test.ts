@@ -1,7 +1,8 @@
 import t from 'tap'
 import type { Test } from 'tap'
+import { callerOf } from '../../src/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
-import type { TestApp, Who } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { listen, wire } from '../helpers/wire.ts'
@@ -11,49 +12,53 @@ const mebi = 1024 * 1024
 const small = 16 * 1024
 const routes = ['/api/batch', '/mcp', '/mcp/']
 const status = { op: 'status', id: 'nonsense' }
-const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'handoff_status', arguments: { id: 'nonsense' } } }
+const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'handoff_status', arguments: { id: 'nonsense' } } }
 
 /** Uses up bob's limit. */
-async function exhaust ({ call: ask }: TestApp, who: Who = 'bob'): Promise<void> {
-  while ((await ask(who, 'GET', '/api/status/nowhere')).statusCode !== 429);
+async function exhaust ({ call }: TestApp): Promise<void> {
+  while ((await call('bob', 'GET', '/api/status/nowhere')).statusCode !== 429);
 }
 
 /** What is refused before any operation, by name, with its status. */
-const refused: Array<[string, number, Who, string, unknown, Record<string, string>?]> = [
-  ['no JSON', 400, 'bob', '/api/batch', '{"operations":['],
-  ['no operations', 400, 'bob', '/api/batch', { operations: [] }],
-  ['an unknown member', 400, 'bob', '/api/batch', { operations: [status], more: 1 }],
-  ['an unknown operation', 400, 'bob', '/api/batch', { operations: [{ op: 'nothing' }] }],
-  ['a query', 400, 'bob', '/api/batch?a=1', { operations: [status] }],
-  ['a key for the whole batch', 400, 'bob', '/api/batch', { operations: [status] }, { 'idempotency-key': 'k' }],
-  ['another type', 415, 'bob', '/api/batch', 'x', { 'content-type': 'text/plain' }],
-  ['a large body of another type', 415, 'bob', '/api/batch', 'x'.repeat(100_000), { 'content-type': 'text/plain' }],
-  ['too many bytes', 413, 'bob', '/api/batch', 'x'.repeat(200_000)],
-  ['no JSON to MCP', 400, 'bob', '/mcp', 'nonsense'],
-  ['no JSON to MCP, with a slash', 400, 'bob', '/mcp/', 'nonsense'],
-  ['much that is no JSON to MCP', 400, 'bob', '/mcp', 'x'.repeat(60_000)],
-  ['more than one message to MCP', 400, 'bob', '/mcp', [call]],
-  ['another type to MCP', 415, 'bob', '/mcp', 'x', { 'content-type': 'text/plain' }],
-  ['too many bytes to MCP', 413, 'bob', '/mcp', 'x'.repeat(200_000)],
+const refused: Array<[string, number, string, unknown, Record<string, string>?]> = [
+  ['no JSON', 400, '/api/batch', '{"operations":['],
+  ['no operations', 400, '/api/batch', { operations: [] }],
+  ['an unknown member', 400, '/api/batch', { operations: [status], more: 1 }],
+  ['an unknown operation', 400, '/api/batch', { operations: [{ op: 'nothing' }] }],
+  ['a query', 400, '/api/batch?a=1', { operations: [status] }],
+  ['a key for the whole batch', 400, '/api/batch', { operations: [status] }, { 'idempotency-key': 'k' }],
+  ['another type', 415, '/api/batch', 'x', { 'content-type': 'text/plain' }],
+  ['a large body of another type', 415, '/api/batch', 'x'.repeat(100_000), { 'content-type': 'text/plain' }],
+  ['too many bytes', 413, '/api/batch', 'x'.repeat(200_000)],
+  ['no JSON to MCP', 400, '/mcp', 'nonsense'],
+  ['no JSON to MCP, with a slash', 400, '/mcp/', 'nonsense'],
+  ['much that is no JSON to MCP', 400, '/mcp', 'x'.repeat(60_000)],
+  ['more than one message to MCP', 400, '/mcp', [message]],
+  ['another type to MCP', 415, '/mcp', 'x', { 'content-type': 'text/plain' }],
+  ['too many bytes to MCP', 413, '/mcp', 'x'.repeat(200_000)],
 ]
 const origin = 'https://agents.example'
 const limits = { RATE_LIMIT_PER_MINUTE: '2', BODY_LIMIT: '65536', BATCH_LIMIT: '131072' }
 
 t.test('what is refused before any operation counts as one request, and beyond the limit it is 429', async t => {
-  for (const [name, code, who, path, body, headers] of refused) {
-    const service = await testApp(t, limits)
+  // Each case is an agent of its own.
+  const keys = refused.map((_, at) => ({ secret: `secret-of-agent-0123456789-${at}`, caller: callerOf('default', `agent-${at}`, ['pass', 'status']) }))
+  const { app, call } = await testApp(t, limits, {}, keys)
+  for (const [at, [name, code, path, body, more]] of refused.entries()) {
+    const headers = { authorization: `Bearer ${keys[at]!.secret}`, ...more }
+    const before = app.refused.limited
     const answers = []
-    for (let n = 0; n < 4; n++) answers.push(await service.call(who, 'POST', path, body as object, headers))
+    for (let n = 0; n < 4; n++) answers.push(await call(null, 'POST', path, body, headers))
     t.strictSame(answers.map(({ statusCode }) => statusCode), [code, code, 429, 429], name)
     t.strictSame(answers.map(answer => /r=(\d+);/.exec(String(answer.headers.ratelimit))?.[1]), ['1', '0', '0', '0'], name)
     for (const answer of answers.slice(2)) {
       isProblem(t, answer, 429, 'rate_limited', name)
       t.match(answer.headers['retry-after'], /^[1-9]\d*$/)
     }
-    t.equal(service.app.refused.limited, 2, name)
-    t.equal((await service.call(who, 'GET', '/api/status/nowhere')).statusCode, 429, `${name}: other requests too`)
-    t.equal((await service.call('alice', 'GET', '/api/status/nowhere')).statusCode, 404, `${name}: nobody else’s`)
+    t.equal(app.refused.limited, before + 2, name)
+    t.equal((await call(null, 'GET', '/api/status/nowhere', undefined, headers)).statusCode, 429, `${name}: other requests too`)
   }
+  t.equal((await call('alice', 'GET', '/api/status/nowhere')).statusCode, 404, 'nobody else’s')
 })
 
 t.test('operations outside the key’s scopes: the batch counts as one', async t => {
@@ -103,10 +108,10 @@ t.test('beyond the limit a small body is read: each operation and each call gets
   t.match(batch.headers, { 'retry-after': /^[1-9]\d*$/, ratelimit: /r=0;/ })
   t.equal(service.app.refused.limited, before + 3)
   isProblem(t, await service.call('bob', 'POST', '/api/batch', text.padEnd(small + 1)), 429, 'rate_limited', 'one byte more')
-  const fromPage = await service.call('bob', 'POST', '/mcp', JSON.stringify(call).padEnd(small + 1), { origin })
+  const fromPage = await service.call('bob', 'POST', '/mcp', JSON.stringify(message).padEnd(small + 1), { origin })
   isProblem(t, fromPage, 429, 'rate_limited')
   t.equal(fromPage.headers['access-control-allow-origin'], origin, 'the page may read it')
-  const tool = (await service.call('bob', 'POST', '/mcp', call)).json().result
+  const tool = (await service.call('bob', 'POST', '/mcp', message)).json().result
   t.match([tool.isError, JSON.parse(tool.content[0].text)], [true, { code: 'rate_limited', retry_after: Number }])
 })
 
@@ -119,6 +124,6 @@ t.test('within the limit a batch counts as its operations and a message as one, 
   }
   t.equal(await left(t, '/api/batch', JSON.stringify({ operations: Array(10).fill(status) })), 90)
   t.equal(await left(t, '/api/batch', JSON.stringify({ operations: [status] }).padEnd(mebi)), 89)
-  t.equal(await left(t, '/mcp', JSON.stringify(call)), 88)
+  t.equal(await left(t, '/mcp', JSON.stringify(message)), 88)
   t.equal(await left(t, '/mcp', JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }).padEnd(mebi / 2)), 87)
 })

@@ -3,6 +3,9 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Outputs must satisfy result_schema. */
 
 const schema = '{"type": "object", "required": ["sum"], "properties": {"sum": {"type": "number", "maximum": 1.50}}, "x": 0}'.replace(', "x": 0', '')
@@ -14,7 +17,6 @@ async function caught (service: TestApp, options = ''): Promise<string> {
 }
 
 t.test('the catch answer and approvals show the schema literally', async t => {
-  const service = await testApp(t)
   const { handoff_id: id } = (await service.call('alice', 'POST', '/api/pass', `{"task": "t", "require_human": true, "result_schema": ${schema}}`)).json()
   t.ok((await service.call('approver', 'GET', `/api/approvals/${id}`)).body.includes(`"result_schema":${schema}`))
   await service.call('approver', 'POST', `/api/approve/${id}`)
@@ -24,7 +26,6 @@ t.test('the catch answer and approvals show the schema literally', async t => {
 })
 
 t.test('a done with an invalid output is refused, after all checks of state, and changes nothing', async t => {
-  const service = await testApp(t)
   const id = await caught(service)
   const before = await service.dump()
   for (const [body, pointer] of [[{ output: { sum: 2 } }, '/output/sum'], [{}, '/output/sum'], [undefined, '/output/sum'], [{ output: { sum: 'x' } }, '/output/sum']] as const) {
@@ -42,7 +43,6 @@ t.test('a done with an invalid output is refused, after all checks of state, and
 })
 
 t.test('an unsupported schema is refused at pass, with a pointer', async t => {
-  const service = await testApp(t)
   const before = await service.dump()
   for (const [text, pointer] of [
     ['{"type": "objekt"}', '/result_schema/type'],
@@ -58,7 +58,6 @@ t.test('an unsupported schema is refused at pass, with a pointer', async t => {
 })
 
 t.test('a successor has the schema too', async t => {
-  const service = await testApp(t)
   const id = await caught(service, ', "max_attempts": 2, "retry_delay": 0')
   const { reissued_as: next } = (await service.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })).json()
   t.ok((await service.call('bob', 'GET', `/api/catch/${next}`)).body.includes(`"result_schema":${schema}`))

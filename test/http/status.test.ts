@@ -5,13 +5,15 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call, dump, setClock, store } = service
+
 async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
 }
 
 t.test('what hasn’t happened is null; task, output and context never show; reading changes nothing', async t => {
-  const service = await testApp(t)
-  const { call, dump, setClock } = service
   const start = Date.now() - 3600_000
   const iso = (later: number) => new Date(start + later).toISOString()
   await setClock(start)
@@ -47,8 +49,6 @@ t.test('what hasn’t happened is null; task, output and context never show; rea
 })
 
 t.test('to another tenant a handoff looks as if it never existed', async t => {
-  const service = await testApp(t)
-  const { call, dump } = service
   const id = await passed(service)
   const before = await dump()
   for (const [method, path] of [['GET', 'status'], ['GET', 'catch'], ['POST', 'done']] as const) {
@@ -60,8 +60,6 @@ t.test('to another tenant a handoff looks as if it never existed', async t => {
 })
 
 t.test('a pending handoff is expired from the millisecond of expires_at, swept or not', async t => {
-  const service = await testApp(t)
-  const { call, setClock, store } = service
   const start = Date.now() - 3600_000
   await setClock(start)
   const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]

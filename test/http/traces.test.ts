@@ -2,6 +2,10 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+const { call } = service
+
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'
 const traceparent = `00-${trace}-${parent}-01`
@@ -50,15 +54,12 @@ t.test('pass’s traceparent comes back with its catch, and only there', async t
 })
 
 t.test('without a traceparent there is none, and Redis stores nothing more', async t => {
-  const service = await testApp(t)
   const id = await pass(service)
   t.match((await kept(service)).content.s, / alice -$/)
   t.notOk('traceparent' in (await service.call('bob', 'GET', `/api/catch/${id}`)).headers)
 })
 
 t.test('a replayed pass with another trace is the same operation, and the first trace stays', async t => {
-  const service = await testApp(t)
-  const { call } = service
   const asked = (headers: Record<string, string>, task = 'count') =>
     call('alice', 'POST', '/api/pass', { task }, { 'idempotency-key': 'k', ...headers })
   const first = await asked({ traceparent })
@@ -78,8 +79,6 @@ t.test('a replayed pass with another trace is the same operation, and the first 
 })
 
 t.test('the trace survives a person’s decision and done', async t => {
-  const service = await testApp(t)
-  const { call } = service
   const id = await pass(service, { traceparent }, { require_human: true })
   t.equal((await call('bob', 'GET', `/api/catch/${id}`)).headers.traceparent, undefined, 'nobody has it before')
   t.equal((await call('approver', 'POST', `/api/approve/${id}`, {})).statusCode, 200)
@@ -91,7 +90,6 @@ t.test('the trace survives a person’s decision and done', async t => {
 })
 
 t.test('a valid traceparent is accepted', async t => {
-  const service = await testApp(t)
   for (const flags of ['00', '01', '02', '03', 'ff']) {
     const given = `00-${trace}-${parent}-${flags}`
     t.equal(await through(service, given), given, given)
@@ -99,7 +97,6 @@ t.test('a valid traceparent is accepted', async t => {
 })
 
 t.test('a traceparent of a later version is read as version 00', async t => {
-  const service = await testApp(t)
   const later: Array<[given: string, taken: string]> = [
     [`01-${trace}-${parent}-01`, `00-${trace}-${parent}-01`],
     [`cc-${trace}-${parent}-00`, `00-${trace}-${parent}-00`],
@@ -110,7 +107,6 @@ t.test('a traceparent of a later version is read as version 00', async t => {
 })
 
 t.test('a malformed traceparent is ignored and never an error', async t => {
-  const service = await testApp(t)
   const malformed = [
     '', '-', 'x', trace,
     `00-${'0'.repeat(32)}-${parent}-01`, `00-${trace}-${'0'.repeat(16)}-01`,

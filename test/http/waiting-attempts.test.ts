@@ -5,6 +5,9 @@ import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Waiting requests combined with cancelling, failing, delays and successors, by Redis’s own clock. */
 
 const catchIt = ({ call }: TestApp, id: string, wait = 60) => call('bob', 'GET', `/api/catch/${id}?wait=${wait}`)
@@ -17,7 +20,6 @@ async function caught (service: TestApp, options: object): Promise<string> {
 }
 
 t.test('waits for approval and for the end are answered when the handoff is cancelled', async t => {
-  const service = await testApp(t)
   const id = await passed(service)
   const waiting = [catchIt(service, id), status(service, id, 'wait=60'), status(service, id, 'wait=60&until=caught')]
   await asleep(service, id)
@@ -29,7 +31,6 @@ t.test('waits for approval and for the end are answered when the handoff is canc
 })
 
 t.test('a cancel request ends no wait; the catcher’s answer to it does', async t => {
-  const service = await testApp(t)
   for (const [operation, body, ended] of [['fail', { error: { message: 'm' } }, 'failed'], ['decline', { reason: 'r' }, 'declined'], ['done', {}, 'done']] as const) {
     const id = await caught(service, {})
     let isTold = false
@@ -44,7 +45,6 @@ t.test('a cancel request ends no wait; the catcher’s answer to it does', async
 })
 
 t.test('a catch that waits for a delay gets the handoff when the delay is over, not before', async t => {
-  const service = await testApp(t)
   const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 1 })).json()
   const answer = await catchIt(service, id)
   t.equal(answer.statusCode, 200)
@@ -55,7 +55,6 @@ t.test('a catch that waits for a delay gets the handoff when the delay is over, 
 })
 
 t.test('a catch that waits for a person and a delay waits for both', async t => {
-  const service = await testApp(t)
   const { handoff_id: id, available_at: availableAt } = (await service.call('alice', 'POST', '/api/pass', { task: 't', delay: 2, require_human: true })).json()
   const waiting = catchIt(service, id)
   await asleep(service, id)

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
-import { skipInQuick } from '../helpers/extent.ts'
+import { isWhole, skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -158,14 +158,14 @@ t.test('while Redis is away no waiter is refused, since nobody knows', skipInQui
   t.equal(await status(one, id), 'pending')
 })
 
-t.test('a thousand waits with one key end with one look-up, and cost nothing before', async t => {
+t.test('many waits with one key end with one look-up, and cost nothing before', async t => {
   const { redis, one } = await replicas(t)
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   await untilKnown(one.keys, key)
   const waits: Array<ReturnType<typeof ask>> = []
   // Not all at once: on a busy machine some would be refused with 503.
-  while (waits.length < 1000) {
+  while (waits.length < (isWhole ? 1000 : 200)) {
     for (let count = 0; count < 50; count++) waits.push(ask(one, key, `status/${id}?wait=60`))
     await until(async () => (await one.app.inject('/metrics')).body.includes(`handoff_waiters ${waits.length}\n`))
   }

@@ -6,6 +6,9 @@ import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Two replicas on one Redis. */
 async function two (t: Test, env: Record<string, string> = {}): Promise<[TestApp, TestApp]> {
   const first = await testApp(t, env)
@@ -23,7 +26,6 @@ const reject = (service: TestApp, id: string) => service.call('approver', 'POST'
 const done = (service: TestApp, id: string) => service.call('bob', 'POST', `/api/done/${id}`, { output: { x: 1.0 } })
 
 t.test('an invalid wait is refused, and other operations take none', async t => {
-  const service = await testApp(t)
   const id = await passed(service)
   for (const wait of ['-1', '61', 'abc', '1.5', '', '1e1', '0x1', '%201', '1&wait=2', 'NaN', 'null', 'true', '99999999999999999999']) {
     for (const path of ['status', 'catch']) {
@@ -41,7 +43,6 @@ t.test('an invalid wait is refused, and other operations take none', async t => 
 })
 
 t.test('a wait of 0, or for what is true already, is answered at once', async t => {
-  const service = await testApp(t)
   const [waiting, free, caught, finished, rejected] = await Promise.all(
     [passed(service), ...[1, 2, 3].map(() => passed(service, { require_human: false })), passed(service)]) as [string, string, string, string, string]
   for (const id of [caught, finished]) await catchIt(service, id)
@@ -127,7 +128,6 @@ t.test('expiry ends a wait at its millisecond, without a sweep', async t => {
 })
 
 t.test('a wait that times out answers the current state', async t => {
-  const service = await testApp(t)
   const [id, free] = [await passed(service), await passed(service, { require_human: false })]
   const all = await Promise.all([
     timed(() => status(service, id, 'wait=1')), timed(() => catchIt(service, id, 'wait=1')), timed(() => status(service, free, 'wait=1&until=caught')),

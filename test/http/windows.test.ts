@@ -4,6 +4,9 @@ import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 
+/** Of all that needs no service of its own. */
+const service = await testApp(t)
+
 /** Work deadlines and heartbeats, and their members in answers. */
 
 const start = Date.now() + 3600_000
@@ -38,7 +41,6 @@ t.test('a plain handoff’s answers have no new members', async t => {
 })
 
 t.test('work_within bounds the work from the catch on, and the answers show it', async t => {
-  const service = await testApp(t)
   const id = await caught(service, { work_within: 60 })
   t.match(await status(service, id), { status: 'caught', work_expires_at: at(60) })
   await service.setClock(start + 59_999)
@@ -87,7 +89,6 @@ t.test('a heartbeat answers the deadlines, extends the work and stores progress'
 })
 
 t.test('the heartbeat’s deadline is never after the work’s; at the same moment it is not_done', async t => {
-  const service = await testApp(t)
   const id = await caught(service, { heartbeat_within: 30, work_within: 20 })
   t.match(await status(service, id), { work_expires_at: at(20), heartbeat_expires_at: at(20) })
   await service.setClock(start + 20_000)
@@ -132,7 +133,6 @@ async function refused (t: Test, service: TestApp, who: Who, path: string, body:
 }
 
 t.test('bodies are read strictly', async t => {
-  const service = await testApp(t)
   const id = await caught(service, { heartbeat_within: 30 })
   const bad: Array<[path: string, body: unknown, pointer: string]> = [
     ['heartbeat', { extend_by: 0 }, '/extend_by'],
@@ -195,7 +195,6 @@ t.test('bodies are read strictly', async t => {
 })
 
 t.test('lengths are in characters, and null means absent', async t => {
-  const service = await testApp(t)
   const id = await caught(service, { heartbeat_within: null, work_within: null, delay: null, max_attempts: null, retry_delay: null, result_schema: null, parent: null })
   t.strictSame(specialOf(await status(service, id)), [])
   t.equal((await beat(service, id, { extend_by: null, progress: { message: '😀'.repeat(1000), percent: null } })).statusCode, 200)
@@ -204,7 +203,6 @@ t.test('lengths are in characters, and null means absent', async t => {
 })
 
 t.test('heartbeats need the scope catch and a well-formed Idempotency-Key', async t => {
-  const service = await testApp(t)
   const id = await caught(service)
   for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {
     isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, {}), 403, 'insufficient_scope', path)
