@@ -39,7 +39,7 @@ export function caption ({ date, commit, machine, node, redis }: ReturnType<type
 }
 
 /** Files that no figure depends on: those that figures are written to, and texts. */
-const apart = [':!bench/results', ':!test/faults/results.json', ':!docs', ':!*.md']
+const apart = [':!bench/results', ':!docs', ':!*.md']
 
 /** The commit, with `-dirty` if what is measured differs from it. */
 function commit (): string {

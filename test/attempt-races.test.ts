@@ -94,10 +94,20 @@ const outcomes: Record<Op, { status: string, hasSuccessor: boolean, refusal: str
   },
 }
 
-const rounds = isWhole ? 1000 : 60
+const rounds = isWhole ? 1000 : 15
+const meetings = isWhole ? 300 : 8
+/** Whether each of several was first at times, of which a short run may have too few. */
+const isFair = (times: Record<string, number>) => !isWhole || Object.values(times).every(one => one > 0)
 
-t.test(`of done, fail, cancel, heartbeat and reissue at once one ends it, on ${rounds} handoffs`, async t => {
+t.test('at once through two services', async t => {
   const both = await pair(t)
+  await t.test(`of done, fail, cancel, heartbeat and reissue one ends it, on ${rounds} handoffs`, t => oneEnds(t, both))
+  await t.test('of many reissues one makes the successor, and all answers name it', t => oneReissues(t, both))
+  await t.test('when two catch a successor while the predecessor’s fail is retried, one has it, and the answers are the first ones', t => oneCatches(t, both))
+})
+
+async function oneEnds (t: Test, both: Pair): Promise<void> {
+  const before = await both.count()
   const won = { done: 0, fail: 0, cancel: 0, reissue: 0 }
   for (let round = 0; round < rounds; round++) {
     const id = await both.caught({ heartbeat_within: 60 })
@@ -119,24 +129,24 @@ t.test(`of done, fail, cancel, heartbeat and reissue at once one ends it, on ${r
     if (holders.join() !== (successor ?? '')) t.fail(`${first} was first, and the payload is in ${holders}`)
   }
   t.comment(won)
-  t.ok(Object.values(won).every(times => times > 0), 'each was first at times')
-  t.equal(await both.count(), rounds + won.fail + won.reissue, 'and there is no other successor')
-})
+  t.ok(isFair(won), 'each was first at times')
+  t.equal(await both.count(), before + rounds + won.fail + won.reissue, 'and there is no other successor')
+}
 
-t.test('of 50 reissues at once one makes the successor, and all answers name it', async t => {
-  const both = await pair(t)
+async function oneReissues (t: Test, both: Pair): Promise<void> {
+  const [before, askers] = [await both.count(), isWhole ? 50 : 20]
   for (const end of [null, 'fail', 'decline']) {
     const id = await both.caught({ max_attempts: 1 })
     if (end === 'fail') await both.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
     if (end === 'decline') await both.call('bob', 'POST', `/api/decline/${id}`, { reason: 'r' })
-    const answers = await Promise.all(Array.from({ length: 50 }, () => both.call('alice', 'POST', `/api/reissue/${id}`)))
+    const answers = await Promise.all(Array.from({ length: askers }, () => both.call('alice', 'POST', `/api/reissue/${id}`)))
     t.ok(answers.every(({ statusCode }) => statusCode === 201))
-    t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length, 49, 'the others are replays')
+    t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length, askers - 1, 'the others are replays')
     t.equal(new Set(answers.map(({ body }) => body)).size, 1, 'of the same answer')
     t.equal((await both.status(id)).reissued_as, answers[0]!.json().handoff_id)
   }
-  t.equal(await both.count(), 6)
-})
+  t.equal(await both.count(), before + 6)
+}
 
 t.test('when a fail and the sweep meet at the deadline, one of them makes the successor', async t => {
   const both = await pair(t)
@@ -144,7 +154,6 @@ t.test('when a fail and the sweep meet at the deadline, one of them makes the su
   const ended = { failed: 0, expired: 0 }
   // Ahead of the true time, so that no key's own TTL comes into it.
   const start = Date.now() + 3600_000
-  const meetings = isWhole ? 300 : 30
   for (let round = 0; round < meetings; round++) {
     await first.setClock(start)
     const id = await both.caught({ work_within: 5 })
@@ -169,13 +178,12 @@ t.test('when a fail and the sweep meet at the deadline, one of them makes the su
     if ((await both.holders([id, successor])).join() !== successor) t.fail('the payload is with the successor alone')
   }
   t.comment(ended)
-  t.ok(ended.failed > 0 && ended.expired > 0, 'either was first at times')
+  t.ok(isFair(ended), 'either was first at times')
   t.equal(await both.count(), 2 * meetings, 'and each has one successor')
 })
 
-t.test('when two catch a successor while the predecessor’s fail is retried, one has it, and the answers are the first ones', async t => {
-  const both = await pair(t)
-  const meetings = isWhole ? 300 : 30
+async function oneCatches (t: Test, both: Pair): Promise<void> {
+  const before = await both.count()
   for (let round = 0; round < meetings; round++) {
     const id = await both.caught()
     const fail = () => both.call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } }, 'k')
@@ -193,5 +201,5 @@ t.test('when two catch a successor while the predecessor’s fail is retried, on
     if (by !== (alice.statusCode === 200 ? 'alice' : 'bob') || attempt !== 2) t.fail(`${by} has attempt ${attempt}`)
     for (const answer of Object.values(again)) if (answer.body !== original.body || answer.headers['idempotency-replayed'] !== 'true') t.fail(answer.body)
   }
-  t.equal(await both.count(), 2 * meetings, 'each has one successor')
-})
+  t.equal(await both.count(), before + 2 * meetings, 'each has one successor')
+}

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Asking } from './asking.ts'
 import type { AskingOptions, Counts, Wish } from './asking.ts'
-import { clock, passOf } from './history.ts'
+import { passOf } from './history.ts'
 import type { History, Track } from './history.ts'
 import { InboxLoad } from './inbox-load.ts'
 import { Job } from './jobs.ts'
@@ -22,8 +21,8 @@ export interface LoadOptions extends AskingOptions {
   agents: number
   /** The same seed makes the same requests, as long as the answers are the same. */
   seed: number
-  /** Begins handoffs until this returns true or is aborted. Those under way are finished. */
-  until: (() => boolean) | AbortSignal
+  /** Begins handoffs until this is aborted. Those under way are finished. */
+  until: AbortSignal
   /** Shares of handoffs that a person decides on, and that expire during the load. */
   human?: number
   brief?: number
@@ -31,21 +30,13 @@ export interface LoadOptions extends AskingOptions {
   tried?: number
   /** The share of handoffs for inboxes. */
   inboxed?: number
-  /** The inboxes' names; by default always the same. */
-  inboxes?: readonly string[]
-  /** Seconds until other handoffs expire; by default a day. */
-  lifetime?: number
-  /** Most handoffs begun per second; by default as many as the service answers. */
-  perSecond?: number
 }
 
 /** Puts load on services, by agents that pass, compete, decide, report and repeat, and records it all. */
 export async function runAgents (options: LoadOptions): Promise<Counts> {
-  const { agents, seed, until, human = 0.1, brief = 0.03, tried = 0, inboxed = 0, perSecond = Infinity } = options
-  const began = clock()
-  const isOver = typeof until === 'function' ? until : () => until.aborted
+  const { agents, seed, until, human = 0.1, brief = 0.03, tried = 0, inboxed = 0 } = options
   const asking = new Asking(options)
-  const inboxLoad = new InboxLoad(asking, options)
+  const inboxLoad = new InboxLoad(asking)
   const waiting = new Set<Promise<void>>()
   // Two loads on one history or one Redis must not confuse their handoffs.
   const run = `${seed}-${process.hrtime.bigint().toString(36)}`
@@ -57,17 +48,15 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
   }
 
   async function work (): Promise<void> {
-    while (!isOver()) {
+    while (!until.aborted) {
       const number = asking.counts.handoffs++
-      const early = began + number * 1000 / perSecond - clock()
-      if (early > 1) await sleep(early)
       const random = new Random(Math.imul(seed + 1, 0x9E3779B1) + number)
       const draw = random.next()
       const name = `${run}-${number}`
       if (draw >= 1 - tried) {
         // Jobs that stall or wait for a deadline don't count against the limit.
         const isSlow = random.chance(0.2) && waiting.size < 4 * agents
-        const done = new TriedJob(asking, random, name, isSlow, options.lifetime).run()
+        const done = new TriedJob(asking, random, name, isSlow).run()
         if (isSlow) put(done)
         else await done
         continue
@@ -77,7 +66,7 @@ export async function runAgents (options: LoadOptions): Promise<Counts> {
         continue
       }
       const kind: JobKind = draw < human ? 'human' : draw < human + brief && waiting.size < agents ? 'brief' : 'plain'
-      const done = new Job(asking, random, name, kind, options.lifetime).run()
+      const done = new Job(asking, random, name, kind).run()
       if (kind !== 'brief') await done
       else put(done)
     }

@@ -60,16 +60,14 @@ export interface Counts {
 
 /** Time-out of a request in milliseconds, unless an option says otherwise; a bit above the service's own 2 s. */
 export const requestTimeout = 3000
+/** For how long a wish is repeated, in milliseconds. */
+const patience = 30_000
 
 export interface AskingOptions {
   urls: readonly string[]
   history: History
   /** Time-out of a request in milliseconds. */
   timeout?: number | undefined
-  /** Time-out of a wish in milliseconds. */
-  patience?: number | undefined
-  /** A key's secret at the moment; by default the one that it was made with. */
-  secretOf?: ((who: Key) => string) | undefined
 }
 
 /** Sends wishes to the services and records the outcome of each request. */
@@ -77,24 +75,20 @@ export class Asking {
   readonly counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
   readonly #urls: readonly string[]
   readonly #history: History
-  readonly #patience: number
-  readonly #secretOf: (who: Key) => string
   readonly #client: HttpClient
   /** For pauses only: their number depends on timing, so they must not use the seed's numbers. */
   readonly #random = new Random(0)
   #next = 0
 
-  constructor ({ urls, history, timeout = requestTimeout, patience = 30_000, secretOf = ({ secret }) => secret }: AskingOptions) {
+  constructor ({ urls, history, timeout = requestTimeout }: AskingOptions) {
     this.#urls = urls
     this.#history = history
-    this.#patience = patience
-    this.#secretOf = secretOf
     this.#client = new HttpClient(timeout)
   }
 
   /** Asks until an answer says what happened, or until the time-out; a fickle wish is sent once. @returns the last request */
   async ask (wish: Wish): Promise<Operation> {
-    const until = clock() + this.#patience
+    const until = clock() + patience
     for (;;) {
       const operation = await this.once(wish)
       // A 500 is no transient fault; a retry would hide it.
@@ -109,7 +103,7 @@ export class Asking {
 
   /** Catches from an inbox, and asks until an answer says what it caught; a fickle wish is sent once. @returns null if nobody knows what it caught */
   async next (wish: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
-    const until = clock() + this.#patience
+    const until = clock() + patience
     for (;;) {
       const found = await this.#nextOnce(wish, payloadOf)
       if (found !== null) return found
@@ -125,7 +119,7 @@ export class Asking {
     const operation = this.#history.sentToInbox(`${who.tenant}/${inbox}`, who.agent, token)
     const body = JSON.stringify({ inbox, max })
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${this.#secretOf(who)}\r\n${key}`
+    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
     const reply = await this.#client.ask(this.#nextUrl(), `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
     const at = clock()
     this.#count(reply)
@@ -158,7 +152,7 @@ export class Asking {
   async once (wish: Wish): Promise<Operation> {
     const { kind, handoff, who, token, asked = null, firm = false } = wish
     const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
-    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, this.#secretOf(who), markOf(operation)))
+    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, who.secret, markOf(operation)))
     const at = clock()
     this.#count(reply)
     if (reply === null) this.#history.unanswered(operation)

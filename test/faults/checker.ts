@@ -1,33 +1,30 @@
+import { errorTable } from '../../src/errors.ts'
+import type { ErrorCode } from '../../src/errors.ts'
 import { chainFaults } from './chain-checks.ts'
-import { conflictFaults, isWon } from './conflicts.ts'
-import { isWithinContract } from './contract.ts'
-import { endFaults, forceFaults, heartbeatFaults } from './ending-checks.ts'
+import { deadlineFaults } from './deadlines.ts'
 import { factsOf } from './facts.ts'
 import type { Fact, Facts } from './facts.ts'
-import { markOf } from './history.ts'
 import type { History, Operation, Track } from './history.ts'
 import { addresseeFaults, assignUntold, listFaults, refusedTakes } from './inbox-checks.ts'
 import { indexFaults, sweepRound } from './index-checks.ts'
 import type { SweepTolerance } from './index-checks.ts'
 import { findStuck } from './linear.ts'
-import { finalFaults } from './final-checks.ts'
 import { payloadFaults } from './payload-checks.ts'
 import type { RedisState } from './redis-state.ts'
 import { statusOf } from './state.ts'
 import type { Tolerance } from './steps.ts'
-import { lines } from './words.ts'
 
 /**
  * The invariants of every handoff:
- * I1 nothing acknowledged is lost; I2 at most one operation wins the catch; I3 the payload is as passed; I4 no operation is refused
- * because of its own earlier success; I5 the history is linearizable: the answers fit some sequential order (linear.ts); I6 nothing is
- * caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and every answer fits its request;
- * I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it; I11 a handoff
- * ends once; I12 after a cancel with force nothing is done, failed or declined; I13 an answered heartbeat came before the deadline of
- * the answer before it; I14 an inbox gives what was passed to it, and lists exactly what can be caught from it; I15 a feed has each
- * transition once, in order (feed-checks.ts); I16 a webhook gets each event of its feed, and one message of each (webhook-checks.ts).
+ * I1 nothing acknowledged is gone; I2 answers agree on who caught it and when; I3 the payload is as passed; I5 the history is linearizable: the
+ * answers fit some sequential order (linear.ts), in which at most one catch wins, nothing acknowledged is undone, nobody is refused because of
+ * their own earlier success, and a handoff ends once; I6 nothing is caught after its expiry; I7 due indexes and hashes agree; I8 no 500, and each
+ * status fits its code; I9 a handoff has at most one successor; I10 exactly one handoff of a chain has the payload, until the chain frees it;
+ * I11 answers agree on its end; I13 an answered heartbeat came before the deadline of the answer before it; I14 an inbox gives what was passed to
+ * it, and lists exactly what can be caught from it; I15 a feed has each transition once, in order (feed-checks.ts); I16 a webhook gets each event
+ * of its feed, and one message of each (webhook-checks.ts).
  */
-export type Invariant = 'I1' | 'I2' | 'I3' | 'I4' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I12' | 'I13' | 'I14' | 'I15' | 'I16'
+export type Invariant = 'I1' | 'I2' | 'I3' | 'I5' | 'I6' | 'I7' | 'I8' | 'I9' | 'I10' | 'I11' | 'I13' | 'I14' | 'I15' | 'I16'
 
 export interface Violation {
   invariant: Invariant
@@ -40,18 +37,15 @@ export interface Violation {
 /** A violation without its handoff's name. */
 export type Fault = Omit<Violation, 'handoff'>
 
-export interface CheckOptions extends Tolerance, SweepTolerance {
-  /** Whether a proxy may answer 502, 503, 504 instead of the service. */
-  gateway: boolean
-}
+export type CheckOptions = Tolerance & SweepTolerance
 
 /** For clocks of one machine; the service's own budget is 2 s, and it checks for overdue calls every 50 ms. */
-export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, gateway: false, sweep: sweepRound }
+export const usual: CheckOptions = { slack: 10, budget: 2100, workTtl: null, sweep: sweepRound }
 
 /** Checks a whole history, with its catches from inboxes. */
 export function checkHistory (history: History, options: CheckOptions, state?: RedisState): Violation[] {
   assignUntold(history, options)
-  return [...check(history.tracks.values(), options, state), ...refusedTakes(history, options)]
+  return [...check(history.tracks.values(), options, state), ...refusedTakes(history)]
 }
 
 /** Checks the handoffs against all invariants except I7 and parts of I10 and I14, which are checked on Redis's data. */
@@ -83,12 +77,7 @@ function memberOf ({ id, descent, operations }: Track): string {
   return `${(descent?.pass ?? operations[0])?.agent.split('/', 1)[0]}:${id}`
 }
 
-/** A violation with its operations, for a person. */
-export function describe ({ invariant, handoff, sentence, operations }: Violation): string {
-  return `${invariant} ${handoff}: ${sentence}\n${lines(operations)}`
-}
-
-export function checkTrack (track: Track, options: CheckOptions): Fault[] {
+function checkTrack (track: Track, options: CheckOptions): Fault[] {
   const { facts, contradictions } = factsOf(track)
   return [
     ...contradictions.map(({ fact, first, second }): Fault => ({
@@ -96,14 +85,10 @@ export function checkTrack (track: Track, options: CheckOptions): Fault[] {
       sentence: `two answers tell of ${fact} differently`,
       operations: [first, second],
     })),
-    ...finalFaults(track, facts, options),
-    ...winnerFaults(track),
-    ...answerFaults(track, options),
-    ...conflictFaults(track),
-    ...expiryFaults(track, facts, options),
-    ...endFaults(track),
-    ...forceFaults(track),
-    ...heartbeatFaults(track, facts, options),
+    ...lossFaults(track),
+    ...answerFaults(track),
+    ...expiryFaults(track, facts),
+    ...deadlineFaults(track, facts, options.workTtl, options.slack).map((fault): Fault => ({ invariant: 'I13', ...fault })),
     ...addresseeFaults(track),
     ...orderFaults(track, facts, options),
   ]
@@ -114,31 +99,37 @@ const invariantOf: Partial<Record<Fact, Invariant>> = {
   caughtAt: 'I2', caughtBy: 'I2', endedAt: 'I11', endedBy: 'I11', expiredAt: 'I11', reissuedAs: 'I9', reissuedAt: 'I9', reissueOf: 'I9', attempt: 'I9',
 }
 
-/** I2. */
-function winnerFaults ({ operations }: Track): Fault[] {
-  const winners = new Map(operations.filter(isWon).map(operation => [`${operation.agent} ${markOf(operation)}`, operation]))
-  if (winners.size < 2) return []
-  return [{ invariant: 'I2', sentence: `${winners.size} operations won the catch`, operations: [...winners.values()] }]
+/** I1: what was passed, or made as a successor, is there. What else was acknowledged is there if its order is right (I5). */
+function lossFaults ({ operations, final, descent }: Track): Fault[] {
+  const passed = descent?.pass ?? operations.find(({ kind, status }) => kind === 'pass' && status === 201)
+  if (passed === undefined) return []
+  const gone = operations.filter(({ status, sent }) => status === 404 && (descent !== null || sent > passed.answered!))
+  const faults = gone.map((one): Fault => ({ invariant: 'I1', sentence: 'it was passed, but is not there', operations: [passed, one] }))
+  const isUnknown = final !== null && (final.answered === null || final.status >= 500)
+  return isUnknown ? [...faults, { invariant: 'I1', sentence: 'nothing is known of it in the end', operations: [passed, final] }] : faults
 }
 
 /** I3 and I8. */
-function answerFaults ({ operations }: Track, { gateway }: CheckOptions): Fault[] {
+function answerFaults ({ operations }: Track): Fault[] {
   const faults: Fault[] = []
   for (const operation of operations) {
     if (operation.same === false) faults.push({ invariant: 'I3', sentence: 'what was caught is not what was passed', operations: [operation] })
-    if (!isWithinContract(operation, gateway)) faults.push({ invariant: 'I8', sentence: `${operation.kind} can't be answered so`, operations: [operation] })
+    if (operation.answered !== null && !isWithinContract(operation)) faults.push({ invariant: 'I8', sentence: `${operation.kind} can't be answered so`, operations: [operation] })
   }
   return faults
 }
 
-/** I6. */
-function expiryFaults ({ operations }: Track, { caughtAt, expiresAt }: Facts, { slack }: CheckOptions): Fault[] {
-  if (expiresAt === null) return []
-  if (caughtAt !== null && caughtAt >= expiresAt) {
-    return [{ invariant: 'I6', sentence: `caught ${caughtAt - expiresAt} ms after its expiry`, operations: operations.filter(({ kind }) => kind !== 'pass') }]
-  }
-  const late = operations.filter(operation => isWon(operation) && !operation.replayed && operation.sent - slack >= expiresAt)
-  return late.map(operation => ({ invariant: 'I6', sentence: `asked for ${Math.round(operation.sent - expiresAt)} ms after its expiry, and caught`, operations: [operation] }))
+/** Whether an error is one of the service's, and a success has the operation's own status. Which errors fit depends on the state (I5). */
+export function isWithinContract ({ kind, status, code, answer, firm }: Operation): boolean {
+  if (code !== null) return code !== 'internal_error' && errorTable[code as ErrorCode]?.status === status
+  if (answer?.id === undefined) return false
+  return status === (kind === 'pass' || kind === 'reissue' ? 201 : 200) || (kind === 'cancel' && status === 202 && !firm)
+}
+
+/** I6, by Redis's own clock. */
+function expiryFaults ({ operations }: Track, { caughtAt, expiresAt }: Facts): Fault[] {
+  if (expiresAt === null || caughtAt === null || caughtAt < expiresAt) return []
+  return [{ invariant: 'I6', sentence: `caught ${caughtAt - expiresAt} ms after its expiry`, operations: operations.filter(({ kind }) => kind !== 'pass') }]
 }
 
 /** I5. */
@@ -154,4 +145,19 @@ function orderFaults (track: Track, facts: Facts, options: CheckOptions): Fault[
 function cure (track: Track, facts: Facts, options: CheckOptions): string {
   const patient = findStuck(track, facts, options, true)
   return patient === null ? '; they would if one that was given up had happened later' : ''
+}
+
+/** A violation with its operations, for a person: a line each, with times in milliseconds since the first was sent. */
+export function describe ({ invariant, handoff, sentence, operations }: Violation): string {
+  const start = Math.min(...operations.map(({ sent }) => sent))
+  return [`${invariant} ${handoff}: ${sentence}`, ...operations.map(operation => `  ${line(operation, start)}`)].join('\n')
+}
+
+function line ({ n, kind, agent, token, sent, answered, ended, status, code, answer, replayed }: Operation, start: number): string {
+  const since = (time: number) => (time - start).toFixed(1)
+  const end = ended === null ? 'under way' : since(ended)
+  const said = answered === null
+    ? 'no answer'
+    : [status, code, replayed ? 'replayed' : null, answer === null ? null : JSON.stringify(answer)].filter(part => part !== null).join(' ')
+  return `${n} ${since(sent)}–${end} ${kind} by ${agent}${token === null ? '' : ` with ${token}`}: ${said}`
 }

@@ -18,8 +18,8 @@ export function addresseeFaults (track: Track): Fault[] {
 }
 
 /** Refusals that no catch from an inbox may get here. */
-export function refusedTakes ({ untold }: History, { gateway }: CheckOptions): Violation[] {
-  const isLawful = ({ answered, status, code }: Operation) => answered === null || code === 'unavailable' || code === 'request_timeout' || (gateway && code === null && status >= 500)
+export function refusedTakes ({ untold }: History): Violation[] {
+  const isLawful = ({ answered, code }: Operation) => answered === null || code === 'unavailable' || code === 'request_timeout'
   return untold.filter(operation => !isLawful(operation))
     .map(operation => ({ invariant: 'I8', handoff: operation.inbox!, sentence: 'a catch from an inbox can’t be answered so', operations: [operation] }))
 }

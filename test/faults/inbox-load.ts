@@ -14,6 +14,7 @@ import { Wishes } from './wishes.ts'
 
 /** Workers for each agent that passes. */
 const workersEach = 0.25
+const inboxes = ['work', 'mail']
 
 interface Caught extends Found { who: Key }
 
@@ -21,15 +22,10 @@ export class InboxLoad {
   readonly #asking: Asking
   /** What was passed under each name, for comparing it with what is caught. */
   readonly #payloads = new Map<string, { payload: string, passer: Key }>()
-  readonly #lifetime: number
-  readonly #inboxes: readonly string[]
   #tokens = 0
 
-  /** @param lifetime seconds until handoffs expire */
-  constructor (asking: Asking, { lifetime = 86_400, inboxes = ['work', 'mail'] }: { lifetime?: number, inboxes?: readonly string[] } = {}) {
+  constructor (asking: Asking) {
     this.#asking = asking
-    this.#lifetime = lifetime
-    this.#inboxes = inboxes
   }
 
   /** Passes one, and sometimes decides on it, catches it by its id, or takes it back. */
@@ -39,8 +35,8 @@ export class InboxLoad {
     this.#payloads.set(name, { payload, passer })
     const asked: Asked = {
       human: random.chance(0.15),
-      expiresIn: this.#lifetime * 1000,
-      to: random.pick(this.#inboxes),
+      expiresIn: 86_400_000,
+      to: random.pick(inboxes),
       ...random.chance(0.1) && { delay: 1000 },
       ...random.chance(0.4) && { maxAttempts: random.between(2, 3), retryDelay: random.pick([0, 0, 1000]) },
       ...random.chance(0.1) && { workWithin: 2000 },
@@ -79,7 +75,7 @@ export class InboxLoad {
   async #next (random: Random, isLast: boolean): Promise<Caught[] | null> {
     const who = random.pick(agentKeys)
     const token = random.chance(0.6) ? `next-${++this.#tokens}-${process.hrtime.bigint().toString(36)}` : null
-    const wish = { inbox: random.pick(this.#inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
+    const wish = { inbox: random.pick(inboxes), who, token, max: random.pick([1, 1, 3, 10]), wait: isLast ? 0 : random.between(0, 1), fickle: random.chance(0.3) }
     const found = await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)
     // An agent may forget its answer and repeat the request.
     if (found !== null && found.length > 0 && token !== null && random.chance(0.15)) await this.#asking.next(wish, name => this.#payloads.get(name)?.payload)

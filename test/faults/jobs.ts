@@ -18,18 +18,15 @@ const day = 86_400
 export class Job {
   readonly #random: Random
   readonly #kind: JobKind
-  readonly #lifetime: number
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #people: Key[]
   readonly #payload: string
   readonly #wishes: Wishes
 
-  /** @param lifetime seconds until it expires, unless its kind says otherwise */
-  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind, lifetime = day) {
+  constructor (asking: Asking, random: Random, handoff: string, kind: JobKind) {
     this.#random = random
     this.#kind = kind
-    this.#lifetime = lifetime
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
     this.#people = within(approverKeys, this.#passer.tenant)
@@ -56,7 +53,7 @@ export class Job {
   async #pass (): Promise<Operation> {
     const random = this.#random
     const human = this.#kind === 'human'
-    const expiresIn = this.#kind === 'brief' ? random.between(1, 2) : this.#lifetime
+    const expiresIn = this.#kind === 'brief' ? random.between(1, 2) : day
     const body = `{${this.#payload},"require_human":${human},"expires_in":${expiresIn}}`
     const wish = this.#wishes.wish('pass', this.#passer, this.#wishes.maybeToken(0.8), { asked: { human, expiresIn: expiresIn * 1000 }, body })
     return this.#wishes.askAndAskAgain(wish, 0.1)

@@ -1,14 +1,8 @@
 import t from 'tap'
 import { loadScripts } from '../../src/redis/scripts.ts'
-import { mutated, noDeadline, noExpiry, noLease, noToken, noWait } from './mutations.ts'
 import { luaMutations } from './sim/lua-mutations.ts'
 
-// The tests that take safeguards away run in full only. A safeguard whose text has changed shows here, at once.
-
-t.test('each safeguard that is taken from a built service is there', async t => {
-  for (const mutations of [noToken, noWait, noDeadline, noExpiry, noLease]) await t.resolves(mutated(t, mutations), mutations[0]!.from)
-})
-
+// The test that takes safeguards away runs in full only. One whose text has changed shows here, at once.
 t.test('each safeguard that is taken from the simulated scripts is there', t => {
   const scripts = [{ events: 'outbox' as const }, { events: { feeds: 'feeds', retention: 60_000 } }].flatMap(options => Object.values(loadScripts(options)))
   for (const { name, lua = [] } of luaMutations) {

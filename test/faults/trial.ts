@@ -2,22 +2,22 @@ import type { Redis } from 'ioredis'
 import { audit, runAgents } from './agents.ts'
 import type { Counts } from './agents.ts'
 import { checkHistory, describe, usual } from './checker.ts'
-import type { CheckOptions, Violation } from './checker.ts'
+import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
-import { longestGap } from './gaps.ts'
 import { History, clock } from './history.ts'
+import { untilSwept } from './index-checks.ts'
 import { tenants } from './load-keys.ts'
-import type { Key } from './load-keys.ts'
 import type { Stage } from './scenario.ts'
-import { untilSwept } from './swept.ts'
 import { Unread } from './unread.ts'
-import { isBefore, owedIds, webhookFaults } from './webhook-checks.ts'
+import { owedIds, webhookFaults } from './webhook-checks.ts'
 import { HookedTenant } from './webhook-receiver.ts'
 
 /** Load on a service with faults, and the checks after recovery. */
 
 /** Violations that are told of in full. */
 const mostShown = 5
+/** The prefix of the service's keys. */
+const prefix = 'handoff'
 
 export interface Trial {
   urls: readonly string[]
@@ -27,10 +27,6 @@ export interface Trial {
   faults (history: History): Promise<unknown>
   /** Resolves when everything has recovered. @returns a connection to each current master */
   healed (): Promise<readonly Redis[]>
-  /** Tolerances of the checker that differ from the usual ones. */
-  tolerance?: Partial<CheckOptions>
-  /** The prefix of the service's keys. */
-  prefix?: string
   /** The share of handoffs that expire during the load; by default the load's own. */
   brief?: number
   /** The share of handoffs with windows, heartbeats, attempts and successors; by default none. */
@@ -39,16 +35,8 @@ export interface Trial {
   inboxed?: number
   /** The service's settings where it tells events: they are held to what happened, and a webhook of one of the tenants to its feed. */
   events?: Record<string, string>
-  /** Seconds until the other handoffs expire. */
-  lifetime?: number
-  /** Most handoffs begun per second. */
-  perSecond?: number
-  /** The inboxes' names; by default always the same. */
-  inboxes?: readonly string[]
-  /** A key's secret at the moment; by default the one that it was made with. */
-  secretOf?: (who: Key) => string
-  /** Webhooks that outlive the trial; by default, with `events`, one for it alone. */
-  hooked?: readonly HookedTenant[]
+  /** Time-out of a request in milliseconds; by default the load's own. */
+  timeout?: number
 }
 
 /** The results of all trials together. */
@@ -84,8 +72,7 @@ export class Tally {
  */
 export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{ history: History, gap: number }> {
   const history = new History()
-  const own = trial.hooked === undefined && trial.events ? await HookedTenant.start(tenants[trial.seed % tenants.length]!, trial.seed, trial.urls[0]!, trial.events) : undefined
-  const hooked = own === undefined ? trial.hooked ?? [] : [own]
+  const hooked = trial.events && await HookedTenant.start(tenants[trial.seed % tenants.length]!, trial.seed, trial.urls[0]!, trial.events)
   const over = new AbortController()
   const unread = new Unread(trial.urls)
   const load = runAgents({ ...trial, history, until: over.signal })
@@ -101,12 +88,12 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const masters = await trial.healed()
     const counts = await load
     await audit(trial.urls, history, trial)
-    const prefix = trial.prefix ?? 'handoff'
-    const state = await untilSwept(masters, prefix, trial.tolerance?.sweep)
+    const options = { ...usual, budget: usual.budget + unread.longest }
+    const state = await untilSwept(masters, prefix, options)
     const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
-    const unsent = (await Promise.all(hooked.map(one => webhookFaultsInTime(one, masters, prefix, tally)))).flat()
+    const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const violations: Violation[] = [
-      ...checkHistory(history, { ...usual, budget: usual.budget + unread.longest, ...trial.tolerance }, state),
+      ...checkHistory(history, options, state),
       ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
       ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
     ]
@@ -115,26 +102,27 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     return { history, gap }
   } finally {
     unread.stop()
-    own?.stop()
+    hooked?.stop()
   }
 }
 
 /** What a webhook's receiver got, held to the feed, once the deliveries have had their time. */
-async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], prefix: string, tally: Tally): Promise<ReturnType<typeof webhookFaults>> {
+async function webhookFaultsInTime (hooked: HookedTenant, masters: readonly Redis[], tally: Tally): Promise<ReturnType<typeof webhookFaults>> {
   const { tenant, madeAt } = hooked
   const owed = owedIds(await readFeed(masters, prefix, tenant), madeAt)
   await hooked.untilTaken(owed)
   // Events go on, as handoffs expire: the feed is read after what has come.
   const received = new Map(hooked.received)
-  const feed = await readFeed(masters, prefix, tenant)
-  // What is no longer kept has been held to the feed before.
-  const oldest = feed[0]?.id ?? '0-0'
-  hooked.forgetBefore(oldest)
-  for (const id of received.keys()) if (isBefore(id, oldest)) received.delete(id)
-  const { events, repeats } = hooked.counted()
-  tally.webhooks.events += events
-  tally.webhooks.repeats += repeats
-  return webhookFaults({ tenant, feed, ids: owed.filter(id => !isBefore(id, oldest)) }, received)
+  tally.webhooks.events += received.size
+  tally.webhooks.repeats += [...received.values()].reduce((sum, { times }) => sum + times - 1, 0)
+  return webhookFaults({ tenant, feed: await readFeed(masters, prefix, tenant), ids: owed }, received)
+}
+
+/** The longest time, in milliseconds, in which nothing was acknowledged, from the first acknowledgement to `end`. */
+function longestGap (history: History, end: number): number {
+  const all = [...history.tracks.values()].flatMap(({ operations }) => operations)
+  const times = all.filter(({ status, answered }) => status >= 200 && status < 300 && answered! <= end).map(({ answered }) => answered!).sort((a, b) => a - b)
+  return times.reduce((longest, time, at) => Math.max(longest, (times[at + 1] ?? end) - time), 0)
 }
 
 /** Resolves when so many more operations have been sent. */

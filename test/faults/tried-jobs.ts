@@ -32,14 +32,14 @@ export class TriedJob {
   readonly #payload: string
   readonly #wishes: Wishes
 
-  /** @param isSlow whether deadlines pass: a delay, short windows @param lifetime seconds until it expires */
-  constructor (asking: Asking, random: Random, handoff: string, isSlow: boolean, lifetime = 86_400) {
+  /** @param isSlow whether deadlines pass: a delay, short windows */
+  constructor (asking: Asking, random: Random, handoff: string, isSlow: boolean) {
     this.#random = random
     this.#handoff = handoff
     this.#isSlow = isSlow
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
-    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random, lifetime)), expiresIn: lifetime * 1000 }
+    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random)), expiresIn: 86_400_000 }
     this.#payload = makePayload(random, handoff)
     this.#wishes = new Wishes(asking, random, handoff, this.#payload)
   }
@@ -132,13 +132,13 @@ export class TriedJob {
   }
 }
 
-/** Windows longer than a run, so that nothing comes due after its end; with a shorter lifetime as long as that. */
-function quickTerms (random: Random, lifetime: number): Omit<Asked, 'expiresIn'> {
+/** Windows longer than a run, so that nothing comes due after its end. */
+function quickTerms (random: Random): Omit<Asked, 'expiresIn'> {
   return {
     human: random.chance(0.1),
     ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
-    ...random.chance(0.5) && { workWithin: Math.min(3600, lifetime) * 1000 },
-    ...random.chance(0.5) && { heartbeatWithin: Math.min(1800, lifetime) * 1000 },
+    ...random.chance(0.5) && { workWithin: 3_600_000 },
+    ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
   }
 }
 

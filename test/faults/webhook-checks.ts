@@ -59,12 +59,6 @@ function tells (body: string, id: string, text: string): boolean {
   }
 }
 
-/** Whether an event's id is smaller than another. */
-export function isBefore (id: string, other: string): boolean {
-  const number = (one: string) => Number(one.slice(one.indexOf('-') + 1))
-  return timeOf(id) < timeOf(other) || (timeOf(id) === timeOf(other) && number(id) < number(other))
-}
-
 function timeOf (id: string): number {
   return Number(id.slice(0, id.indexOf('-')))
 }

@@ -8,7 +8,6 @@ import { handoff, parsed } from '../helpers/command.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 import { clock } from './history.ts'
 import { Random } from './random.ts'
-import { isBefore } from './webhook-checks.ts'
 import type { Received } from './webhook-checks.ts'
 
 /** How it receives an event the first time, by shares: it fails, breaks the connection off, or answers late. The rest is taken at once. */
@@ -33,7 +32,6 @@ export class HookedTenant {
   madeAt = NaN
   readonly #random: Random
   #hung = 0
-  #counts = { events: 0, repeats: 0 }
   #verifier: Webhook | undefined
   readonly #server = createServer((request, response) => {
     text(request).then(body => this.#take(request, response, body), () => {}) // its sender has left
@@ -86,18 +84,6 @@ export class HookedTenant {
     }
   }
 
-  /** How many events it has got since the last call, and how often any of them came again. */
-  counted (): { events: number, repeats: number } {
-    const counts = this.#counts
-    this.#counts = { events: 0, repeats: 0 }
-    return counts
-  }
-
-  /** Forgets what is kept no longer. @param oldest the id of its tenant's oldest event that is */
-  forgetBefore (oldest: string): void {
-    for (const id of this.received.keys()) if (isBefore(id, oldest)) this.received.delete(id)
-  }
-
   stop (): void {
     this.#server.closeAllConnections()
     this.#server.close()
@@ -110,7 +96,6 @@ export class HookedTenant {
     const isFirst = known === undefined
     if (known === undefined) this.received.set(id, known = { body, times: 0, isTaken: false, isSame: true, isSigned: true })
     known.times++
-    this.#counts[isFirst ? 'events' : 'repeats']++
     known.isSame &&= known.body === body
     known.isSigned &&= isSigned
     const take = () => {

@@ -11,15 +11,6 @@ import type { Stage } from '../scenario.ts'
 import { freePort } from './ports.ts'
 import { loopback, run } from './process.ts'
 
-export interface NginxOptions {
-  /** Whether it retries at another replica after a failure or time-out, as nginx does by default. */
-  repeats?: boolean
-  /** Whether a replica that failed twice is taken out, as in the configuration for operators. */
-  takesOut?: boolean
-  /** Milliseconds that a replica may take; by default as in the configuration for operators. */
-  readTimeout?: number
-}
-
 /** Whether the program is there. */
 export function hasNginx (): boolean {
   try {
@@ -31,14 +22,12 @@ export function hasNginx (): boolean {
 }
 
 /** The configuration for operators, adapted to the test. */
-function nginxConfig (port: number, replicas: readonly string[], { repeats = false, takesOut = false, readTimeout }: NginxOptions): string {
+function nginxConfig (port: number, replicas: readonly string[], takesOut: boolean): string {
   // One process, so that a signal ends all of nginx. A replica that was too slow once is not taken out.
   const differing: Array<[RegExp, string]> = [
     [/^daemon off;$/m, 'daemon off;\nmaster_process off;'],
     [/^( +server [^{}]*;\n)+/m, replicas.map(at => `server ${at} ${takesOut ? 'max_fails=2 fail_timeout=2s' : 'max_fails=0'};\n`).join('')],
     [/listen [^;]+;/, `listen 127.0.0.1:${port};`],
-    ...readTimeout === undefined ? [] : [[/proxy_read_timeout [^;]+;/, `proxy_read_timeout ${readTimeout}ms;`] as [RegExp, string]],
-    ...repeats ? [[/proxy_next_upstream off;/, ''] as [RegExp, string]] : [],
   ]
   return differing.reduce((text, [of, by]) => {
     if (!of.test(text)) throw new Error(`deploy/nginx/nginx.conf has no ${of}`)
@@ -46,12 +35,12 @@ function nginxConfig (port: number, replicas: readonly string[], { repeats = fal
   }, readFileSync(join(projectRoot, 'deploy/nginx/nginx.conf'), 'utf8'))
 }
 
-/** Runs the real nginx in front of replicas. @param replicas `address:port` of each @returns its URL @throws with its output, if it doesn't start */
-export async function startNginx (t: Stage, replicas: readonly string[], options: NginxOptions = {}): Promise<string> {
+/** Runs the real nginx in front of replicas. @param replicas `address:port` of each @param takesOut whether one that failed twice is taken out, as in the configuration for operators @returns its URL @throws with its output, if it doesn't start */
+export async function startNginx (t: Stage, replicas: readonly string[], { takesOut = false } = {}): Promise<string> {
   const dir = await scratchDir(t)
   const port = await freePort(loopback)
   const file = join(dir, 'nginx.conf')
-  await writeFile(file, nginxConfig(port, replicas, options))
+  await writeFile(file, nginxConfig(port, replicas, takesOut))
   await runNginx(t, file, dir, port)
   return `http://127.0.0.1:${port}`
 }

@@ -123,7 +123,7 @@ export const resettled: ClusterFault = async ({ fleet, history, random, between 
 export const resettledLightly: ClusterFault = all => resettled(all)
 
 /** How long a replica of the service is paused, in milliseconds: others take its leases over, and it resumes with what it had read. */
-export const servicePause = 3000
+const servicePause = 3000
 
 /** Replicas of the service die, and start again where they were: whoever relayed events does so no more. */
 export const replicasKilled: ClusterFault = async ({ services, history, between, restart }) => {

@@ -1,6 +1,5 @@
 import { median } from '../../../bench/report.ts'
 import { eventSettings, inboxShare, triedShare } from '../agents.ts'
-import { usual } from '../checker.ts'
 import { info } from '../fleet/ask.ts'
 import { startCluster } from '../fleet/cluster.ts'
 import type { RedisServer } from '../fleet/redis.ts'
@@ -9,7 +8,7 @@ import type { History } from '../history.ts'
 import { Random } from '../random.ts'
 import type { Outcome, Scenario, Stage } from '../scenario.ts'
 import { Tally, operationsMore, runTrial } from '../trial.ts'
-import { failedOver, killed, paused, replicasKilled, replicasPaused, resettled, resettledLightly, servicePause, slotsMoved } from './cluster-faults.ts'
+import { failedOver, killed, paused, replicasKilled, replicasPaused, resettled, resettledLightly, slotsMoved } from './cluster-faults.ts'
 import type { Befell, ClusterFault, Gap } from './cluster-faults.ts'
 
 const roundsInFull = 32
@@ -63,8 +62,6 @@ export async function runCluster (t: Stage, scale: number, faults: readonly Clus
       tried: triedShare,
       inboxed: inboxShare,
       events: env,
-      // A request that a paused replica had got is served when it resumes, later than a client waits.
-      ...fault === replicasPaused && { tolerance: { budget: usual.budget + servicePause } },
       async faults (history) {
         await operationsMore(history, between)
         befell.push(await fault({ fleet, services, restart, history, random, between, share, ending: server => refused.read(server) }))

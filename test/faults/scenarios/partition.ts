@@ -104,14 +104,14 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
 }
 
 /** Runs them one after another, first those with one replica required. */
-export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition: Partition, replicas: number }>, project?: string): Promise<Tally> {
+export async function runPartitions (t: Stage, rounds: ReadonlyArray<{ partition: Partition, replicas: number }>): Promise<Tally> {
   const net = await startNet(t, 8)
   const fleet = await startSentinelFleet(t, { hosts: net.hosts.slice(0, 6) })
   const tally = new Tally()
   for (const needed of new Set(rounds.map(({ replicas }) => replicas))) {
     const env = { ...loadSettings, REDIS_URL: fleet.url, DURABILITY: `replicas:${needed}` }
     const hosts = net.hosts.slice(6)
-    const services = await Promise.all(hosts.map(host => startServiceReplica(t, { env, host, ...project !== undefined && { project } })))
+    const services = await Promise.all(hosts.map(host => startServiceReplica(t, { env, host })))
     for (const [round, { partition, replicas }] of rounds.entries()) {
       if (replicas !== needed) continue
       await runTrial(t, {
