@@ -1,14 +1,16 @@
 import t from 'tap'
 import { isHandoffError } from '../../src/client/index.ts'
-import { answering } from '../helpers/client.ts'
+import { answering, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 import { aborted, paths, worker } from '../helpers/worker.ts'
 
 /** How a worker knows whether its handoff is still its own. */
 
+const tenant = await tenants(t)
+
 t.test('what a gateway says in the service’s place ends nothing, and loses no answer', async t => {
   const odd = new Map([['heartbeat', 0], ['done', 0]])
-  const { pass, work, ended, seen } = await worker(t, ({ url }) => {
+  const { pass, work, ended, seen } = await worker(t, tenant(), ({ url }) => {
     const what = url.split('/')[2]!
     const count = odd.get(what)
     if (count === undefined || count === 2) return 'pass'
@@ -26,7 +28,7 @@ t.test('what a gateway says in the service’s place ends nothing, and loses no 
 })
 
 t.test('an answer that a gateway never lets through is a failure', async t => {
-  const { pass, work, ended } = await worker(t, ({ url }) => url.startsWith('/api/done') ? answering(403, '<html>Blocked') : 'pass')
+  const { pass, work, ended } = await worker(t, tenant(), ({ url }) => url.startsWith('/api/done') ? answering(403, '<html>Blocked') : 'pass')
   const [id] = await pass({})
   const errors: unknown[] = []
   const { stop } = work(() => ({ n: 1 }), { onError: error => errors.push(error) })
@@ -36,7 +38,7 @@ t.test('an answer that a gateway never lets through is a failure', async t => {
 })
 
 t.test('without heartbeats too a handoff that was taken away ends its handler', async t => {
-  const { alice, pass, work, seen } = await worker(t)
+  const { alice, pass, work, seen } = await worker(t, tenant())
   const [id] = await pass({})
   const { now } = Date
   t.teardown(() => { Date.now = now })
@@ -56,7 +58,7 @@ t.test('without heartbeats too a handoff that was taken away ends its handler', 
 })
 
 t.test('but not at once, however long it was waited for', async t => {
-  const { pass, work, ended, seen } = await worker(t)
+  const { pass, work, ended, seen } = await worker(t, tenant())
   const { now } = Date
   t.teardown(() => { Date.now = now })
   const { stop } = work(() => ({}))
@@ -70,7 +72,7 @@ t.test('but not at once, however long it was waited for', async t => {
 
 t.test('a heartbeat that is refused is tried again soon, but not before Retry-After', async t => {
   const times: number[] = []
-  const { pass, work, ended } = await worker(t, ({ url }) =>
+  const { pass, work, ended } = await worker(t, tenant(), ({ url }) =>
     url.startsWith('/api/heartbeat') && times.push(performance.now()) === 1 ? answering(429, '{"code":"rate_limited"}', { 'retry-after': '1' }) : 'pass')
   const [id] = await pass({ heartbeat_within: 5 })
   const { stop } = work(async () => { await until(() => times.length === 2) })

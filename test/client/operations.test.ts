@@ -2,12 +2,13 @@ import t from 'tap'
 import { HandoffClient, isHandoffError, rawJson } from '../../src/client/index.ts'
 import type { PassBody } from '../../src/client/index.ts'
 import { tagOf } from '../../src/handoff/id.ts'
-import { secrets } from '../helpers/app.ts'
-import { clientTest } from '../helpers/client.ts'
+import { clientTest, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 
+const tenant = await tenants(t)
+
 t.test('a handoff goes from one agent to another', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const passed = await alice.pass({ task: 'Count', output: { rows: 3 }, context: { ticket: 'T-1' }, constraints: 'Read only.' })
   t.match(passed, { status: 'pending', handoff_id: /^.{25}$/ })
@@ -23,7 +24,7 @@ t.test('a handoff goes from one agent to another', async t => {
 })
 
 t.test('an inbox: how full it is, and what comes next, each with its own text', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const tasks = ['a "quoted" [one]', 'two {}, \\ and "', 'three']
   for (const task of tasks) await alice.pass({ task, to: 'in', output: rawJson('{"n": 1.0,  "big":[9007199254740993]}') })
@@ -40,7 +41,7 @@ t.test('an inbox: how full it is, and what comes next, each with its own text', 
 })
 
 t.test('fail, decline, reissue and cancel', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const caught = async (more: Partial<PassBody> = {}) => {
     const { handoff_id: id } = await alice.pass({ task: 'x', ...more })
@@ -88,7 +89,7 @@ t.test('people decide', async t => {
 })
 
 t.test('a batch: each operation has a key of its own, each result a text of its own', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const { results, text } = await alice.batch([
     { op: 'pass', body: { task: 'one', output: rawJson('{"big":1e400}') } },
@@ -111,7 +112,7 @@ t.test('a batch: each operation has a key of its own, each result a text of its 
 })
 
 t.test('numbers that JavaScript doesn’t have go through as text', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const text = '{"n":9007199254740993,"f":1.0,"e":1e400,"a":1,"a":2,"__proto__":{"x":"\\ud800"}}'
   const { handoff_id: id } = await alice.pass({ task: 't', output: rawJson(text), context: { within: [rawJson('1.50')], same: 'raw-0' } })
@@ -126,7 +127,7 @@ t.test('numbers that JavaScript doesn’t have go through as text', async t => {
 })
 
 t.test('errors say what the service says', async t => {
-  const { client, address } = await clientTest(t)
+  const { client, address } = tenant()
   const alice = client('alice')
   await t.rejects(alice.pass({ task: '', priority: 10 }), {
     name: 'HandoffError', code: 'invalid_request', status: 400, errors: [{ pointer: /^\// }], message: /\/priority/
@@ -143,7 +144,7 @@ t.test('errors say what the service says', async t => {
 })
 
 t.test('where it is and who asks', async t => {
-  const { address } = await clientTest(t)
+  const { address, secrets } = tenant()
   process.env.HANDOFF_URL = `${address}/`
   process.env.HANDOFF_KEY = secrets.alice
   t.teardown(() => {
@@ -156,7 +157,7 @@ t.test('where it is and who asks', async t => {
 })
 
 t.test('waitFor goes on until it is so, over all attempts', async t => {
-  const { client } = await clientTest(t)
+  const { client } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const { handoff_id: id } = await alice.pass({ task: 'x', max_attempts: 3, retry_delay: 0 })
   const [caught, done, first] = [alice.waitFor(id, 'caught'), alice.waitFor(id, 'done'), alice.waitFor(id, 'done', { follow: false })]
@@ -174,7 +175,7 @@ t.test('waitFor goes on until it is so, over all attempts', async t => {
 })
 
 t.test('waitFor waits for an attempt that is still to be made', async t => {
-  const { client, store } = await clientTest(t)
+  const { client, store } = tenant()
   const [alice, bob] = [client('alice'), client('bob')]
   const { handoff_id: id } = await alice.pass({ task: 'x', work_within: 3, max_attempts: 2, retry_delay: 0 })
   await bob.catch(id)

@@ -1,12 +1,15 @@
 import t from 'tap'
 import { rawJson } from '../../src/client/index.ts'
+import { tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 import { worker } from '../helpers/worker.ts'
 
 /** What a handler may come to, however odd it is: its handoff is always reported, and never as done without what it returned. */
 
+const tenant = await tenants(t)
+
 t.test('what JSON has no word for is no output', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const outputs: Record<string, () => unknown> = {
     nan: () => NaN,
     infinity: () => -Infinity,
@@ -24,7 +27,7 @@ t.test('what JSON has no word for is no output', async t => {
 })
 
 t.test('but an object is, whatever its toJSON says', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const outputs: Record<string, () => unknown> = { own: () => ({ toJSON: () => ({ n: 1 }) }), raw: () => rawJson('{"n":9007199254740993}'), undefined: () => {}, null: () => null }
   const ids = await pass(...Object.keys(outputs).map(task => ({ task })))
   const { stop } = work(({ task }) => outputs[task]!(), { onError: error => t.fail(String(error)) })
@@ -34,7 +37,7 @@ t.test('but an object is, whatever its toJSON says', async t => {
 })
 
 t.test('what is thrown and can’t be told is a failure too', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const thrown: Record<string, unknown> = {
     bare: Object.create(null),
     getter: { get message () { throw new Error('not even this') } },
@@ -53,7 +56,7 @@ t.test('what is thrown and can’t be told is a failure too', async t => {
 })
 
 t.test('an error can be given to fail', async t => {
-  const { alice, client, pass } = await worker(t)
+  const { alice, client, pass } = await worker(t, tenant())
   const [first, second] = await pass({}, {})
   const bob = client('bob')
   for (const id of [first!, second!]) await bob.catch(id)
@@ -64,7 +67,7 @@ t.test('an error can be given to fail', async t => {
 })
 
 t.test('what onError throws ends work, after it has finished what it has', async t => {
-  const { alice, pass, work } = await worker(t)
+  const { alice, pass, work } = await worker(t, tenant())
   const [first, second] = await pass({ priority: 9 }, {})
   let finish = () => {}
   let threw = false

@@ -1,15 +1,15 @@
 import t from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
 import type { Handoff } from '../../src/client/index.ts'
-import { secrets } from '../helpers/app.ts'
-import { answering, clientTest, proxy } from '../helpers/client.ts'
+import { answering, proxy, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 import { aborted, paths, worker } from '../helpers/worker.ts'
 
+const tenant = await tenants(t)
 const forever = () => new Promise<void>(() => {})
 
 t.test('what the handler returns is the output, and no more are caught than it works on', async t => {
-  const { alice, pass, work, ended, seen } = await worker(t)
+  const { alice, pass, work, ended, seen } = await worker(t, tenant())
   const ids = await pass(...Array.from({ length: 12 }, (_, index) => ({ task: String(index) })))
   let [now, most, pendingThen] = [0, 0, -1]
   const { stop } = work(async ({ task }) => {
@@ -29,7 +29,7 @@ t.test('what the handler returns is the output, and no more are caught than it w
 })
 
 t.test('a throw is a failure, and so is an output that the service doesn’t take', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const errors: unknown[] = []
   const outcomes: Record<string, () => unknown> = {
     error: () => { throw Object.assign(new Error('It broke.'), { code: 'E_BROKEN' }) },
@@ -61,7 +61,7 @@ t.test('a throw is a failure, and so is an output that the service doesn’t tak
 })
 
 t.test('heartbeats are sent at a third of the time', async t => {
-  const { pass, work, ended, seen } = await worker(t)
+  const { pass, work, ended, seen } = await worker(t, tenant())
   const times: number[] = []
   const [id] = await pass({ heartbeat_within: 5 })
   const { stop } = work(async () => {
@@ -79,7 +79,7 @@ t.test('heartbeats are sent at a third of the time', async t => {
 })
 
 t.test('a requested cancel ends nothing, and the handler can see it; a forced one ends it', async t => {
-  const { alice, pass, work, ended } = await worker(t)
+  const { alice, pass, work, ended } = await worker(t, tenant())
   const [asked, forced] = await pass({ task: 'asked', heartbeat_within: 5 }, { task: 'forced', heartbeat_within: 5 })
   const reasons: unknown[] = []
   const { stop } = work(async ({ task, handoff_id: id }, { signal, heartbeat }) => {
@@ -102,7 +102,7 @@ t.test('a requested cancel ends nothing, and the handler can see it; a forced on
 })
 
 t.test('a refusal of what the handler’s heartbeat says ends nothing', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const [id] = await pass({})
   const { stop } = work(async (_, { signal, heartbeat }) => {
     const error = await heartbeat({ progress: { percent: 200 } }).catch((error: unknown) => error)
@@ -113,7 +113,7 @@ t.test('a refusal of what the handler’s heartbeat says ends nothing', async t 
 })
 
 t.test('a handler that never ends holds nobody up once its handoff is lost', async t => {
-  const { alice, pass, work, ended } = await worker(t)
+  const { alice, pass, work, ended } = await worker(t, tenant())
   const [first, second] = await pass({ task: 'stuck', priority: 9 }, { task: 'next' })
   const { stop } = work(async ({ task, handoff_id: id }, { heartbeat }) => {
     if (task !== 'stuck') return { task }
@@ -127,7 +127,7 @@ t.test('a handler that never ends holds nobody up once its handoff is lost', asy
 })
 
 t.test('lost by its own clock: a machine that slept reports nothing', async t => {
-  const { pass, work, seen } = await worker(t, ({ url }) => url.startsWith('/api/heartbeat') ? () => {} : 'pass')
+  const { pass, work, seen } = await worker(t, tenant(), ({ url }) => url.startsWith('/api/heartbeat') ? () => {} : 'pass')
   await pass({ task: 'waits', heartbeat_within: 5 }, { task: 'returns', heartbeat_within: 5 })
   const { now } = Date
   t.teardown(() => { Date.now = now })
@@ -150,7 +150,7 @@ t.test('lost by its own clock: a machine that slept reports nothing', async t =>
 })
 
 t.test('without heartbeats the end of its work’s time ends it too', async t => {
-  const { alice, pass, work } = await worker(t)
+  const { alice, pass, work } = await worker(t, tenant())
   const [id] = await pass({ work_within: 1 })
   let reason: unknown
   const { stop } = work(async (_, { signal }) => { reason = await aborted(signal) })
@@ -161,7 +161,7 @@ t.test('without heartbeats the end of its work’s time ends it too', async t =>
 })
 
 t.test('its signal takes no more, finishes what it has, and loses nothing that was caught meanwhile', async t => {
-  const { client, address } = await clientTest(t)
+  const { client, address, secrets } = tenant()
   const alice = client('alice')
   let caught = () => {}
   const isCaught = new Promise<void>(resolve => { caught = resolve })
@@ -195,7 +195,7 @@ t.test('its signal takes no more, finishes what it has, and loses nothing that w
 })
 
 t.test('what it works on when its signal ends is finished', async t => {
-  const { alice, pass, work } = await worker(t)
+  const { alice, pass, work } = await worker(t, tenant())
   const [id] = await pass({}, {})
   const own = new AbortController()
   const begun: Handoff[] = []
@@ -212,7 +212,7 @@ t.test('what it works on when its signal ends is finished', async t => {
 })
 
 t.test('two workers of one name do each handoff once', async t => {
-  const { pass, work, ended } = await worker(t)
+  const { pass, work, ended } = await worker(t, tenant())
   const ids = await pass(...Array.from({ length: 30 }, (_, index) => ({ task: String(index) })))
   const done: string[] = []
   const workers = [1, 2].map(() => work(({ task }) => { done.push(task) }, { concurrency: 3 }))
@@ -224,7 +224,7 @@ t.test('two workers of one name do each handoff once', async t => {
 
 t.test('it goes on through what may pass, and loses no answer', async t => {
   const lost = new Set<string>()
-  const { pass, work, ended } = await worker(t, ({ url, key }, index) => {
+  const { pass, work, ended } = await worker(t, tenant(), ({ url, key }, index) => {
     if (index < 3) return answering(index === 1 ? 500 : 503, 'not now')
     if (lost.has(`${url} ${key}`)) return 'pass'
     lost.add(`${url} ${key}`)
@@ -240,7 +240,7 @@ t.test('it goes on through what may pass, and loses no answer', async t => {
 
 t.test('never before Retry-After, however short its calls are', async t => {
   const times: number[] = []
-  const { client, address } = await clientTest(t)
+  const { client, address, secrets } = tenant()
   const { address: limiting } = await proxy(t, address, ({ url }) => {
     if (!url.startsWith('/api/catch') || times.push(performance.now()) > 1) return 'pass'
     return answering(429, '{"code":"rate_limited"}', { 'retry-after': '2' })
@@ -255,9 +255,9 @@ t.test('never before Retry-After, however short its calls are', async t => {
 })
 
 t.test('a wrong key ends it, after what it has is finished', async t => {
-  const { address } = await clientTest(t)
+  const { address } = tenant()
   await t.rejects(new HandoffClient({ baseUrl: address, key: 'wrong-key-0123456789' }).work('in', () => {}), { code: 'unauthorized' })
-  const { alice, pass, work, seen } = await worker(t, ({ url }) => url.startsWith('/api/catch') && seen.length > 1 ? answering(403, '{"code":"not_addressee"}') : 'pass')
+  const { alice, pass, work, seen } = await worker(t, tenant(), ({ url }) => url.startsWith('/api/catch') && seen.length > 1 ? answering(403, '{"code":"not_addressee"}') : 'pass')
   const [id] = await pass({})
   let finish = () => {}
   const { ended } = work(async () => { await new Promise<void>(resolve => { finish = resolve }) }, { concurrency: 2 })
@@ -270,7 +270,7 @@ t.test('a wrong key ends it, after what it has is finished', async t => {
 })
 
 t.test('a handoff that was taken from it, or that the handler has ended itself, doesn’t stop it', async t => {
-  const { alice, client, pass, work, ended } = await worker(t)
+  const { alice, client, pass, work, ended } = await worker(t, tenant())
   const bob = client('bob')
   const [taken, declined, last] = await pass({ task: 'taken', priority: 2 }, { task: 'declined', priority: 1 }, {})
   const errors: Array<[string, string | undefined]> = []

@@ -7,6 +7,7 @@ import { HandoffClient } from '../../src/client/index.ts'
 import type { ClientOptions } from '../../src/client/settings.ts'
 import { secrets, testApp } from './app.ts'
 import type { TestApp, Who } from './app.ts'
+import { keepSecret } from './log-sink.ts'
 import type { TestStoreOptions } from './redis.ts'
 import { listen } from './wire.ts'
 
@@ -21,6 +22,41 @@ export async function clientTest (t: Test, env: Record<string, string> = {}, sto
   const app = await testApp(t, env, storeOptions)
   const address = `http://127.0.0.1:${await listen(app.app)}`
   return { ...app, address, client: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }) }
+}
+
+/** Who there is in each tenant of `tenants`. */
+type Member = 'alice' | 'bob' | 'approver'
+
+export interface Tenant extends Pick<TestApp, 'app' | 'store'> {
+  /** The service's own address. */
+  address: string
+  secrets: Record<Member, string>
+  client (who: Member, options?: ClientOptions): HandoffClient
+  /** Sends a request with someone's key. */
+  call (who: Member, ...request: Parameters<TestApp['call']> extends [unknown, ...infer Rest] ? Rest : never): ReturnType<TestApp['call']>
+}
+
+/** The service of a whole file. Each test has a tenant of its own: what this returns gives the next one, of so many. */
+export async function tenants (t: Test, env: Record<string, string> = {}, count = 20): Promise<() => Tenant> {
+  const all = Array.from({ length: count }, (_, n) => ({ alice: `alice-of-${n}-0123456789`, bob: `bob-of-${n}-0123456789`, approver: `approver-of-${n}-0123456789` }))
+  for (const secrets of all) keepSecret(...Object.values(secrets))
+  const service = await clientTest(t, {
+    API_KEYS: all.map(({ alice, bob }, n) => `t${n}/alice:${alice},t${n}/bob:${bob}`).join(),
+    APPROVER_KEYS: all.map(({ approver }, n) => `t${n}/carol:${approver}`).join(),
+    ...env,
+  })
+  const { app, store, address, call: ask } = service
+  return () => {
+    const secrets = all.shift()!
+    return {
+      app,
+      store,
+      address,
+      secrets,
+      client: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }),
+      call: (who, method, path, body, headers) => ask(null, method, path, body, { authorization: `Bearer ${secrets[who]}`, ...headers }),
+    }
+  }
 }
 
 /** An HTTP server with any behaviour. @returns its address */

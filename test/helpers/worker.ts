@@ -1,12 +1,11 @@
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
 import type { Handler, PassBody, Status, WorkOptions } from '../../src/client/index.ts'
-import { secrets } from './app.ts'
-import { clientTest, proxy } from './client.ts'
-import type { ClientTest, Fate, Seen } from './client.ts'
+import { proxy } from './client.ts'
+import type { Fate, Seen, Tenant } from './client.ts'
 
 /** The service, and a worker of it behind a proxy. */
-export interface Worker extends ClientTest {
+export interface Worker extends Tenant {
   alice: HandoffClient
   seen: Seen[]
   pass (...bodies: Array<Partial<PassBody>>): Promise<string[]>
@@ -15,8 +14,7 @@ export interface Worker extends ClientTest {
   ended (id: string): Promise<Status>
 }
 
-export async function worker (t: Test, fate: (seen: Seen, index: number) => Fate = () => 'pass'): Promise<Worker> {
-  const service = await clientTest(t)
+export async function worker (t: Test, service: Tenant, fate: (seen: Seen, index: number) => Fate = () => 'pass'): Promise<Worker> {
   const alice = service.client('alice')
   const { address, seen } = await proxy(t, service.address, fate)
   return {
@@ -27,7 +25,7 @@ export async function worker (t: Test, fate: (seen: Seen, index: number) => Fate
     ended: id => alice.waitFor(id, 'done', { timeout: 20_000 }),
     work (handler, options) {
       const own = new AbortController()
-      const ended = new HandoffClient({ baseUrl: address, key: secrets.bob }).work('in', handler, { signal: own.signal, ...options })
+      const ended = new HandoffClient({ baseUrl: address, key: service.secrets.bob }).work('in', handler, { signal: own.signal, ...options })
       const stop = async () => {
         own.abort()
         await ended
