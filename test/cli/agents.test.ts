@@ -2,26 +2,27 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { secrets, testApp } from '../helpers/app.ts'
-import { proxy, serve } from '../helpers/client.ts'
+import { proxy, serve, tenants } from '../helpers/client.ts'
+import type { Tenant } from '../helpers/client.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { until } from '../helpers/until.ts'
-import { listen } from '../helpers/wire.ts'
 
 /** The agents' verbs of the command, against a service that listens. */
 
-async function start (t: Test) {
-  const service = await testApp(t)
-  const HANDOFF_URL = `http://127.0.0.1:${await listen(service.app)}`
-  const as = (key: keyof typeof secrets) => ({ env: { HANDOFF_URL, HANDOFF_KEY: secrets[key] } })
-  const run = (who: keyof typeof secrets, ...args: string[]) => handoff(args, as(who))
-  const json = async (who: keyof typeof secrets, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
-  return { ...service, url: HANDOFF_URL, as, run, json }
+const tenant = await tenants(t)
+type Who = Parameters<Tenant['env']>[0]
+
+function start () {
+  const service = tenant()
+  const as = (who: Who) => ({ env: service.env(who) })
+  const run = (who: Who, ...args: string[]) => handoff(args, as(who))
+  const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await run(who, ...args, '--json'))
+  return { ...service, url: service.address, as, run, json }
 }
 
 t.test('a handoff’s life, by the command alone', async t => {
-  const { run, json } = await start(t)
+  const { run, json } = start()
   const { handoff_id: id, status } = await json('alice', 'pass', '--task', 'Count', '--output', '{"n": 1}', '--heartbeat-within', '30s', '--max-attempts', '2', '--retry-delay', '0s', '--expires-in', '1h')
   t.equal(status, 'pending')
   t.match(await json('bob', 'catch', id), { handoff_id: id, task: 'Count', output: { n: 1 }, heartbeat_within: 30 })
@@ -41,7 +42,7 @@ t.test('a handoff’s life, by the command alone', async t => {
 })
 
 t.test('numbers and texts go through as they are', async t => {
-  const { run, json } = await start(t)
+  const { run, json } = start()
   const output = '{"big": 9007199254740993, "far": 1e400, "one": 1.0, "twice": 1, "none": {}}'
   const file = join(await scratchDir(t), 'context.json')
   await writeFile(file, `\ufeff\n${output}\n`)
@@ -58,7 +59,7 @@ t.test('numbers and texts go through as they are', async t => {
 })
 
 t.test('inboxes and approvals', async t => {
-  const { run, json } = await start(t)
+  const { run, json } = start()
   t.match(await run('bob', 'next', 'w'), { code: 0, stdout: 'nothing to catch\n' })
   t.equal((await run('bob', 'next', 'w', '--json')).stdout, '{"items":[]}\n')
   const first = await json('alice', 'pass', '--task', 'one', '--to', 'w')
@@ -77,7 +78,7 @@ t.test('inboxes and approvals', async t => {
 })
 
 t.test('an answer that is lost, after the service has acted, is asked for again, for every verb', async t => {
-  const { url, json: direct } = await start(t)
+  const { url, secrets, json: direct } = start()
   const asked = new Set<string>()
   const { address, seen } = await proxy(t, url, ({ method, url, key, body }) => {
     const identity = `${method} ${url} ${key} ${body}`
@@ -85,7 +86,7 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
     asked.add(identity)
     return 'drop'
   })
-  const json = async (who: keyof typeof secrets, ...args: string[]) => parsed<Record<string, any>>(await handoff([...args, '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets[who] } }))
+  const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await handoff([...args, '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets[who] } }))
   const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w', '--max-attempts', '3', '--retry-delay', '0s')
   t.match(await json('alice', 'inbox', 'w'), { pending: 1 }, 'passed once')
   t.strictSame((await json('bob', 'next', 'w', '--max', '2')).items.map((item: any) => item.handoff_id), [id])
@@ -111,7 +112,7 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
 })
 
 t.test('a key passes once', async t => {
-  const { json, run } = await start(t)
+  const { json, run } = start()
   const args = ['pass', '--task', 't', '--idempotency-key', 'k'] as const
   const [one, other] = [await json('alice', ...args), await json('alice', ...args)]
   t.equal(one.handoff_id, other.handoff_id)
@@ -119,7 +120,7 @@ t.test('a key passes once', async t => {
 })
 
 t.test('status waits', async t => {
-  const { json, run, call } = await start(t)
+  const { json, run, call } = start()
   const { handoff_id: id } = await json('alice', 'pass', '--task', 't')
   // Commands in this process run one after the other.
   const caught = json('alice', 'status', id, '--wait', '30s', '--until', 'caught')
@@ -132,7 +133,7 @@ t.test('status waits', async t => {
 })
 
 t.test('status waits as long as it is told, follows attempts, and takes several ids', async t => {
-  const { json, run, call, url, as } = await start(t)
+  const { json, run, call, url, as } = start()
   const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--max-attempts', '2', '--retry-delay', '0s')
   const { handoff_id: other } = await json('alice', 'pass', '--task', 't')
   // What comes between the command and the service ends each wait soon.
@@ -157,7 +158,7 @@ t.test('status waits as long as it is told, follows attempts, and takes several 
 })
 
 t.test('a refusal is one line, or the problem with --json; exit status 1', async t => {
-  const { run, url, as } = await start(t)
+  const { run, url, as } = start()
   const missing = 'A'.repeat(25)
   const plain = await run('bob', 'catch', missing)
   t.match(plain, { code: 1, stdout: '', stderr: /^[^\n]+ \(not_found\)\n$/ })
@@ -175,7 +176,7 @@ t.test('a service that isn’t there: what to look at, soon', async t => {
 })
 
 t.test('wrong usage: exit status 2, and nothing is asked', async t => {
-  const { run, url } = await start(t)
+  const { run, url } = start()
   const dir = await scratchDir(t)
   t.match(await handoff(['status', 'x'], { env: { HANDOFF_URL: url, DATA_DIR: dir } }), { code: 2, stderr: /HANDOFF_KEY/ })
   for (const url of ['ftp://x', 'localhost:8080', '127.0.0.1:8080', 'nonsense']) {
@@ -192,16 +193,16 @@ t.test('wrong usage: exit status 2, and nothing is asked', async t => {
 })
 
 /** A data directory as `npm start` leaves it. */
-async function dataDir (t: Test, address?: string): Promise<string> {
+async function dataDir (t: Test, key: string, address?: string): Promise<string> {
   const dir = await scratchDir(t)
-  await writeFile(join(dir, 'agent.key'), `${secrets.alice}\n`)
+  await writeFile(join(dir, 'agent.key'), `${key}\n`)
   if (address !== undefined) await writeFile(join(dir, 'address'), `${address}\n`)
   return dir
 }
 
 t.test('on the machine of an npm start its key is used, and its address', async t => {
-  const { url, call } = await start(t)
-  const DATA_DIR = await dataDir(t, url)
+  const { url, secrets, call } = start()
+  const DATA_DIR = await dataDir(t, secrets.alice, url)
   for (const more of [[], ['--url', url], ['--url', `${url}/`]]) {
     t.match(parsed(await handoff(['pass', '--task', 't', ...more, '--json'], { env: { DATA_DIR } })), { status: 'pending' }, more.join(' '))
   }
@@ -215,13 +216,13 @@ t.test('on the machine of an npm start its key is used, and its address', async 
 })
 
 t.test('a key goes only to the address that it belongs to', async t => {
-  const { url } = await start(t)
+  const { url, secrets } = start()
   const authorizations: string[] = []
   const elsewhere = await serve(t, ({ headers }, response) => {
     authorizations.push(headers.authorization ?? 'none')
     response.writeHead(404).end()
   })
-  const [DATA_DIR, stopped] = [await dataDir(t, url), await dataDir(t)]
+  const [DATA_DIR, stopped] = [await dataDir(t, secrets.alice, url), await dataDir(t, secrets.alice)]
   const mcp = ['mcp', '--url', elsewhere]
   const status = ['status', 'A'.repeat(25), '--url', elsewhere]
   for (const args of [status, mcp, ['work', 'w', '--url', elsewhere, '--', 'true'], ['events', '--url', elsewhere]]) {
@@ -236,7 +237,7 @@ t.test('a key goes only to the address that it belongs to', async t => {
   await handoff(status, { env: { DATA_DIR, HANDOFF_KEY: secrets.bob } })
   await handoff(status, { env: { DATA_DIR, HANDOFF_URL: elsewhere, HANDOFF_KEY: secrets.bob } })
   t.strictSame(new Set(authorizations), new Set([`Bearer ${secrets.bob}`]))
-  const foreign = await dataDir(t, 'http://192.0.2.1:8080')
+  const foreign = await dataDir(t, secrets.alice, 'http://192.0.2.1:8080')
   t.match(await handoff(['status', 'x'], { env: { DATA_DIR: foreign } }), { code: 2, stderr: /no key for http:\/\/127\.0\.0\.1:8080/ }, 'no address of this machine')
 })
 

@@ -81,7 +81,7 @@ t.test('doctor accepts a master with a replica, and not the replica', async t =>
   const refused = await examine(replica.url)
   t.equal(refused.code, 1)
   t.ok(refused.errors.includes('ready'))
-  t.match(await builtHandoff(['doctor'], { env: { REDIS_URL: replica.url } }), { code: 1, stderr: '', stdout: /^error +ready: /m })
+  t.match(await handoff(['doctor'], { env: { REDIS_URL: replica.url } }), { code: 1, stderr: '', stdout: /^error +ready: /m })
 })
 
 t.test('doctor finds missing rights', async t => {

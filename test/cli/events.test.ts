@@ -5,27 +5,24 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
 import type { Test } from 'tap'
-import { freePort } from '../faults/fleet/ports.ts'
-import { loopback } from '../faults/fleet/process.ts'
-import { startServiceReplica } from '../faults/fleet/service.ts'
-import { secrets, testApp, testKeys } from '../helpers/app.ts'
-import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
-import { ownRedis } from '../helpers/own-redis.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { clientTest, tenants } from '../helpers/client.ts'
+import { handoff, parsed } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
-import { listen } from '../helpers/wire.ts'
 
 /** `handoff events`: one line an event. */
 
 const on = { EVENTS_RETENTION: '60' }
 
-async function start (t: Test, settings: Record<string, string> = on) {
-  const service = await testApp(t, settings)
-  const env = { HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.alice }
-  const pass = async (body: object = {}) => (await service.call('alice', 'POST', '/api/pass', { task: 't', ...body })).json().handoff_id as string
-  const kept = (count: number) => until(async () => (await service.call('alice', 'GET', '/api/events?after=0-0')).json().items.length >= count)
+const next = await tenants(t, on)
+
+function start () {
+  const tenant = next()
+  const env = tenant.env('alice')
+  const kept = (count: number) => until(async () => (await tenant.call('alice', 'GET', '/api/events?after=0-0')).json().items.length >= count)
   const events = (...args: string[]) => handoff(['events', ...args], { env })
-  return { ...service, env, pass, kept, events }
+  return { ...tenant, env, kept, events }
 }
 
 /** The built command with --follow. */
@@ -38,11 +35,11 @@ function follow (t: Test, env: Record<string, string>, ...args: string[]): { chi
 }
 
 t.test('what is kept: a line an event, for people and for programs', async t => {
-  const { call, pass, kept, events, env } = await start(t)
+  const { call, pass, kept, events } = start()
   // One after the other: the feed has the events of each handoff in order, and those of several as they come.
-  const ids = [await pass({ to: 'box' })]
+  const ids = [await pass()]
   await kept(1)
-  ids.push(await pass())
+  ids.push(await pass({ to: undefined }))
   await kept(2)
   await call('bob', 'GET', `/api/catch/${ids[0]}`)
   await kept(3)
@@ -52,19 +49,18 @@ t.test('what is kept: a line an event, for people and for programs', async t => 
   t.strictSame(all.map(({ type, data }) => [type, data.handoff_id]), [['handoff.passed', ids[0]], ['handoff.passed', ids[1]], ['handoff.caught', ids[0]]])
   const { items } = (await call('alice', 'GET', '/api/events?after=0-0')).json()
   t.strictSame(all, items, 'as the service has them')
-  t.match((await events()).stdout, new RegExp(`^${all[0].time}  ${all[0].id}  handoff.passed  handoff_id=${ids[0]}  status=pending  to=box  passed_by=alice\n`))
+  t.match((await events()).stdout, new RegExp(`^${all[0].time}  ${all[0].id}  handoff.passed  handoff_id=${ids[0]}  status=pending  to=w  passed_by=alice\n`))
   t.equal((await events()).stdout.split('\n').length, 4)
   const only = async (...args: string[]) => parsed<any>(await events('--json', ...args)).id
   t.equal(await only('--after', all[1].id), all[2].id)
   t.equal(await only('--handoff-id', ids[1]!), all[1].id)
   t.equal(await only('--types', 'handoff.caught,handoff.done'), all[2].id)
-  t.equal(await only('--inbox', 'box', '--after', all[0].id), all[2].id)
+  t.equal(await only('--inbox', 'w', '--after', all[0].id), all[2].id)
   t.match(await events('--types', 'handoff.done'), { code: 0, stdout: '', stderr: '' })
-  t.match(await builtHandoff(['events', '--types', 'handoff.caught'], { env }), { code: 0, stdout: /^[^\n]+handoff\.caught[^\n]+\n$/, stderr: '' }, 'the built one')
 })
 
 t.test('what isn’t kept any more', async t => {
-  const { pass, kept, events } = await start(t)
+  const { pass, kept, events } = start()
   await pass()
   await kept(1)
   t.match(await events('--after', '1-0'), { code: 0, stdout: /^[^\n]+handoff\.passed[^\n]+\n$/, stderr: /^events are missing[^\n]+\n$/ })
@@ -72,50 +68,45 @@ t.test('what isn’t kept any more', async t => {
 })
 
 t.test('refusals and wrong usage', async t => {
-  const { events, env } = await start(t)
+  const { events } = start()
   t.match(await events('--types', 'done'), { code: 1, stdout: '', stderr: /^[^\n]*\/types[^\n]*\n$/ })
   const problem = await events('--after', 'x', '--json', '--follow')
   t.match(problem, { code: 1, stderr: '' })
   t.match(JSON.parse(problem.stdout), { code: 'invalid_request', status: 400 })
   t.match(await events('--fellow'), { code: 2 })
-  t.match(await handoff(['events'], { env: { ...env, HANDOFF_URL: 'http://127.0.0.1:1' } }), { code: 1, stderr: /\(connection_failed\): is the service running/ })
   t.match((await handoff(['events', '--help'])).stdout, /--after <id>[^]*--follow[^]*--types[^]*--handoff-id[^]*--inbox[^]*--json/)
-  if (process.env.TEST_EVENTS !== 'on') t.match(await (await start(t, {})).events(), { code: 1, stderr: /\(events_off\)\n$/ })
+  if (process.env.TEST_EVENTS === 'on') return
+  const off = (await tenants(t, {}, 1))()
+  t.match(await handoff(['events'], { env: off.env('alice') }), { code: 1, stderr: /\(events_off\)\n$/ })
 })
 
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  t.test(`--follow goes on until ${signal}, which is how it ends: status 0`, async t => {
-    const { call, pass, env } = await start(t)
-    const { child, lines, ended } = follow(t, env, '--json')
-    // Until the command has its place in the feed, it tells nothing.
-    await until(async () => await pass() && lines.length > 0)
-    const last = await pass()
-    await until(() => lines.some(line => line.includes(last)))
-    child.kill(signal)
-    t.strictSame(await ended, [0, null])
-    const told = lines.map(line => JSON.parse(line))
-    const { items } = (await call('alice', 'GET', `/api/events?after=${told[0].id}`)).json()
-    t.strictSame(told.slice(1), items.slice(0, told.length - 1), 'each once, in the order of the feed')
-  })
-}
+t.test('--follow goes on until SIGINT, which is how it ends: status 0', async t => {
+  const { call, pass, env } = start()
+  const { child, lines, ended } = follow(t, env, '--json')
+  // Until the command has its place in the feed, it tells nothing.
+  await until(async () => await pass() && lines.length > 0)
+  const last = await pass()
+  await until(() => lines.some(line => line.includes(last)))
+  child.kill('SIGINT')
+  t.strictSame(await ended, [0, null])
+  const told = lines.map(line => JSON.parse(line))
+  const { items } = (await call('alice', 'GET', `/api/events?after=${told[0].id}`)).json()
+  t.strictSame(told.slice(1), items.slice(0, told.length - 1), 'each once, in the order of the feed')
+})
 
-t.test('--follow goes on after the service was killed', { timeout: 120_000 }, async t => {
-  const redisPort = await freePort(loopback)
-  await ownRedis(t, ['--port', String(redisPort)])
-  const env = { ...testKeys, ...on, REDIS_URL: `redis://127.0.0.1:${redisPort}`, PORT: String(await freePort(loopback)) }
-  const first = await startServiceReplica(t, { env })
-  const pass = async () => {
-    const headers = { authorization: `Bearer ${secrets.alice}`, 'content-type': 'application/json' }
-    return (await (await fetch(`${first.url}/api/pass`, { method: 'POST', headers, body: '{"task":"t"}' })).json() as { handoff_id: string }).handoff_id
+t.test('--follow goes on after the service was away, until SIGTERM', async t => {
+  const first = await clientTest(t, on)
+  const alice = first.client('alice')
+  const { child, lines, ended } = follow(t, { HANDOFF_URL: first.address, HANDOFF_KEY: secrets.alice }, '--json', '--after', '0-0')
+  const ids = []
+  for (const count of [1, 2]) {
+    ids.push((await alice.pass({ task: 't' })).handoff_id)
+    await until(() => lines.length === count)
   }
-  const { child, lines, ended } = follow(t, { HANDOFF_URL: first.url, HANDOFF_KEY: secrets.alice }, '--json', '--after', '0-0')
-  const ids = [await pass()]
-  await until(() => lines.length === 1)
-  ids.push(await pass())
-  await until(() => lines.length === 2)
-  await first.kill()
-  await startServiceReplica(t, { env })
-  ids.push(await pass())
+  await first.app.close()
+  const second = await testApp(t, on, { prefix: first.prefix })
+  await second.app.listen({ host: '127.0.0.1', port: Number(new URL(first.address).port) })
+  ids.push((await alice.pass({ task: 't' })).handoff_id)
   await until(() => lines.length === 3)
   child.kill('SIGTERM')
   t.strictSame(await ended, [0, null])
@@ -123,7 +114,7 @@ t.test('--follow goes on after the service was killed', { timeout: 120_000 }, as
 })
 
 t.test('a reader that closes ends it quietly', async t => {
-  const { pass, kept, env } = await start(t)
+  const { pass, kept, env } = start()
   for (let count = 0; count < 3; count++) await pass()
   await kept(3)
   const shell = spawn('bash', ['-c', 'set -o pipefail; "$0" events --follow --after 0-0 | head -1', join(projectRoot, 'dist/cli/main.js')],

@@ -52,9 +52,8 @@ t.test('inspect shows a handoff and changes nothing', async t => {
 
   // Times pass between two looks; nothing else does.
   const timeless = ({ code, stdout, stderr }: Ended) => ({ code, stdout: stdout.replace(/ \((?:in [^)]*|[^)]* ago)\)/g, ''), stderr })
-  for (const args of [['inspect', id], ['inspect', id, '--payload']]) {
-    t.strictSame(timeless(await builtHandoff(args, { env })), timeless(await handoff(args, { env })), `the built ${args[0]}`)
-  }
+  const args = ['inspect', id, '--payload']
+  t.strictSame(timeless(await builtHandoff(args, { env })), timeless(await handoff(args, { env })), 'the built one')
 })
 
 t.test('status shows a person’s decision, and expiry before the sweep', async t => {
@@ -144,7 +143,7 @@ t.test('--tenant isn’t needed when the tenant is known', async t => {
   const place = { ...newPlace(), tenant: 'acme' }
   await pass(store.handoffs, place)
   const none = { code: 1, stdout: '', stderr: /^no such handoff: [^\n]*--tenant\)\n$/ }
-  t.match(await builtHandoff(['inspect', place.id], { env }), none)
+  t.match(await handoff(['inspect', place.id], { env }), none)
   t.match(await handoff(['inspect', place.id, '--tenant', 'other'], { env }), none)
   t.match(parsed(await handoff(['inspect', place.id, '--tenant', 'acme', '--json'], { env })), { tenant: 'acme' })
   t.match(parsed(await handoff(['inspect', place.id, '--json'], { env: { ...env, API_KEYS: 'acme/a:a-secret-of-16-or-more' } })), { tenant: 'acme' }, 'from the settings')

@@ -5,30 +5,40 @@ import { StdioClientTransport as OlderTransport } from '@modelcontextprotocol/sd
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
+import { json, text } from 'node:stream/consumers'
 import t from 'tap'
-import { secrets, testApp } from '../helpers/app.ts'
-import { builtHandoff } from '../helpers/command.ts'
+import type { Test } from 'tap'
+import { serve, tenants } from '../helpers/client.ts'
+import { handoff } from '../helpers/command.ts'
+import { callText } from '../helpers/mcp.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
-import { listen } from '../helpers/wire.ts'
 
-/** `handoff mcp`: real clients start it, and what they call reaches the service. */
+/** `handoff mcp`: real clients start it; what it does with odd messages, odd answers, and the end of its input. */
 
 const command = join(projectRoot, 'dist/cli/main.js')
 const identity = { name: 'test', version: '1' }
+const tenant = await tenants(t)
+
+const { app } = tenant()
+
+async function waiters (count: number): Promise<void> {
+  await until(async () => new RegExp(`^handoff_inbox_waiters ${count}$`, 'm').test((await app.inject('/metrics')).body))
+}
 
 for (const era of ['2026-07-28', '2025-11-25'] as const) {
   t.test(`a client of ${era} passes, waits, catches and reports done`, async t => {
-    const service = await testApp(t)
-    const env = { PATH: process.env.PATH!, HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.bob }
-    const settings = { command, args: ['mcp'], env }
-    const client = era === '2026-07-28' ? new Client(identity, { versionNegotiation: { mode: { pin: era } } }) : new OlderClient(identity)
-    await client.connect((era === '2026-07-28' ? new StdioClientTransport(settings) : new OlderTransport(settings)) as never)
+    const { env, pass, status } = tenant()
+    const settings = { command, args: ['mcp'], env: { PATH: process.env.PATH!, ...env('bob') } }
+    const isNew = era === '2026-07-28'
+    const client = isNew ? new Client(identity, { versionNegotiation: { mode: { pin: era } } }) : new OlderClient(identity)
+    await client.connect((isNew ? new StdioClientTransport(settings) : new OlderTransport(settings)) as never)
     t.teardown(() => client.close())
     const call = async (name: string, args: object, options?: object) => {
-      const answered = await (client as OlderClient).callTool({ name, arguments: args as never }, ...(era === '2026-07-28' ? [options as never] : [undefined, options as never])) as { content: Array<{ text: string }>, isError?: boolean }
-      return { isError: answered.isError === true, text: answered.content[0]!.text, body: JSON.parse(answered.content[0]!.text) }
+      const more = isNew ? [options] : [undefined, options]
+      const answered = await (client as OlderClient).callTool({ name, arguments: args as never }, ...more as never[])
+      const [{ text }] = answered.content as [{ text: string }]
+      return { isError: answered.isError === true, body: JSON.parse(text) }
     }
     t.ok((await client.listTools()).tools.some(({ name }) => name === 'handoff_catch_next'))
     const { body: { handoff_id: id } } = await call('handoff_pass', { task: 'Count', output: { n: 1 }, to: 'w', idempotency_key: 'k' })
@@ -38,32 +48,92 @@ for (const era of ['2026-07-28', '2025-11-25'] as const) {
     // One that gives up its wait catches nothing.
     const ending = new AbortController()
     const waiting = call('handoff_catch_next', { inbox: 'w', wait: 30 }, { signal: ending.signal }).catch(error => error)
-    await until(async () => /^handoff_inbox_waiters 1$/m.test((await service.app.inject('/metrics')).body))
+    await waiters(1)
     ending.abort()
     await waiting
-    await until(async () => /^handoff_inbox_waiters 0$/m.test((await service.app.inject('/metrics')).body))
-    const left = (await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'w' })).json().handoff_id
-    t.match((await service.call('alice', 'GET', `/api/status/${left}`)).json(), { status: 'pending' })
+    await waiters(0)
+    t.match(await status(await pass()), { status: 'pending' })
   })
 }
 
-t.test('messages go through as they are, and what fails is an error with its id', async t => {
-  const service = await testApp(t)
-  const env = { PATH: process.env.PATH!, HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.alice }
-  const say = async (env: NodeJS.ProcessEnv, ...lines: string[]) => {
-    const child = spawn(command, ['mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] })
-    child.stdin.end(lines.map(line => `${line}\n`).join(''))
-    const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-    t.equal(code, 0, 'it ends with its input')
-    return said.trim().split('\n').map(line => JSON.parse(line))
-  }
-  const pass = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"handoff_pass","arguments":{"task":"t","output":{"n":9007199254740993,"far":1e400}}}}'
-  const [answer] = await say(env, pass)
-  t.equal(answer.id, 7)
-  const { handoff_id: id } = JSON.parse(answer.result.content[0].text)
-  t.ok((await service.call('bob', 'GET', `/api/catch/${id}`)).body.includes('{"n":9007199254740993,"far":1e400}'))
-  t.match(await say(env, '{'), [{ id: null, error: { code: -32700 } }])
-  t.match(await say({ ...env, HANDOFF_KEY: 'not-a-key-of-this-one' }, pass), [{ id: 7, error: { code: -32000, data: { code: 'unauthorized' } } }])
-  t.match(await say({ ...env, HANDOFF_URL: 'http://127.0.0.1:1' }, pass), [{ id: 7, error: { message: /can't be reached/ } }])
-  t.match(await builtHandoff(['mcp'], { env: { HANDOFF_URL: env.HANDOFF_URL, DATA_DIR: '/nowhere' } }), { code: 2, stderr: /HANDOFF_KEY/ })
+function start (t: Test, env: Record<string, string>) {
+  const child = spawn(command, ['mcp'], { env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const said = text(child.stdout)
+  /** What it has said when it has ended, by id. */
+  const ended = once(child, 'exit').then(async ([code]) => {
+    t.equal(code, 0)
+    const all = (await said).split('\n').filter(line => line !== '').map(line => JSON.parse(line))
+    return all.sort((one, other) => one.id - other.id)
+  })
+  return { stdin: child.stdin, ended }
+}
+
+async function say (t: Test, env: Record<string, string>, ...parts: Array<string | Buffer>) {
+  const { stdin, ended } = start(t, env)
+  for (const part of parts) stdin.write(part)
+  stdin.end()
+  return await ended
+}
+
+const asking = (id: number) => callText('handoff_status', '{"id":"x"}').replace('"id":1', `"id":${id}`)
+
+t.test('a message is a line, and its bytes are as they came', async t => {
+  const { call, env } = tenant()
+  const pass = callText('handoff_pass', '{"task":"a\u2028b\u2029c","output":{"n":9007199254740993,"far":1e400}}').replace('"method"', '\r"method"')
+  const broken = Buffer.from(callText('handoff_pass', '{"task":"X","to":"w"}').replace('"id":1', '"id":2'))
+  broken[broken.indexOf('X')] = 0xe9
+  const [inPieces, rest] = [Buffer.from(pass).subarray(0, 105), Buffer.from(`${pass}\r\n \n`).subarray(105)]
+  const said = await say(t, env('alice'), inPieces, rest, broken, '\n', asking(3))
+  t.match(said, [{ id: 1, result: {} }, { id: 2, error: { code: -32700 } }, { id: 3, result: {} }], 'the last one needs no line feed; what isn’t UTF-8 is refused, not replaced')
+  t.equal(said.length, 3)
+  const { body } = await call('bob', 'GET', `/api/catch/${JSON.parse(said[0].result.content[0].text).handoff_id}`)
+  t.match(body, /"task":"a\u2028b\u2029c","output":\{"n":9007199254740993,"far":1e400\}/)
+  t.equal((await call('alice', 'GET', '/api/inboxes/w')).json().pending, 0)
+  const mark = Buffer.from('\ufeff')
+  const marked = await say(t, env('alice'), mark.subarray(0, 1), mark.subarray(1), `${asking(1)}\n{\n`)
+  t.match(marked, [{ id: null, error: { code: -32700 } }, { id: 1, result: {} }], 'a byte order mark in front isn’t part of the first message')
+  t.match(await handoff(['mcp'], { env: { HANDOFF_URL: env('alice').HANDOFF_URL, DATA_DIR: '/nowhere' } }), { code: 2, stderr: /HANDOFF_KEY/ })
+})
+
+t.test('each request is answered by its id, whatever stands in the service’s place', async t => {
+  let redirected = 0
+  const elsewhere = await serve(t, (_, response) => {
+    redirected++
+    response.end('{}')
+  })
+  const answers: Array<[status: number, said: string, error: object, type?: string]> = [
+    [502, '', { message: /answered 502/ }],
+    [200, '', { message: /answered 200/ }],
+    [202, '', { message: /answered 202/ }],
+    [307, '', { message: /answered 307, a redirect to "http:[^"]+", which isn’t followed/ }],
+    [200, 'data: {"jsonrpc":"2.0","method":"notifications/progress","params":{}}\n\n', { message: /broke off/ }, 'text/event-stream'],
+    [400, '{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}', { message: /^m$/ }],
+    [401, '{"code":"unauthorized","detail":"No."}', { code: -32000, data: { code: 'unauthorized' } }],
+  ]
+  const place = await serve(t, async (request, response) => {
+    const { id } = await json(request) as { id?: number }
+    const [status, said, , type = 'application/json'] = id === undefined ? [202, ''] as const : answers[id]!
+    response.writeHead(status, { 'content-type': type, location: elsewhere }).end(said)
+  })
+  const env = { HANDOFF_URL: place, HANDOFF_KEY: 'k' }
+  const said = await say(t, env, ...answers.map((_, id) => `{"jsonrpc":"2.0","id":${id},"method":"ping"}\n`), '{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+  for (const [id, [status, , error]] of answers.entries()) t.match(said.filter(one => one.id === id), [{ error }], String(status))
+  t.equal(redirected, 0, 'no payload goes where nobody has sent it')
+  t.match(await say(t, { ...env, HANDOFF_URL: 'http://127.0.0.1:1' }, asking(7)), [{ id: 7, error: { message: /can't be reached/ } }])
+})
+
+t.test('what waits to catch ends with its input, and catches nothing; what only looks is answered', async t => {
+  const { env, call, pass } = tenant()
+  const { stdin, ended } = start(t, env('alice'))
+  const id = await pass({ to: undefined })
+  stdin.write(`${callText('handoff_catch_next', '{"inbox":"w","wait":50}')}\n`)
+  stdin.write(`${callText('handoff_status', `{"id":"${id}","wait":50}`).replace('"id":1', '"id":2')}\n`)
+  await waiters(1)
+  stdin.end()
+  await waiters(0)
+  await pass()
+  t.equal((await call('alice', 'GET', '/api/inboxes/w')).json().pending, 1)
+  await call('alice', 'POST', `/api/cancel/${id}`, {})
+  t.match(await ended, [{ id: 1, error: { message: /Standard input ended/ } }, { id: 2, result: { content: [{ text: /"cancelled"/ }] } }])
 })

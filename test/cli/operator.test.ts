@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { denials, setUser } from '../helpers/acl.ts'
-import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
 import { asUser } from '../helpers/limited-user.ts'
 import { fleetStore } from '../helpers/redis.ts'
@@ -17,7 +17,7 @@ t.test('the operator’s user of deploy/redis/users.acl may do all that the comm
     ['inspect', place.id, '--tenant', place.tenant, '--payload']]) {
     t.match(await handoff(asked, { env }), { code: 0, stderr: '' }, asked.join(' '))
   }
-  const { stdout } = await builtHandoff(['doctor', '--json'], { env })
+  const { stdout } = await handoff(['doctor', '--json'], { env })
   const seen = (JSON.parse(stdout) as { findings: Array<{ name: string, saw: string }> }).findings
   t.match(seen.find(({ name }) => name === 'rights'), { level: 'ok' })
   t.notOk(seen.some(({ name }) => name === 'unseen'), 'nothing is hidden from it')

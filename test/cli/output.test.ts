@@ -5,24 +5,20 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import type { Test } from 'tap'
-import { secrets, testApp } from '../helpers/app.ts'
+import { tenants } from '../helpers/client.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { callText } from '../helpers/mcp.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { projectRoot } from '../helpers/service.ts'
-import { listen } from '../helpers/wire.ts'
 
-/** Output that can't be written: /dev/full is a device on which every write is ENOSPC. */
+/**
+ * Output that can't be written. What the built command prints goes to /dev/full, a device on which every write is ENOSPC. Most runs are in this
+ * process, with that error: they cost less.
+ */
+
+const tenant = await tenants(t, { EVENTS_RETENTION: '60' })
 
 interface Ended { code: number, stderr: string }
-
-async function start (t: Test) {
-  const service = await testApp(t, { EVENTS_RETENTION: '60' })
-  const env = { HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.bob }
-  const pass = async (more: object = {}): Promise<string> => (await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'w', ...more })).json().handoff_id
-  const status = async (id: string) => (await service.call('alice', 'GET', `/api/status/${id}`)).json()
-  return { ...service, env, pass, status }
-}
 
 /** Runs the built command with these streams. @param input its standard input */
 async function onto (t: Test, streams: { stdout?: 'full' | 'closed', stderr?: 'full' }, args: string[], env: Record<string, string>, input = ''): Promise<Ended> {
@@ -44,20 +40,23 @@ async function onto (t: Test, streams: { stdout?: 'full' | 'closed', stderr?: 'f
 const full = { stdout: 'full' } as const
 
 t.test('what is asked for and can’t be written is exit status 1, with a line that says so', async t => {
-  const { env, pass } = await start(t)
-  const id = await pass()
-  for (const args of [['status', id], ['status', id, '--json'], ['status', 'x', '--json'], ['inbox', 'w'], ['events'], ['--help'], ['--version']]) {
-    t.match(await onto(t, full, args, env), { code: 1, stderr: /standard output can’t be written: ENOSPC/ }, args.join(' '))
+  const { pass, ...service } = tenant()
+  const env = service.env('bob')
+  await pass()
+  const said = { code: 1, stderr: /standard output can’t be written: ENOSPC/ }
+  t.match(await onto(t, full, ['inbox', 'w'], env), said)
+  for (const args of [['status', 'x', '--json'], ['inbox', 'w'], ['events'], ['--help'], ['--version']]) {
+    t.match(await handoff(args, { env, isFull: true }), said, args.join(' '))
   }
-  t.match(await onto(t, { stdout: 'full', stderr: 'full' }, ['status', id], env), { code: 1 })
-  const passed = await onto(t, full, ['pass', '--task', 't'], env)
+  const passed = await handoff(['pass', '--task', 't'], { env, isFull: true })
   t.match(passed, { code: 1, stderr: /^[\w-]{25} is pending\n/ }, 'which one it was')
 })
 
 t.test('what was caught for nobody is given back', async t => {
-  const { env, pass, status } = await start(t)
+  const { pass, status, ...service } = tenant()
+  const env = service.env('bob')
   const [first, second, third] = [await pass(), await pass(), await pass({ priority: 9 })]
-  const next = await onto(t, full, ['next', 'w', '--max', '2'], env)
+  const next = await handoff(['next', 'w', '--max', '2'], { env, isFull: true })
   t.match(next, { code: 1, stderr: new RegExp(`^${third} was caught, and given back: declined\n${first} was caught, [^]*ENOSPC`) })
   t.match(await status(third), { status: 'declined', reason: /^its catcher’s standard output can’t be written: ENOSPC/ })
   t.match(await status(first), { status: 'declined' })
@@ -66,7 +65,8 @@ t.test('what was caught for nobody is given back', async t => {
 })
 
 t.test('a reader that closed the pipe is told what is caught, which stays so', async t => {
-  const { env, pass, status } = await start(t)
+  const { pass, status, ...service } = tenant()
+  const env = service.env('bob')
   const id = await pass({ output: { text: 'x'.repeat(500_000) } })
   t.match(await onto(t, { stdout: 'closed' }, ['next', 'w'], env), { code: 1, stderr: new RegExp(`^${id} is caught, and yours\n[^\n]*EPIPE\n$`) })
   t.match(await status(id), { status: 'caught' })
@@ -79,24 +79,21 @@ t.test('a key whose secret nobody got is revoked', async t => {
   const { url } = await startRedisServer(t)
   const env = { REDIS_URL: url, EVENTS_RETENTION: '60', WEBHOOK_SECRET: 'a-secret-of-32-characters-or-more', WEBHOOK_ALLOW: '127.0.0.0/8' }
   const list = async () => parsed<Array<{ id: string, state: string }>>(await handoff(['keys', 'list', '--json'], { env }))
-  for (const json of [[], ['--json']]) {
-    const lost = await onto(t, full, ['keys', 'create', '--name', 'a', '--scopes', 'pass', ...json], env)
-    const { id } = (await list()).at(-1)!
-    t.match(lost, { code: 1, stderr: new RegExp(`^the secret is lost, and ${id} was revoked: [^\n]*ENOSPC[^\n]*\n$`) })
-  }
-  t.strictSame((await list()).map(({ state }) => state), ['revoked', 'revoked'])
+  const run = (...args: string[]) => handoff(args, { env, isFull: true })
+  const lost = await run('keys', 'create', '--name', 'a', '--scopes', 'pass')
+  const [key] = await list()
+  t.match(lost, { code: 1, stderr: new RegExp(`^the secret is lost, and ${key!.id} was revoked: [^\n]*ENOSPC[^\n]*\n$`) })
+  t.equal(key!.state, 'revoked')
   const { id } = parsed<{ id: string }>(await handoff(['keys', 'create', '--name', 'a', '--scopes', 'pass', '--json'], { env }))
-  t.match(await onto(t, full, ['keys', 'rotate', id], env), { code: 1, stderr: new RegExp(`the new secret is lost, so rotate again \\(handoff keys rotate ${id}\\)`) })
-  t.match(await onto(t, full, ['webhooks', 'create', '--url', 'http://127.0.0.1:1/'], env), { code: 1, stderr: /^the secret is lost: have a new one made \(handoff webhooks rotate/ })
+  t.match(await run('keys', 'rotate', id), { code: 1, stderr: new RegExp(`the new secret is lost, so rotate again \\(handoff keys rotate ${id}\\)`) })
+  t.match(await run('webhooks', 'create', '--url', 'http://127.0.0.1:1/'), { code: 1, stderr: /^the secret is lost: have a new one made \(handoff webhooks rotate/ })
 })
 
 t.test('a worker works on where its messages can’t be written', async t => {
-  const { env, pass, status } = await start(t)
+  const { pass, status, ...service } = tenant()
+  const env = service.env('bob')
   const id = await pass()
-  const failing = await pass({ priority: 1 })
-  const worked = () => onto(t, { stdout: 'full', stderr: 'full' }, ['work', 'w', '--once', '--', 'sh', '-c', 'echo said >&2; echo more >&2; echo done; exit $(test $HANDOFF_ID = ' + id + '; echo $?)'], env)
-  t.match(await worked(), { code: 0 })
-  t.match(await status(failing), { status: 'failed', error: { message: 'said\nmore' } })
-  t.match(await worked(), { code: 0 })
-  t.match(await status(id), { status: 'done', result: { text: 'done\n' } })
+  const command = ['sh', '-c', 'echo said >&2; echo more >&2; echo done; exit 1']
+  t.match(await onto(t, { stdout: 'full', stderr: 'full' }, ['work', 'w', '--once', '--', ...command], env), { code: 0 })
+  t.match(await status(id), { status: 'failed', error: { message: 'said\nmore' } })
 })

@@ -3,22 +3,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Test } from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { loopback, run } from '../faults/fleet/process.ts'
 import type { Running } from '../faults/fleet/process.ts'
-import { builtHandoff, handoff } from '../helpers/command.ts'
+import { handoff } from '../helpers/command.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 const secret = 'a-secret-of-sixteen'
-
-function serve (t: Test, url: string, drainDelay: string): Running {
-  const env = { PATH: process.env.PATH!, REDIS_URL: url, PORT: '0', API_KEYS: `writer:${secret}`, DRAIN_DELAY: drainDelay }
-  const service = run(loopback, join(projectRoot, 'dist/cli/main.js'), ['serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => service.kill())
-  return service
-}
 
 /** What the first line of its log that matches says in the group. */
 async function logged ({ child }: Running, pattern: RegExp): Promise<string> {
@@ -34,7 +26,9 @@ async function logged ({ child }: Running, pattern: RegExp): Promise<string> {
 
 t.test('handoff serve runs the service, and handoff healthcheck checks it', async t => {
   const { url } = await startRedisServer(t)
-  const service = serve(t, url, '0')
+  const env = { PATH: process.env.PATH!, REDIS_URL: url, PORT: '0', API_KEYS: `writer:${secret}`, DRAIN_DELAY: '0' }
+  const service = run(loopback, join(projectRoot, 'dist/cli/main.js'), ['serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => service.kill())
   const address = await logged(service, /"address":"(http:[^"]+)","msg":"listening"/)
   const { port } = new URL(address)
   // It listens before it is connected to Redis.
@@ -43,14 +37,15 @@ t.test('handoff serve runs the service, and handoff healthcheck checks it', asyn
   t.equal(passed.status, 201)
 
   const well = { code: 0, stdout: '', stderr: '' }
-  t.match(await builtHandoff(['healthcheck'], { env: { PORT: port, REDIS_URL: url } }), well)
+  t.match(await handoff(['healthcheck'], { env: { PORT: port, REDIS_URL: url } }), well)
   t.match(await handoff(['healthcheck'], { env: { PORT: port, HOST: '0.0.0.0' } }), well, 'all addresses')
   t.match(await handoff(['healthcheck'], { env: { PORT: '1', METRICS_PORT: port } }), well, 'where METRICS_PORT has it')
   t.match(await handoff(['healthcheck'], { env: { PORT: '0' } }), { code: 1, stderr: /^PORT is 0: [^\n]*\n$/ })
 
   service.child.kill('SIGTERM')
-  t.equal(await service.ended, 0, 'SIGTERM lets it end by itself')
-  t.match(await builtHandoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
+  await logged(service, /"msg":"(stopped)"\}\n$/)
+  t.equal(await service.ended, 0, 'SIGTERM lets it end by itself, and say so as its last line')
+  t.match(await handoff(['healthcheck'], { env: { PORT: port } }), { code: 1, stdout: '', stderr: /^http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: ECONNREFUSED\n$/ })
 })
 
 t.test('a service ends whose log nobody reads any more', async t => {
@@ -75,15 +70,6 @@ t.test('a service ends whose log nobody reads any more', async t => {
   }
 })
 
-t.test('a service says as its last line that it has stopped', async t => {
-  const { url } = await startRedisServer(t)
-  const service = serve(t, url, '0')
-  await logged(service, /"msg":"(listening)"/)
-  service.child.kill('SIGTERM')
-  await logged(service, /"msg":"(stopped)"\}\n$/)
-  t.equal(await service.ended, 0)
-})
-
 t.test('healthcheck fails on a service that errs, and on a silent one', async t => {
   let answer: ((response: import('node:http').ServerResponse) => void) | undefined = response => response.writeHead(500).end()
   const server = createServer((_, response) => answer?.(response)).listen(0, '127.0.0.1')
@@ -92,6 +78,6 @@ t.test('healthcheck fails on a service that errs, and on a silent one', async t 
   const env = { PORT: String((server.address() as AddressInfo).port) }
   t.match(await handoff(['healthcheck'], { env }), { code: 1, stderr: /healthz answers 500\n$/ })
   answer = undefined
-  const silent = await builtHandoff(['healthcheck'], { env })
+  const silent = await handoff(['healthcheck'], { env })
   t.match(silent, { code: 1, stderr: /does not answer: nothing within 2\.5 s\n$/ })
 })

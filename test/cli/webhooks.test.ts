@@ -1,6 +1,6 @@
 import t from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
-import { builtHandoff, handoff, parsed } from '../helpers/command.ts'
+import { handoff, parsed } from '../helpers/command.ts'
 import { keepSecret } from '../helpers/log-sink.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
@@ -15,7 +15,7 @@ t.test('the command does what the API does, and a running service delivers', asy
   const run = (...args: string[]) => handoff(['webhooks', ...args], { env })
   const { url, got } = await receiver(t)
 
-  t.match(await builtHandoff(['webhooks', 'list'], { env }), { code: 0, stdout: 'the tenant default has no webhooks\n', stderr: '' })
+  t.match(await handoff(['webhooks', 'list'], { env }), { code: 0, stdout: 'the tenant default has no webhooks\n', stderr: '' })
   const made = parsed(await run('create', '--tenant', 'default', '--url', url, '--types', 'handoff.passed,handoff.done', '--inbox', 'box', '--json'))
   keepSecret(String(made.secret))
   const { secret, ...kept } = made

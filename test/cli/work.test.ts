@@ -4,30 +4,26 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import type { Test } from 'tap'
-import { secrets, testApp } from '../helpers/app.ts'
-import type { TestApp } from '../helpers/app.ts'
+import { tenants } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
-import { listen } from '../helpers/wire.ts'
 
 /** `handoff work`: a command serves an inbox. */
 
-async function start (t: Test) {
-  const service = await testApp(t)
+const tenant = await tenants(t)
+
+function start () {
+  const service = tenant()
   service.store.sweeper.start()
-  const env = { HANDOFF_URL: `http://127.0.0.1:${await listen(service.app)}`, HANDOFF_KEY: secrets.bob }
+  const env = service.env('bob')
   const once = (...command: string[]) => handoff(['work', 'w', '--once', '--', ...command], { env })
   return { ...service, env, once }
 }
 
-const pass = async ({ call }: Pick<TestApp, 'call'>, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'w', ...more })).json().handoff_id
-const status = async ({ call }: Pick<TestApp, 'call'>, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
-
 t.test('standard output is the result: a JSON object as it is, and any other text as text', async t => {
-  const service = await start(t)
+  const { call, once: work, pass } = start()
   for (const [command, result] of [
     ['echo \'{"n": 9007199254740993, "one": 1.0}\'', '"result":{"n": 9007199254740993, "one": 1.0}'],
     ['echo hello; echo \'{}\'', '"result":{"text":"hello\\n{}\\n"}'],
@@ -38,15 +34,15 @@ t.test('standard output is the result: a JSON object as it is, and any other tex
     ['cat', '"result":{"handoff_id":'],
     ['printf "%s %s" "$HANDOFF_TASK" "$HANDOFF_ID"', '"result":{"text":"t '],
   ] as const) {
-    const id = await pass(service, { output: { a: 1 } })
-    t.match(await service.once('sh', '-c', command), { code: 0, stderr: `caught ${id} "t"\ndone ${id}\n` }, command)
-    const { body } = await service.call('alice', 'GET', `/api/status/${id}`)
+    const id = await pass({ output: { a: 1 } })
+    t.match(await work('sh', '-c', command), { code: 0, stderr: `caught ${id} "t"\ndone ${id}\n` }, command)
+    const { body } = await call('alice', 'GET', `/api/status/${id}`)
     t.ok(body.includes(result), `${command}: ${body}`)
   }
 })
 
 t.test('the exit status fails or declines, with what standard error says', async t => {
-  const service = await start(t)
+  const { once: work, pass, status } = start()
   for (const [command, expected] of [
     ['echo one >&2; echo two >&2; exit 3', { status: 'failed', error: { message: 'one\ntwo' } }],
     ['exit 1', { status: 'failed', error: { message: 'the command ended with 1' } }],
@@ -56,48 +52,48 @@ t.test('the exit status fails or declines, with what standard error says', async
     ['head -c 9000000 /dev/zero', { status: 'failed', error: { message: /standard output is longer/ } }],
     ['head -c 9000000 /dev/zero | tr "\\0" e >&2; exit 1', { status: 'failed', error: { message: /^e{2000}$/ } }],
   ] as const) {
-    const id = await pass(service)
-    t.match(await service.once('sh', '-c', command), { code: 0 }, command)
-    t.match(await status(service, id), expected, command)
+    const id = await pass()
+    t.match(await work('sh', '-c', command), { code: 0 }, command)
+    t.match(await status(id), expected, command)
   }
 })
 
 t.test('it says what it catches and how that ends, one line each, and with --quiet nothing', async t => {
-  const service = await start(t)
-  const id = await pass(service, { task: 'steer\u001b[2J\u009b2J' })
-  t.match(await service.once('sh', '-c', 'exit 3'), { code: 0, stderr: `caught ${id} "steer\\u001b[2J\\u009b2J"\nfailed ${id} "the command ended with 3"\n` })
-  const declined = await pass(service)
-  t.match(await service.once('sh', '-c', 'exit 75'), { stderr: `caught ${declined} "t"\ndeclined ${declined} "the command ended with 75"\n` })
-  const lost = await pass(service, { heartbeat_within: 5 })
-  const ended = service.once('sh', '-c', 'sleep 1000')
-  await until(async () => (await status(service, lost)).status === 'caught')
-  await service.call('alice', 'POST', `/api/cancel/${lost}`, { force: true })
+  const { call, env, once: work, pass, status } = start()
+  const id = await pass({ task: 'steer\u001b[2J\u009b2J' })
+  t.match(await work('sh', '-c', 'exit 3'), { code: 0, stderr: `caught ${id} "steer\\u001b[2J\\u009b2J"\nfailed ${id} "the command ended with 3"\n` })
+  const declined = await pass()
+  t.match(await work('sh', '-c', 'exit 75'), { stderr: `caught ${declined} "t"\ndeclined ${declined} "the command ended with 75"\n` })
+  const lost = await pass({ heartbeat_within: 5 })
+  const ended = work('sh', '-c', 'sleep 1000')
+  await until(async () => (await status(lost)).status === 'caught')
+  await call('alice', 'POST', `/api/cancel/${lost}`, { force: true })
   t.match(await ended, { code: 0, stderr: `caught ${lost} "t"\nlost ${lost}\n` })
-  await pass(service)
-  t.match(await handoff(['work', 'w', '--once', '--quiet', '--', 'true'], { env: service.env }), { code: 0, stdout: '', stderr: '' })
+  await pass()
+  t.match(await handoff(['work', 'w', '--once', '--quiet', '--', 'true'], { env }), { code: 0, stdout: '', stderr: '' })
 })
 
 t.test('a task of a megabyte, and one with a NUL, fit into the environment', async t => {
-  const service = await start(t)
+  const { once: work, pass, status } = start()
   for (const task of ['é'.repeat(400_000), 'a\0b']) {
-    const id = await pass(service, { task })
-    t.match(await service.once('sh', '-c', 'printf "%s" "$HANDOFF_TASK" | wc -c'), { code: 0 })
-    const bytes = Number((await status(service, id)).result.text)
+    const id = await pass({ task })
+    t.match(await work('sh', '-c', 'printf "%s" "$HANDOFF_TASK" | wc -c'), { code: 0 })
+    const bytes = Number((await status(id)).result.text)
     t.equal(bytes, task.length > 10 ? 100_000 : 2)
   }
 })
 
 t.test('it beats while the command runs, and a command that is lost is ended with all that it started', async t => {
-  const service = await start(t)
+  const { call, once: work, pass, status } = start()
   const dir = await scratchDir(t)
-  const id = await pass(service, { heartbeat_within: 5 })
-  const ended = service.once('sh', '-c', `trap "" TERM; (sleep 1000 & echo $! > ${dir}/child; wait) & echo $$ > ${dir}/self; wait; sleep 1000`)
+  const id = await pass({ heartbeat_within: 5 })
+  const ended = work('sh', '-c', `trap "" TERM; (sleep 1000 & echo $! > ${dir}/child; wait) & echo $$ > ${dir}/self; wait; sleep 1000`)
   await until(async () => (await readFile(join(dir, 'child'), 'utf8').catch(() => '')) !== '')
-  const first = (await status(service, id)).heartbeat_expires_at
-  await until(async () => (await status(service, id)).heartbeat_expires_at > first)
-  t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`, {})).statusCode, 202)
-  t.equal((await status(service, id)).status, 'caught', 'a request ends nothing')
-  t.equal((await service.call('alice', 'POST', `/api/cancel/${id}`, { force: true })).statusCode, 200)
+  const first = (await status(id)).heartbeat_expires_at
+  await until(async () => (await status(id)).heartbeat_expires_at > first)
+  t.equal((await call('alice', 'POST', `/api/cancel/${id}`, {})).statusCode, 202)
+  t.equal((await status(id)).status, 'caught', 'a request ends nothing')
+  t.equal((await call('alice', 'POST', `/api/cancel/${id}`, { force: true })).statusCode, 200)
   t.match(await ended, { code: 0 })
   const isAlive = async (file: string) => {
     try {
@@ -107,35 +103,33 @@ t.test('it beats while the command runs, and a command that is lost is ended wit
     }
   }
   await until(async () => !await isAlive('self') && !await isAlive('child'))
-  t.match(await status(service, id), { status: 'cancelled' })
+  t.match(await status(id), { status: 'cancelled' })
 })
 
-for (const signal of ['SIGTERM', 'SIGHUP'] as const) {
-  t.test(`several at once; ${signal} catches no more, finishes what it has, and ends`, async t => {
-    const service = await start(t)
-    const dir = await scratchDir(t)
-    await mkdir(join(dir, 'begun'))
-    const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['work', 'w', '--concurrency', '2', '--', 'sh', '-c', `touch ${dir}/begun/$HANDOFF_ID; while [ ! -e ${dir}/go ]; do sleep 0.05; done; echo done`],
-      { env: { PATH: process.env.PATH, ...service.env }, stdio: ['ignore', 'ignore', 'inherit'] })
-    t.teardown(() => child.kill('SIGKILL'))
-    const exited = once(child, 'exit')
-    const ids = [await pass(service), await pass(service), await pass(service)]
-    const statuses = async () => (await Promise.all(ids.map(id => status(service, id)))).map(({ status }) => status)
-    await until(async () => (await statuses()).join() === 'caught,caught,pending')
-    await until(async () => (await Promise.all(ids.slice(0, 2).map(id => readFile(join(dir, 'begun', id)).then(() => true, () => false)))).every(Boolean))
-    child.kill(signal)
-    // As under npx, which passes on what has come to the whole process group. Two at the same moment would be one.
-    await sleep(50)
-    child.kill(signal)
-    await sleep(50)
-    await writeFile(join(dir, 'go'), '')
-    t.strictSame(await exited, [0, null])
-    t.strictSame(await statuses(), ['done', 'done', 'pending'])
-  })
-}
+t.test('several at once; SIGHUP catches no more, finishes what it has, and ends', async t => {
+  const { env, pass, status } = start()
+  const dir = await scratchDir(t)
+  await mkdir(join(dir, 'begun'))
+  const child = spawn(join(projectRoot, 'dist/cli/main.js'), ['work', 'w', '--concurrency', '2', '--', 'sh', '-c', `touch ${dir}/begun/$HANDOFF_ID; while [ ! -e ${dir}/go ]; do sleep 0.05; done; echo done`],
+    { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'ignore', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const exited = once(child, 'exit')
+  const ids = [await pass(), await pass(), await pass()]
+  const statuses = async () => (await Promise.all(ids.map(id => status(id)))).map(({ status }) => status)
+  await until(async () => (await statuses()).join() === 'caught,caught,pending')
+  await until(async () => (await Promise.all(ids.slice(0, 2).map(id => readFile(join(dir, 'begun', id)).then(() => true, () => false)))).every(Boolean))
+  child.kill('SIGHUP')
+  // As under npx, which passes on what has come to the whole process group. Two at the same moment would be one.
+  await sleep(50)
+  child.kill('SIGHUP')
+  await sleep(50)
+  await writeFile(join(dir, 'go'), '')
+  t.strictSame(await exited, [0, null])
+  t.strictSame(await statuses(), ['done', 'done', 'pending'])
+})
 
 t.test('a wrong key, or one without the scope, ends it', async t => {
-  const { env } = await start(t)
+  const { env, secrets } = start()
   t.match(await handoff(['work', 'w', '--', 'true'], { env: { ...env, HANDOFF_KEY: 'not-a-key-of-this-one' } }), { code: 1, stderr: /\(unauthorized\)\n$/ })
   t.match(await handoff(['work', 'w', '--', 'true'], { env: { ...env, HANDOFF_KEY: secrets.approver } }), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
 })

@@ -6,6 +6,7 @@ import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { defaultCacheDir, findRedisServer } from '../../src/embedded/binary.ts'
 import { startRedis, type StartOptions } from '../../src/embedded/server.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { detachedChildrenOf, isAlive, killed, scratchDir, startOwner, untilGone } from '../helpers/processes.ts'
 
 const binary = await findRedisServer({ cacheDir: defaultCacheDir, log: (line) => t.comment(line) })
@@ -156,7 +157,7 @@ t.test('kill -9 of the service ends redis-server too, and the next start finds a
   t.ok(await untilGone(left), 'without a next start too, and even if it was stopped')
 })
 
-t.test('Ctrl-C reaches the service but not redis-server', async (t) => {
+t.test('Ctrl-C reaches the service but not redis-server', skipInQuick, async (t) => {
   const owner = startOwner(t, await scratchDir(t))
   const { pid = 0 } = await owner.next()
   t.ok(detachedChildrenOf(owner.process.pid ?? 0).includes(pid), 'it has a session of its own')
@@ -191,7 +192,7 @@ t.test('an orphaned redis-server is replaced', async (t) => {
   t.equal(await connect(t, embedded.socket).get('kept'), 'yes')
 })
 
-t.test('an orphan that is in use, or that does not answer, gets no second redis-server beside it', async (t) => {
+t.test('an orphan that is in use, or that does not answer, gets no second redis-server beside it', skipInQuick, async (t) => {
   const [used, mute] = await Promise.all([scratchDir(t), scratchDir(t)])
   const left = await orphan(t, used)
   await connect(t, left.socket, 'handoff-2').ping()
@@ -204,7 +205,7 @@ t.test('an orphan that is in use, or that does not answer, gets no second redis-
   t.match(fromMute, /^DATA_DIR .* is held by a redis-server of an earlier run [^\n]*$/)
 })
 
-t.test('of several services on one directory one runs and the others are told, even after a killed run', async (t) => {
+t.test('of several services on one directory one runs and the others are told, even after a killed run', skipInQuick, async (t) => {
   const dataDir = await scratchDir(t)
   const owner = startOwner(t, dataDir)
   await owner.next()
@@ -217,7 +218,7 @@ t.test('of several services on one directory one runs and the others are told, e
   t.match(await redis.info('server'), `process_id:${running[0]?.pid}`, 'and its redis-server is the one on the socket')
 })
 
-t.test('a directory whose path is too long for a socket works', async (t) => {
+t.test('a directory whose path is too long for a socket works', skipInQuick, async (t) => {
   const dataDir = join(await scratchDir(t), 'd'.repeat(120))
   const aliases = async () => (await readdir(tmpdir())).filter((name) => /^handoff-\w{6}$/.test(name))
   const before = await aliases()

@@ -34,6 +34,11 @@ export interface Tenant extends Pick<TestApp, 'app' | 'store'> {
   client (who: Member, options?: ClientOptions): HandoffClient
   /** Sends a request with someone's key. */
   call (who: Member, ...request: Parameters<TestApp['call']> extends [unknown, ...infer Rest] ? Rest : never): ReturnType<TestApp['call']>
+  /** Alice passes a task to the inbox `w`. @returns its id */
+  pass (more?: object): Promise<string>
+  status (id: string): Promise<Record<string, any>>
+  /** The environment in which someone runs `handoff`. */
+  env (who: Member): Record<'HANDOFF_URL' | 'HANDOFF_KEY', string>
 }
 
 /** The service of a whole file. Each test has a tenant of its own: what this returns gives the next one, of so many. */
@@ -48,13 +53,17 @@ export async function tenants (t: Test, env: Record<string, string> = {}, count 
   const { app, store, address, call: ask } = service
   return () => {
     const secrets = all.shift()!
+    const call: Tenant['call'] = (who, method, path, body, headers) => ask(null, method, path, body, { authorization: `Bearer ${secrets[who]}`, ...headers })
     return {
       app,
       store,
       address,
       secrets,
+      call,
+      pass: async more => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'w', ...more })).json().handoff_id,
+      status: async id => (await call('alice', 'GET', `/api/status/${id}`)).json(),
+      env: who => ({ HANDOFF_URL: address, HANDOFF_KEY: secrets[who] }),
       client: (who, options) => new HandoffClient({ baseUrl: address, key: secrets[who], ...options }),
-      call: (who, method, path, body, headers) => ask(null, method, path, body, { authorization: `Bearer ${secrets[who]}`, ...headers }),
     }
   }
 }

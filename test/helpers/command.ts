@@ -14,17 +14,20 @@ export interface Ended {
 export interface CommandOptions {
   /** Its whole environment but for PATH and the Redis to start, if one is to be started. */
   env?: Record<string, string>
+  /** Standard output is on a disk that is full. */
+  isFull?: boolean
 }
 
 /** What the command prints, apart from what the rest of this process does: its asynchronous context tells whose a line is. */
-const printing = new AsyncLocalStorage<Ended>()
+const printing = new AsyncLocalStorage<Ended & { isFull: boolean }>()
 for (const name of ['stdout', 'stderr'] as const) {
   const stream = process[name]
   const write = stream.write.bind(stream) as (...args: unknown[]) => boolean
   stream.write = (chunk: string | Uint8Array, ...more: unknown[]) => {
     const ended = printing.getStore()
     if (ended === undefined) return write(chunk, ...more)
-    ended[name] += Buffer.from(chunk as Uint8Array).toString()
+    if (name === 'stdout' && ended.isFull) stream.emit('error', Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }))
+    else ended[name] += Buffer.from(chunk as Uint8Array).toString()
     return true
   }
 }
@@ -33,8 +36,8 @@ for (const name of ['stdout', 'stderr'] as const) {
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * Runs `handoff` in this process, which spares it loading everything anew: nearly all that a run costs. Each verb has a test that runs
- * the built one (`builtHandoff`): it shows that the process prints as much, ends, and with that status.
+ * Runs `handoff` in this process, which spares it loading everything anew: nearly all that a run costs. Of each kind of verbs one runs built
+ * (`builtHandoff`): it shows that the process prints as much, ends, and with that status.
  */
 export function handoff (args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
   const run = last.then(() => runHere(args, options))
@@ -45,7 +48,7 @@ export function handoff (args: readonly string[], options: CommandOptions = {}):
 async function runHere (args: readonly string[], options: CommandOptions): Promise<Ended> {
   const { env } = process
   const { warn, error } = console
-  const ended: Ended = { code: -1, stdout: '', stderr: '' }
+  const ended = { code: -1, stdout: '', stderr: '', isFull: options.isFull === true }
   process.env = environment(options)
   console.warn = console.error = () => {} // as main.ts does
   try {

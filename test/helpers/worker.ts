@@ -5,7 +5,7 @@ import { proxy } from './client.ts'
 import type { Fate, Seen, Tenant } from './client.ts'
 
 /** The service, and a worker of it behind a proxy. */
-export interface Worker extends Tenant {
+export interface Worker extends Omit<Tenant, 'pass'> {
   alice: HandoffClient
   seen: Seen[]
   pass (...bodies: Array<Partial<PassBody>>): Promise<string[]>
