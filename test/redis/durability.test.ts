@@ -129,17 +129,6 @@ t.test('reads of a master with a silent replica are not answered: it may have be
   replica.resume()
 })
 
-t.test('a full Redis still takes what frees memory', async t => {
-  const { handoffs, master } = await pair(t)
-  const place = newPlace()
-  await pass(handoffs, place)
-  await master.admin.config('SET', 'maxmemory', 1)
-  const refused = await timed(pass(handoffs))
-  t.ok(refused.answer instanceof Unavailable && refused.after < callBudget, 'told at once')
-  t.match(await handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
-  t.match(await done(handoffs, place), { outcome: 'done' })
-})
-
 t.test('calls survive a master that becomes a replica during WAIT, and a master again', async t => {
   const { handoffs, master, replica } = await pair(t)
   replica.pause()
@@ -161,13 +150,13 @@ t.test('a stalled replica holds up only calls made while it stalls', async t => 
   const load = setInterval(() => work.answers.push(pass(handoffs).catch(() => {})), 1)
   t.teardown(() => clearInterval(load))
   const before = await callsOf(master, 'wait')
-  await sleep(2500)
-  // One group waits and one is behind it, 500 ms each: with a WAIT per tick there would be hundreds by now.
+  await sleep(1200)
+  // One group waits and one is behind it, 500 ms each: with a WAIT per tick there would be a hundred by now.
   clearInterval(load)
   replica.resume()
   const { after } = await timed(pass(handoffs))
   t.ok(after < callBudget, `the next was answered after ${Math.round(after)} ms`)
   await Promise.all(work.answers)
   const waits = await callsOf(master, 'wait') - before
-  t.ok(waits < 40, `${waits} WAITs for ${work.answers.length} calls`)
+  t.ok(waits < 20, `${waits} WAITs for ${work.answers.length} calls`)
 })

@@ -8,6 +8,7 @@ import { openStore } from '../../src/store/store.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
@@ -44,7 +45,7 @@ t.test('at maxclients Redis’s own words are told, over a socket', async t => {
   await tellsFull(t, url, admin)
 })
 
-t.test('at maxclients Redis’s own words are told, by the Sentinels’ master', async t => {
+t.test('at maxclients Redis’s own words are told, by the Sentinels’ master', skipInQuick, async t => {
   const { port, admin } = await startRedisServer(t)
   const sentinelPort = await freePort(loopback)
   await startRedisServer(t, { sentinel: true, port: sentinelPort, options: ['--sentinel', `monitor handoffs 127.0.0.1 ${port} 1`] })
@@ -52,7 +53,7 @@ t.test('at maxclients Redis’s own words are told, by the Sentinels’ master',
   await tellsFull(t, `redis+sentinel://127.0.0.1:${sentinelPort}/handoffs`, admin)
 })
 
-t.test('at maxclients Redis’s own words are told, by a node of a Cluster', async t => {
+t.test('at maxclients Redis’s own words are told, by a node of a Cluster', skipInQuick, async t => {
   const bus = await freePort(loopback)
   const { port, admin } = await startRedisServer(t, { options: ['--cluster-enabled', 'yes', '--cluster-port', String(bus)] })
   await admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)

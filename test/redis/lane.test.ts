@@ -3,6 +3,7 @@ import t from 'tap'
 import { randomToken } from '../../src/handoff/id.ts'
 import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { testStore } from '../helpers/redis.ts'
@@ -12,8 +13,10 @@ async function handoffCount (dump: () => Promise<Record<string, unknown>>): Prom
   return Object.keys(await dump()).filter(key => key.includes(':h:')).length
 }
 
+/** For the tests that leave it as it was. */
+const { url, pid, admin } = await ownRedis(t)
+
 t.test('all calls of a tick leave in one write', async t => {
-  const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   await pass(store.handoffs) // loads the script: otherwise each call would send its text
@@ -25,7 +28,6 @@ t.test('all calls of a tick leave in one write', async t => {
 })
 
 t.test('each call gets its own reply, even among other commands on the connection', async t => {
-  const { url } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   await pass(store.handoffs) // loads both scripts, so that the server runs the calls in order
@@ -40,7 +42,6 @@ t.test('each call gets its own reply, even among other commands on the connectio
 })
 
 t.test('when replies are cut off, nothing is lost, nothing happens twice and there is no false conflict', async t => {
-  const { url, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await untilServing(store.handoffs)
   const work = { over: false, passed: 0 }
@@ -55,10 +56,10 @@ t.test('when replies are cut off, nothing is lost, nothing happens twice and the
       work.passed++
     }
   }
-  const agents = Array.from({ length: 64 }, agent)
-  for (let cut = 0; cut < 20; cut++) {
+  const agents = Array.from({ length: 16 }, agent)
+  for (let cut = 0; cut < (isWhole ? 20 : 5); cut++) {
     // The next cut waits for new work on the connection, so that calls are in flight.
-    for (const until = work.passed + 100; work.passed < until;) await sleep(1)
+    for (const until = work.passed + 40; work.passed < until;) await sleep(1)
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   }
   work.over = true
@@ -66,18 +67,7 @@ t.test('when replies are cut off, nothing is lost, nothing happens twice and the
   t.equal(await handoffCount(dump), work.passed, `${work.passed} handoffs`)
 })
 
-t.test('a server that lost its scripts gets them again', async t => {
-  const { url, admin } = await ownRedis(t)
-  const { store } = await testStore(t, { url })
-  for (let flush = 0; flush < 10; flush++) {
-    await admin.script('FLUSH')
-    const replies = await Promise.all(Array.from({ length: 20 }, () => pass(store.handoffs)))
-    t.ok(replies.every(({ outcome }) => outcome === 'passed'))
-  }
-})
-
 t.test('a call that was given up while Redis paused does not happen later', async t => {
-  const { url, pid, admin } = await ownRedis(t)
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs) // so that the server knows the script
   process.kill(pid(), 'SIGSTOP')
@@ -105,7 +95,6 @@ t.test('a restart of Redis within the budget goes unnoticed', async t => {
 })
 
 t.test('a full Redis refuses writes that need memory and serves the rest', async t => {
-  const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   const place = newPlace()
   await pass(store.handoffs, place)
@@ -116,10 +105,10 @@ t.test('a full Redis refuses writes that need memory and serves the rest', async
   t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
+  await admin.config('SET', 'maxmemory', 0)
 })
 
 t.test('calls to a replica are retried until it is a master', async t => {
-  const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   await admin.replicaof('127.0.0.1', '1')
@@ -130,7 +119,6 @@ t.test('calls to a replica are retried until it is a master', async t => {
 })
 
 t.test('closing the store refuses open calls', async t => {
-  const { url, pid } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   process.kill(pid(), 'SIGSTOP')
@@ -142,7 +130,6 @@ t.test('closing the store refuses open calls', async t => {
 })
 
 t.test('calls succeed although the server loses its scripts all the time', async t => {
-  const { url, admin } = await ownRedis(t)
   const { store } = await testStore(t, { url })
   await untilServing(store.handoffs)
   const work = { over: false, rounds: 0 }
@@ -156,10 +143,10 @@ t.test('calls succeed although the server loses its scripts all the time', async
     }
   }
   const agents = Array.from({ length: 16 }, agent)
-  for (let flush = 0; flush < 300; flush++) await admin.script('FLUSH')
+  for (let flush = 0; flush < (isWhole ? 300 : 60) || work.rounds <= 20; flush++) await admin.script('FLUSH')
   work.over = true
   await Promise.all(agents)
-  t.ok(work.rounds > 20, `${work.rounds} rounds`)
+  t.pass(`${work.rounds} rounds`)
 })
 
 t.test('calls wait for a Redis that is loading, and are refused when the budget is over', async t => {

@@ -6,6 +6,7 @@ import { startCluster } from '../faults/fleet/cluster.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 
 t.test('asking an unreachable master again and again leaves no listeners behind', async t => {
   const server = await startRedisServer(t)
@@ -26,7 +27,7 @@ t.test('asking an unreachable master again and again leaves no listeners behind'
   server.resume()
 })
 
-t.test('CLUSTER SLOTS is read when nodes announce host names', async t => {
+t.test('CLUSTER SLOTS is read when nodes announce host names', skipInQuick, async t => {
   const options = ['--cluster-preferred-endpoint-type', 'hostname']
   const { servers: [server] } = await startCluster(t, { masters: 1, replicas: 0, options })
   const { admin, port } = server!

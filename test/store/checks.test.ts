@@ -7,6 +7,7 @@ import { Checks } from '../../src/store/checks.ts'
 import type { Look } from '../../src/store/readiness.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { testApp } from '../helpers/app.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { scrape } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -85,7 +86,7 @@ t.test('requests that are refused because Redis is full are counted, also while 
   t.equal(await count(), 3, 'neither the check nor what goes on counts')
 })
 
-t.test('one master of a Cluster that refuses writes is told, and the others serve', async t => {
+t.test('one master of a Cluster that refuses writes is told, and the others serve', skipInQuick, async t => {
   const { servers, url } = await startCluster(t, { masters: 2, replicas: 0 })
   const { log, lines } = logSink(t)
   const store = fleetStore(t, url, { log })
@@ -217,7 +218,7 @@ t.test('a Redis that was emptied is told by each replica once, and one that rest
   t.ok(await redis.admin.pttl((await redis.admin.keys('*:dataset'))[0]!) > 86_400_000, 'it stays')
 })
 
-t.test('of a Cluster only a master that lost its data is told, not failovers and moved slots', async t => {
+t.test('of a Cluster only a master that lost its data is told, not failovers and moved slots', skipInQuick, async t => {
   const cluster = await startCluster(t, { masters: 2, replicas: 1 })
   const { store, errors, look } = replicaOf(t, cluster.url)
   await look(2)

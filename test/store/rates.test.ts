@@ -10,6 +10,7 @@ import { Rates } from '../../src/store/rates.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import { parseRedisUrl } from '../../src/redis-url.ts'
 import { timeRun } from '../helpers/clock.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet, testStore } from '../helpers/redis.ts'
 import type { TestStore } from '../helpers/redis.ts'
@@ -26,9 +27,9 @@ async function allowedOf (requests: Array<Promise<boolean>>): Promise<number> {
   return (await Promise.all(requests)).filter(Boolean).length
 }
 
-t.test('200 agents at once are limited independently', async t => {
+t.test('50 agents at once are limited independently', async t => {
   const { store: { rates } } = await testStore(t)
-  const allowed = await Promise.all(Array.from({ length: 200 }, (_, agent) =>
+  const allowed = await Promise.all(Array.from({ length: 50 }, (_, agent) =>
     allowedOf(Array.from({ length: 30 }, () => spend(rates.of('acme', `agent-${agent}`, 20))))))
   t.strictSame(new Set(allowed), new Set([20]), 'one replica allows all of it and no more')
   t.equal(await allowedOf([spend(rates.of('other', 'agent-0', 20))]), 1, 'another tenant’s agent of that name is another')
@@ -38,7 +39,7 @@ t.test('replicas together allow the limit, and no more', async t => {
   const first = await testStore(t)
   const stores = [first, ...await Promise.all([1, 2, 3, 4].map(() => testStore(t, { prefix: first.prefix })))]
   await first.setClock(Date.now())
-  for (const limit of [1, 2, 3, 7, 10, 33, 100, 999]) {
+  for (const limit of [1, 2, 3, 7, 33, 200]) {
     const allowances = stores.map(({ store }) => store.rates.of('acme', `of-${limit}`, limit))
     // Requests at each replica until it refuses: unevenly distributed, and some at once.
     const each = await Promise.all(allowances.map(async (allowance, replica) => {
@@ -66,8 +67,8 @@ function replicasOf (t: Test, { url, prefix }: TestStore, count: number, window?
 
 t.test('at least half of the limit is allowed, however many replicas hold shares that they don’t need', async t => {
   const replicas = replicasOf(t, await testStore(t), 20)
-  for (const limit of [1, 2, 10, 33, 100, 999]) {
-    for (const requests of [1, 3, 9, 21]) {
+  for (const limit of [1, 2, 33, 200]) {
+    for (const requests of [1, 3, 9]) {
       // Every replica but the last may have just fetched a share when it gets no more requests.
       const [last, ...idle] = replicas.map(rates => rates.of('acme', `idle-${limit}-${requests}`, limit))
       let allowed = 0
@@ -78,7 +79,7 @@ t.test('at least half of the limit is allowed, however many replicas hold shares
   }
 })
 
-t.test('over many windows the limit is never exceeded, though replicas hold shares when a window ends', async t => {
+t.test('over many windows the limit is never exceeded, though replicas hold shares when a window ends', skipInQuick, async t => {
   const test = await testStore(t)
   const { redis, prefix, dump } = test
   const [limit, window] = [200, 250]

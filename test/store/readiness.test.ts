@@ -9,6 +9,7 @@ import { readLua } from '../../src/redis/scripts.ts'
 import { readInfo, testedServers, versionOf } from '../../src/redis/server-info.ts'
 import type { Store } from '../../src/store/store.ts'
 import { setUser } from '../helpers/acl.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { newPlace, payload } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -80,7 +81,7 @@ t.test('readiness reports a silent Redis', async t => {
   await until(async () => await store.whyNotReady() === null)
 })
 
-t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster', async t => {
+t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster', skipInQuick, async t => {
   const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
   const node = await startRedisServer(t, { options })
   await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
@@ -92,7 +93,7 @@ t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster',
   t.equal(await reasonOf(t, other.url), 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…')
 })
 
-t.test('readiness reports a Cluster’s wrong password', async t => {
+t.test('readiness reports a Cluster’s wrong password', skipInQuick, async t => {
   const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
   const node = await startRedisServer(t, { options })
   await node.admin.config('SET', 'requirepass', 'secret')

@@ -132,7 +132,7 @@ t.test('however much is due, Redis gets little at a time, and everything is swep
 
 t.test('late answers don’t hold other calls up, and their partitions aren’t asked again meanwhile', async t => {
   const one = await testStore(t)
-  const partitions = await passMany(one, 50, 40)
+  const partitions = await passMany(one, 50, 12)
   let answer = () => {}
   const answered = new Promise<void>(resolve => { answer = resolve })
   const stuck = new Set(partitions.slice(0, 4))
@@ -161,7 +161,7 @@ t.test('late answers don’t hold other calls up, and their partitions aren’t 
 
 t.test('no call is under way when the sweeper has stopped, however much is due', async t => {
   const one = await testStore(t)
-  const partitions = await passMany(one, 200, 21)
+  const partitions = await passMany(one, 100, 8)
   let answer = () => {}
   const answered = new Promise<void>(resolve => { answer = resolve })
   const seen = await new Promise<{ calls: number }>(resolve => {
