@@ -58,15 +58,6 @@ t.test('a revoked key stops working everywhere within 2 s', async t => {
   t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
 })
 
-t.test('a revoked key stops working without a message too', async t => {
-  const { redis, both, key, record } = await twoReplicas(t)
-  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
-  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-  await both[0].store.keyRecords.revoke(record.id, 'me')
-  t.strictSame(await redis.admin.call('PUBSUB', 'SHARDCHANNELS'), [], 'nobody listens')
-  t.ok(await untilBoth(t, both, key, 'unauthorized', 401) < 2000)
-})
-
 t.test('with Redis stopped nobody is let in with such a key after 2 s, nor told that it is wrong', skipInQuick, async t => {
   const { redis, both, key } = await twoReplicas(t)
   process.kill(redis.pid(), 'SIGSTOP')

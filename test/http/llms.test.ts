@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -12,20 +11,22 @@ import { ofOneReplica } from '../helpers/through.ts'
 import { webhookApp, webhookKeys } from '../helpers/webhooks.ts'
 import { listen } from '../helpers/wire.ts'
 
+/** Of all that needs no service of its own. */
+const { app } = await testApp(t)
+
 type Json = Record<string, any>
 
 /** The two pages that need no key. */
 const pages = ['/', '/llms.txt']
 
 /** Every operation below /api in the document: method, path as in a route, and its object. */
-async function documented (app: FastifyInstance): Promise<Array<[method: string, path: string, operation: Json]>> {
+async function documented (): Promise<Array<[method: string, path: string, operation: Json]>> {
   const { paths } = (await app.inject('/openapi.json')).json() as { paths: Json }
   return Object.entries(paths).filter(([path]) => path.startsWith('/api/')).flatMap(([path, methods]) => Object.entries(methods as Json)
     .map(([method, operation]): [string, string, Json] => [method.toUpperCase(), path.replace(/\{(\w+)\}/g, ':$1'), operation]))
 }
 
 t.test('neither page needs a key, and each has its media type', async t => {
-  const { app } = await testApp(t)
   for (const [url, type] of [['/', 'text/html; charset=utf-8'], ['/llms.txt', 'text/markdown; charset=utf-8']] as const) {
     const answer = await app.inject(url)
     t.equal(answer.statusCode, 200, url)
@@ -44,9 +45,8 @@ t.test('neither page needs a key, and each has its media type', async t => {
 })
 
 t.test('every operation of the document is on both pages', async t => {
-  const { app } = await testApp(t)
   const [page, text] = await Promise.all(pages.map(async url => (await app.inject(url)).body))
-  const operations = await documented(app)
+  const operations = await documented()
   t.ok(operations.length >= 8)
   for (const [method, path, { summary, requestBody, parameters }] of operations) {
     t.ok(text!.includes(`### ${summary}\n\n\`${method} ${path}\``), `llms.txt: ${method} ${path}`)
@@ -146,7 +146,6 @@ t.test('both pages are served while Redis is away and while draining', async t =
 })
 
 t.test('the front page has the headers of the other pages', async t => {
-  const { app } = await testApp(t)
   const [front, approvals] = await Promise.all(['/', '/approvals/sign-in'].map(async url => (await app.inject(url)).headers))
   for (const name of ['content-security-policy', 'x-frame-options', 'referrer-policy', 'x-content-type-options', 'cross-origin-opener-policy']) {
     t.equal(front![name], approvals![name], name)
@@ -158,7 +157,6 @@ t.test('the front page has the headers of the other pages', async t => {
 })
 
 t.test('the service is a skill, and the index says which bytes it has', async t => {
-  const { app } = await testApp(t)
   const index = await app.inject('/.well-known/agent-skills/index.json')
   t.match(index, { statusCode: 200, headers: { 'content-type': /^application\/json/ } })
   for (const path of ['/.well-known/agent-skills', '/.well-known/agent-skills/']) t.equal((await app.inject(path)).body, index.body, path)

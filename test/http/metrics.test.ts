@@ -318,14 +318,6 @@ t.test('an event loop delay is reported once', async t => {
   t.ok(await until(async () => await max() < 0.3), 'since the last scrape alone')
 })
 
-t.test('several services in one process count separately', async t => {
-  const [one, other] = [await testApp(t), await testApp(t)]
-  await one.call('alice', 'POST', '/api/pass', { task: 't' })
-  const pending = 'handoff_transitions_total{to="pending"}'
-  t.equal((await scrape(one.app)).get(pending), 1)
-  t.equal((await scrape(other.app)).get(pending), 0)
-})
-
 t.test('with a port of its own, /metrics is only there', async t => {
   const { app, call } = await testApp(t, { METRICS_PORT: '0' })
   const operations = app.operations!

@@ -29,6 +29,9 @@ async function replicas (t: Test, env: Record<string, string> = {}): Promise<{ r
   return { redis, one: await testApp(t, env, options), other: await testApp(t, env, options) }
 }
 
+/** For all that breaks nothing and counts nothing. */
+const shared = await replicas(t)
+
 /** Checks that the answer equals that for an unknown key. */
 function isRefused (t: Test, answer: Answer, name: string): void {
   isProblem(t, answer, 401, 'unauthorized', name)
@@ -36,7 +39,7 @@ function isRefused (t: Test, answer: Answer, name: string): void {
 }
 
 t.test('a waiting catch with a revoked key gets nothing, on any replica', async t => {
-  const { one, other } = await replicas(t)
+  const { one, other } = shared
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`)]
@@ -88,7 +91,7 @@ t.test('each look is authorised again, whatever is announced about keys', async 
 })
 
 t.test('a result is not answered to a key that has ended', async t => {
-  const { one } = await replicas(t)
+  const { one } = shared
   const id = await passed(one, { require_human: false })
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   const waits = ask(one, key, `status/${id}?wait=30`)
@@ -98,7 +101,7 @@ t.test('a result is not answered to a key that has ended', async t => {
 })
 
 t.test('a key that expires ends its waits, on time', async t => {
-  const { one } = await replicas(t)
+  const { one } = shared
   const id = await passed(one)
   const { key, record } = await newKey(one.store.keyRecords, { expiresIn: 1500 })
   const waits = [ask(one, key, `catch/${id}?wait=30`), ask(one, key, `status/${id}?wait=30`)]
@@ -109,7 +112,7 @@ t.test('a key that expires ends its waits, on time', async t => {
 })
 
 t.test('after a rotation, the old secret’s waits end with its grace, the new one’s go on', async t => {
-  const { one, other } = await replicas(t)
+  const { one, other } = shared
   const id = await passed(one)
   const { id: keyId, key } = await newKey(one.store.keyRecords)
   const former = ask(one, key, `status/${id}?wait=30`)
