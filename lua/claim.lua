@@ -12,7 +12,7 @@ local now = clock()
 local before = redis.call('GET', key)
 
 if late(ARGV[1], now) then return { 'late' } end
-local asked, first = string.match(before or '', '^(%S+) ?(%S*)$')
+local asked, first = string.match(before or '', '^(%S+) (%S+)$')
 if before and asked ~= request then return { 'reused' } end
 if before then
   redis.call('PEXPIREAT', key, ms(now + ARGV[3]), 'GT')

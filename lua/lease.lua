@@ -5,14 +5,14 @@
 -- Replies: {'held'}   the asker holds it from now on
 --          {'taken'}  another does
 --          {'late'}   the call's deadline is over; nothing changed
--- The value is the holder, a space, and when the lease ends (ms); an older version writes the holder alone.
+-- The value is the holder, a space, and when the lease ends (ms).
 local key, asker, duration = KEYS[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
-local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) ?(%d*)$')
+local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 
 if late(ARGV[1], now) then return { 'late' } end
 -- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it for as long.
-if holder and holder ~= asker and (ends == '' or tonumber(ends) <= now + duration) then return { 'taken' } end
+if holder and holder ~= asker and tonumber(ends) <= now + duration then return { 'taken' } end
 
 redis.call('SET', key, asker .. ' ' .. ms(now + duration), 'PX', ARGV[3])
 return { 'held' }

@@ -30,9 +30,8 @@ if successor then
   return { 'replayed', successor, found[1], found[2] }
 end
 if status == 'pending' and now < tonumber(expires) then return { 'not_caught', now, record, extra } end
--- An earlier version also freed the payload when a catcher's time was over.
-local lost = status == 'expired' and (deadline == '' or redis.call('HSTRLEN', key, 'p') == 0)
-if status == 'pending' or lost then return { 'expired', now, record, extra } end
+-- What nobody caught has no payload any more.
+if status == 'pending' or status == 'expired' and deadline == '' then return { 'expired', now, record, extra } end
 if status == 'done' then return { 'already_done', now, record, extra } end
 if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end

@@ -6,11 +6,11 @@
 --       3 how many at most  4 prefix:{tag}:
 -- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list goes on after since
 --                     and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait, among them for some seconds those that
---                     have expired. A task is cut after its first 12,288 bytes; extra is nil if there is none
+--                     have expired. A task is what the list keeps of it; extra is nil if there is none
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local looks, bytes, longest = 1000, 524288, 12288
+local looks, bytes = 1000, 524288
 local now = clock()
 local reply = { 'listed', now, false, false, redis.call('ZCARD', waiting) }
 -- By position, not by number: earlier handoffs may be gone, and later ones new.
@@ -24,16 +24,16 @@ while rank <= last do
     local record = redis.call('HGET', key, 's')
     if not record then isHere(waiting, key) end
     local expires = record and select(4, string.match(record, RECORD))
-    -- An expired handoff that isn't swept yet no longer waits. An older version stored the whole task, and that is copied whole when it is read.
-    local length = expires and now < tonumber(expires) and redis.call('HSTRLEN', key, 't') or 0
-    if length > 0 then
-      if #reply >= 5 + 4 * limit or #reply > 5 and length > bytes then
+    local task, extra
+    -- An expired handoff that isn't swept yet no longer waits.
+    if expires and now < tonumber(expires) then task, extra = unpack(redis.call('HMGET', key, 't', 'x')) end
+    if task then
+      if #reply >= 5 + 4 * limit or #task > bytes then
         reply[3], reply[4] = since, after
         return reply
       end
-      bytes = bytes - length
-      local task, extra = unpack(redis.call('HMGET', key, 't', 'x'))
-      for _, part in ipairs({ members[i], record, string.sub(task, 1, longest), extra }) do reply[#reply + 1] = part end
+      bytes = bytes - #task
+      for _, part in ipairs({ members[i], record, task, extra }) do reply[#reply + 1] = part end
     end
     since, after = members[i + 1], members[i]
   end

@@ -14,11 +14,7 @@ local function undecidable(key, record, extra, decision, token, decided_by, seen
   if status == 'expired' or now >= tonumber(expires) then return { 'expired', now, record, extra } end
   if passed_by == decided_by then return { 'self_approval', now, record, extra } end
   -- An id can come back: a pass with the Idempotency-Key of a handoff that is gone makes the same id again.
-  local changed = seen ~= '' and seen ~= created
-  if digest ~= '' and not changed then
-    -- A handoff that an earlier version passed has no digest. Then the time of the pass must identify it.
-    local kept = redis.call('HGET', key, 'h')
-    changed = digest ~= kept and (kept or seen == '')
+  if seen ~= '' and seen ~= created or digest ~= '' and digest ~= redis.call('HGET', key, 'h') then
+    return { 'content_changed', now, record, extra }
   end
-  if changed then return { 'content_changed', now, record, extra } end
 end

@@ -5,8 +5,7 @@
 --      traceparent that was passed along follows pass_token and a slash, in the same word
 --   p  the payload, JSON members as catch returns them; empty once it was freed. When the handoff is done, the result takes its
 --      place, JSON text, empty for none: that writes one field instead of deleting one and making another. Scripts don't parse it
---   t  the beginning of the task, a JSON string, for the list of what waits for a person; only while it waits. An
---      older replica stores the whole task
+--   t  the beginning of the task, a JSON string, for the list of what waits for a person; only while it waits
 --   d  a person's decision: decided decided_by decision_token[/digest] note (JSON text, null for none)
 --   h  the payload's digest (SHA-256, base64), if a person decides on it
 --   x  what a plain handoff doesn't have, each a space, a letter and its value, in any order:

@@ -7,7 +7,6 @@ import type { Caller, HandoffRecord, Status } from '../model.ts'
 import { excerpt } from './excerpt.ts'
 import { homeTag, isId, randomToken } from './id.ts'
 import { Pace } from './pace.ts'
-import { digestOf } from './options.ts'
 import { spliceAnswer } from './payload.ts'
 import { agreedMembers, membersText } from './status-answer.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
@@ -80,8 +79,7 @@ export class ApprovalService {
     const reply = await this.#approvals.inspect(placeOf(caller, id))
     if (reply.outcome === 'not_found') throw new Problem('not_found')
     if (reply.record.approval === 'none') throw refusal({ outcome: 'no_approval_required', seen: reply })
-    // A handoff that an older version passed has no stored digest, but it has its payload for as long as somebody may decide on it.
-    return { ...reply, id, digest: reply.digest ?? (reply.payload && digestOf(reply.payload)) }
+    return { ...reply, id }
   }
 
   /**
@@ -129,10 +127,7 @@ export function listText ({ items, next }: ListPart): string {
 
 /** One handoff's JSON, with its payload and schema as they were passed. */
 export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
-  const more = {
-    ...agreedMembers(record),
-    ...digest !== null && { digest: digestText(digest) },
-  }
+  const more = { ...agreedMembers(record), digest: digestText(digest) }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
     `,"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
     `"approval":${approvalText(record.approval, decision)}${membersText(more)}${schema === null ? '' : `,"result_schema":${schema}`}}`)

@@ -19,13 +19,13 @@ export type DecisionReply = { outcome: 'decided', at: number } | Refused<Decisio
 export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
 
 /**
- * All of a handoff. The payload is null once it was freed; the digest is null if an older version passed the handoff; the schema is JSON text, or
- * null if there is none.
+ * All of a handoff. The payload is null once it was freed; the digest is empty if no person decides on it; the schema is JSON text, or null if
+ * there is none.
  */
 export type InspectReply =
-  { outcome: 'found', payload: Buffer | null, digest: string | null, schema: Buffer | null } & Seen | { outcome: 'not_found' }
+  { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null } & Seen | { outcome: 'not_found' }
 
-/** A handoff that waits for a person. A task of over 12,000 bytes of JSON is cut and has no end; the reader takes what it needs. */
+/** A handoff that waits for a person. Its task is as much of the JSON string as the list keeps. */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
 /** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
@@ -97,7 +97,7 @@ function readInspection (reply: unknown): InspectReply {
     outcome: 'found',
     ...readSeen(now, record, extra, decision),
     payload: (payload ?? null) as Buffer | null,
-    digest: digest == null ? null : String(digest),
+    digest: String(digest ?? ''),
     schema: (schema ?? null) as Buffer | null,
   }
 }

@@ -45,7 +45,7 @@ const breaches: Array<[script: string, from: string | RegExp, to: string, fault:
   ['waiting', "{ 'listed', now,", "{ 'found', now,", /\{'found'\} is returned and not documented/],
   ['key-list', 'reply[2] = 1', "reply[1] = 'found'", /no tag that can be told/],
   ['key-list', 'reply[2] = 1', 'reply = ids', /no tag that can be told/],
-  ['waiting', "'HSTRLEN'", "'HDEL'", /no-writes, yet there is HDEL/],
+  ['waiting', "'HMGET'", "'HDEL'", /no-writes, yet there is HDEL/],
   ['inspect', "return { 'found', clock()", "redis.call('SPUBLISH', KEYS[1], '')\nreturn { 'found', clock()", /no-writes, yet there is SPUBLISH/],
   ['approve', "\nredis.call('HSET'", "\nredis.call('SPUBLISH', key, '')\nif not now then return { 'expired' } end\nredis.call('HSET'", /'expired'\} is returned after a write/],
   ['reject', 'return refusal end', 'return refusal end\nif not seen then return why() end', /no tag that can be told/],

@@ -66,10 +66,3 @@ t.test('one that was taken before the clock was set back an hour is anybody’s'
   t.strictSame(await lease(on, T - 1000, 'one', 1500), ['held'], 'set back by a second: it would last for longer than one lease')
   t.strictSame(await lease(on, T, 'two', 1500), ['taken'])
 })
-
-t.test('an older version’s lease, which doesn’t say when it ends, counts', async t => {
-  const test = testRedis(t)
-  const on = raw(test)
-  await test.redis.set(on.keys.sweeper(tag), 'older', 'PX', hour)
-  t.strictSame(await lease(on, T, 'two', 1500), ['taken'])
-})

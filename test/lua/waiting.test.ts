@@ -136,20 +136,6 @@ t.test('more in one millisecond than one call looks at', async t => {
   t.strictSame((await pages(on, 100)).flat(), names)
 })
 
-t.test('a task that was kept whole: as much as the list may need, and one a call', async t => {
-  const on = raw(testRedis(t))
-  await addMany(on, ['a', 'b', 'c'], i => T + i, `"${'x'.repeat(1_000_000)}"`)
-  let after: Place | undefined
-  for (const name of ['a', 'b', 'c']) {
-    const [, , since, behind, ...parts] = await waiting(on, T, 100, after) as string[]
-    t.strictSame([parts.length, parts[0], parts[2]], [4, `${tenant}:${name}`, `"${'x'.repeat(12_287)}`])
-    if (name === 'c') t.equal(behind, null)
-    else after = [Number(since), behind!]
-  }
-  // Of those that are over it is not read at all: all three are one call.
-  t.strictSame(await waiting(on, at.expires, 100), ['listed', at.expires, null, null])
-})
-
 t.test('a call gives half a megabyte of tasks at the most', async t => {
   const on = raw(testRedis(t))
   const names = Array.from({ length: 100 }, (_, i) => `n${String(i).padStart(2, '0')}`)

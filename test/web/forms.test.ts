@@ -73,7 +73,7 @@ t.test('a decision on a page whose handoff is gone is refused when its id is reu
   t.equal(await passed('Delete ALL of them.', start + 60_000), id, 'the same key, and the former is gone: the same id')
   const dumped = await service.dump()
 
-  const old: Array<[name: string, fields: Record<string, string>]> = [['an old tab', before], ['of an older version', {}], ['made up', { created_at: 'x' }], ['empty', { created_at: '' }]]
+  const old: Array<[name: string, fields: Record<string, string>]> = [['an old tab', before], ['without a time', {}], ['made up', { created_at: 'x' }], ['empty', { created_at: '' }]]
   for (const [name, fields] of old) {
     for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
       const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, ...fields }, { ...own, cookie }))

@@ -57,7 +57,7 @@ async function decide (
 
 const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])
 
-/** Which content the page showed: when it was passed, and its digest. An older version's form lacks the time, so nobody knows what was read there. */
+/** Which content the page showed: when it was passed, and its digest. Without a time nobody knows what was read. */
 function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   const { created_at: at, digest } = form ?? {}
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }

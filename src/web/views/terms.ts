@@ -13,7 +13,7 @@ type Row = [name: string, value: string]
 export function terms (base: string, one: ToRead): string | null {
   const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
   if (rows.length === 0 && one.schema === null) return null
-  if (one.digest !== null) rows.push(['Digest', digest(digestText(one.digest))])
+  rows.push(['Digest', digest(digestText(one.digest))])
   return html`<dl class="terms">!${rows.map(([name, value]) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
 }
 
