@@ -3,9 +3,11 @@ import { secrets, testApp } from '../helpers/app.ts'
 import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 
+const service = await testApp(t)
+const cookie = await signedIn(service)
+const { app } = service
+
 t.test('a form from another site decides nothing', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
   const id = await asked(service)
   const before = await service.dump()
   const foreign: Array<Record<string, string>> = [
@@ -25,8 +27,6 @@ t.test('a form from another site decides nothing', async t => {
 })
 
 t.test('only forms are accepted', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
   const id = await asked(service)
   const before = await service.dump()
   for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x']) {
@@ -39,8 +39,6 @@ t.test('only forms are accepted', async t => {
 })
 
 t.test('a refused note is shown again', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
   const id = await asked(service)
   const before = await service.dump()
   const seen = await shown(service, id, cookie)
@@ -135,9 +133,7 @@ t.test('a decision is refused when the id is reused within the same millisecond:
 })
 
 t.test('reading changes nothing, whoever reads', async t => {
-  const service = await testApp(t)
   const id = await asked(service)
-  const cookie = await signedIn(service)
   const before = await service.dump()
   for (const url of ['', '/list?seen=x', `/${id}`, `/${id}/whole`, `/${id}/approve`, `/${id}/reject`, `?decided=${id}`, '/sign-in', '/sign-out', '/sign-in?key=x'].map(end => `/approvals${end}`)) {
     for (const headers of [{}, { 'user-agent': 'Slackbot-LinkExpanding 1.0' }, { cookie }]) {
@@ -149,8 +145,6 @@ t.test('reading changes nothing, whoever reads', async t => {
 })
 
 t.test('headers allow nothing from other sites, nothing inline and no caching', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
   for (const url of ['/approvals', '/approvals/sign-in', `/approvals/${await asked(service)}`, '/approvals/nothing']) {
     const { headers, body } = await service.app.inject({ url, headers: { cookie } })
     t.match(headers, { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', 'referrer-policy': 'same-origin', 'x-frame-options': 'DENY' })
@@ -168,7 +162,6 @@ t.test('headers allow nothing from other sites, nothing inline and no caching', 
 })
 
 t.test('only the pages’ own assets are served', async t => {
-  const { app } = await testApp(t)
   for (const name of ['page.css', 'page.js', 'htmx.min.js']) t.equal((await app.inject(`/approvals/assets/${name}`)).statusCode, 200, name)
   for (const name of ['', 'htmx.js', 'ext/debug.js', '../pages.ts', '..%2fpages.ts', '%2e%2e/pages.ts']) t.ok([303, 404].includes((await app.inject(`/approvals/assets/${name}`)).statusCode), name)
 })
@@ -186,7 +179,6 @@ t.test('a page says that Redis is away', { skip: ofOneReplica }, async t => {
 })
 
 t.test('an unknown path is answered with a page', async t => {
-  const { app } = await testApp(t)
   for (const url of ['/approvals/a/b', '/approvals/assets/nothing.css']) {
     const { statusCode, headers, body } = await app.inject({ url })
     t.match({ statusCode, ...headers }, { statusCode: 404, 'content-type': /^text\/html/ })
@@ -195,7 +187,6 @@ t.test('an unknown path is answered with a page', async t => {
 })
 
 t.test('a known path with another method says which methods are allowed', async t => {
-  const { app } = await testApp(t)
   for (const [method, url, allow] of [['HEAD', '/approvals', 'GET'], ['PUT', '/approvals/sign-in', 'GET, POST'], ['POST', '/approvals', 'GET'], ['DELETE', '/approvals/x', 'GET']] as const) {
     const { statusCode, headers } = await app.inject({ method, url, headers: own })
     t.match({ statusCode, ...headers }, { statusCode: 405, allow, 'content-type': /^text\/html/ }, `${method} ${url}`)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { devices, faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
 import { secrets } from '../helpers/app.ts'
-import { skipInQuick } from '../helpers/extent.ts'
+import { isWhole } from '../helpers/extent.ts'
 
 const output = {
   table: 'invoices',
@@ -13,7 +13,8 @@ const output = {
 
 for (const [device, options] of Object.entries(devices)) {
   for (const colorScheme of ['light', 'dark'] as const) {
-    t.test(`a person decides, at a ${device}, ${colorScheme}`, { ...colorScheme === 'dark' && skipInQuick, ...skip !== false && { skip } }, async t => {
+    const isOne = device === 'desk' && colorScheme === 'light'
+    t.test(`a person decides, at a ${device}, ${colorScheme}`, { skip: skip || (!isOne && !isWhole && 'npm run test:all runs it') }, async t => {
       const { ask, visitor, call } = await webApp(t)
       const first = await ask({ task: 'Delete the old invoices.\nAll before 2019, on the archive only.', output, constraints: 'Read only on the live system.', context: { ticket: 'OPS-12' } })
       const second = await ask({ task: 'Send the newsletter to 40,000 people', expires_in: 3600 })
@@ -73,40 +74,3 @@ for (const [device, options] of Object.entries(devices)) {
     })
   }
 }
-
-t.test('a person decides with the keyboard alone', { skip }, async t => {
-  const { ask, visitor, call } = await webApp(t)
-  const ids = [await ask({ task: 'one' }), await ask({ task: 'two' })]
-  const page = await visitor()
-  await page.goto(`/approvals/${ids[0]}`)
-  await page.keyboard.type(secrets.approver)
-  await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()
-  const tabTo = async (name: string) => {
-    for (let presses = 0; presses < 20; presses++) {
-      await page.keyboard.press('Tab')
-      const here = await page.evaluate('document.activeElement.innerText || document.activeElement.id')
-      if (here === name) return
-    }
-    throw new Error(`no way to ${name}`)
-  }
-  await page.keyboard.press('Tab')
-  t.equal(await page.evaluate('document.activeElement.innerText'), 'Skip to the content')
-  await tabTo('note')
-  await page.keyboard.type('fine')
-  await tabTo('Approve')
-  t.not(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', 'one sees where one is')
-  await page.keyboard.press('Enter')
-  await page.getByText('You approved').waitFor()
-  await page.keyboard.press('Enter')
-  await page.waitForURL(new RegExp(ids[1]!))
-  await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()
-  await tabTo('note')
-  await page.keyboard.type('no')
-  await tabTo('Approve')
-  await tabTo('Reject')
-  await page.keyboard.press('Space')
-  await page.getByText('You rejected').waitFor()
-  const states = await Promise.all(ids.map(async id => (await call('alice', 'GET', `/api/status/${id}`)).json().approval))
-  t.match(states, [{ state: 'approved', note: 'fine' }, { state: 'rejected', note: 'no' }])
-})

@@ -5,8 +5,10 @@ import { ApiKeys } from '../../src/auth/api-keys.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { form, own, signedIn } from '../helpers/forms.ts'
 
+const service = await testApp(t)
+const { app } = service
+
 t.test('a session is a cookie that no script can read, no other site can send, and that expires', async t => {
-  const service = await testApp(t)
   const { headers, statusCode, body } = await service.app.inject(form('/approvals/sign-in', { key: ` ${secrets.approver} `, next: '/approvals/abc' }))
   t.equal(statusCode, 303)
   t.equal(headers.location, '/approvals/abc')
@@ -35,12 +37,10 @@ t.test('the sign-in says whose service it is', async t => {
   for (const { body } of [asked, refused, ended]) {
     t.match(body, 'To the Agent Handoff Service at <strong class="host">handoff.example:8443/team</strong>')
   }
-  const local = await testApp(t)
-  t.match((await local.app.inject('/approvals/sign-in')).body, '127.0.0.1:8080</strong>')
+  t.match((await service.app.inject('/approvals/sign-in')).body, '127.0.0.1:8080</strong>')
 })
 
 t.test('the list says how many wait, also where it has only the first of them', async t => {
-  const service = await testApp(t)
   const cookie = await signedIn(service)
   const countOf = async (url: string) => /id="count"[^>]*>([^<]*)</.exec((await service.app.inject({ url, headers: { cookie } })).body)![1]
   const pass = (count: number) => Promise.all(Array.from({ length: count }, () => service.call('alice', 'POST', '/api/pass', { task: 't', require_human: true })))
@@ -57,7 +57,6 @@ t.test('the list says how many wait, also where it has only the first of them', 
 })
 
 t.test('every wrong key gets the same answer', async t => {
-  const { app } = await testApp(t)
   const answers = await Promise.all(['', 'nonsense', secrets.alice, secrets.approver.slice(1), 'x'.repeat(100_000)].map(key => app.inject(form('/approvals/sign-in', { key }))))
   for (const { statusCode, headers, body } of answers) {
     t.strictSame([statusCode, headers['set-cookie']], [401, undefined])
@@ -67,7 +66,6 @@ t.test('every wrong key gets the same answer', async t => {
 })
 
 t.test('next never leads out of these pages', async t => {
-  const { app } = await testApp(t)
   for (const next of ['https://evil.example', '//evil.example', '/approvals.evil', '/approvals//evil', '/docs', '/approvals/\r\nX: y', '/approvals/\\evil', '', 'javascript:alert(1)', '/approvals/../docs', '/approvals/%2e%2e/docs', '/approvals/%2E%2e', '/approvals/x/%2e']) {
     const { headers } = await app.inject(form('/approvals/sign-in', { key: secrets.approver, next }))
     t.ok(['/approvals', '/approvals//evil'].includes(headers.location as string), `${JSON.stringify(next)}: ${headers.location}`)
@@ -96,7 +94,6 @@ t.test('a forged, expired or signed-out cookie opens no session', async t => {
 })
 
 t.test('a session ends with its key', async t => {
-  const service = await testApp(t)
   const cookie = await signedIn(service)
   const config = loadConfig({ ...testKeys, APPROVER_KEYS: 'dora:another-approver-secret-01' })
   const later = await buildApp(config, { store: service.store, keys: new ApiKeys(config.apiKeys), log: service.log })

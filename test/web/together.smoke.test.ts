@@ -167,3 +167,51 @@ t.test('without JavaScript all works, except that new handoffs need a reload', {
   await page.getByText('You rejected').waitFor()
   t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'rejected')
 })
+
+t.test('a person who signed out in another window is led to sign in', { skip }, async t => {
+  const { approver } = await webApp(t)
+  const page = await approver()
+  await page.getByText('No handoff waits').waitFor()
+  const second = await page.context().newPage()
+  await second.goto('/approvals')
+  await second.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('Your session has ended').waitFor()
+  t.match(page.url(), /\/approvals\/sign-in/)
+})
+
+t.test('a person decides with the keyboard alone', { skip }, async t => {
+  const { ask, visitor, call } = await webApp(t)
+  const ids = [await ask({ task: 'one' }), await ask({ task: 'two' })]
+  const page = await visitor()
+  await page.goto(`/approvals/${ids[0]}`)
+  await page.keyboard.type(secrets.approver)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()
+  const tabTo = async (name: string) => {
+    for (let presses = 0; presses < 20; presses++) {
+      await page.keyboard.press('Tab')
+      const here = await page.evaluate('document.activeElement.innerText || document.activeElement.id')
+      if (here === name) return
+    }
+    throw new Error(`no way to ${name}`)
+  }
+  await page.keyboard.press('Tab')
+  t.equal(await page.evaluate('document.activeElement.innerText'), 'Skip to the content')
+  await tabTo('note')
+  await page.keyboard.type('fine')
+  await tabTo('Approve')
+  t.not(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', 'one sees where one is')
+  await page.keyboard.press('Enter')
+  await page.getByText('You approved').waitFor()
+  await page.keyboard.press('Enter')
+  await page.waitForURL(new RegExp(ids[1]!))
+  await page.getByRole('heading', { name: 'Handoff from alice' }).waitFor()
+  await tabTo('note')
+  await page.keyboard.type('no')
+  await tabTo('Approve')
+  await tabTo('Reject')
+  await page.keyboard.press('Space')
+  await page.getByText('You rejected').waitFor()
+  const states = await Promise.all(ids.map(async id => (await call('alice', 'GET', `/api/status/${id}`)).json().approval))
+  t.match(states, [{ state: 'approved', note: 'fine' }, { state: 'rejected', note: 'no' }])
+})
