@@ -12,7 +12,7 @@ import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { quiet } from '../helpers/redis.ts'
-import { anotherReplica, callsOf, newKey, testKeys, untilKnown } from '../helpers/stored-keys.ts'
+import { anotherReplica, callsOf, newKey, rotated, testKeys, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('a key is looked up once and then remembered', async t => {
@@ -82,16 +82,15 @@ t.test('a new secret is not judged by a look-up from before it existed', async t
   const { id, key } = await newKey(records)
   const first = keys.find(key)
   await read
-  const rotated = await records.rotate(id, 60_000, 'me')
-  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
-  const [fresh, former] = [keys.find(rotated.key), keys.find(key)]
+  const next = await rotated(records, id, 60_000)
+  const [fresh, former] = [keys.find(next.key), keys.find(key)]
   release()
   t.ok(await first)
   t.ok(await fresh, 'the new one')
   t.ok(await former, 'the former one, which has its grace')
   t.equal(keys.counts.misses, 2)
   memory.forget(id)
-  t.ok(await keys.find(rotated.key))
+  t.ok(await keys.find(next.key))
 })
 
 t.test('a secret refused by a stale look-up is accepted once the change is announced', async t => {
@@ -123,16 +122,14 @@ t.test('an open grant is told once that its key has ended, and costs one look-up
   listen('other', other.key)
   listen('gone', key)()
   t.equal(keys.onEnd('a-key-from-the-environment', () => {}), undefined)
-  const rotated = await records.rotate(id, 60_000, 'me')
-  if (rotated.outcome !== 'rotated') return t.fail('it is rotated')
+  const next = await rotated(records, id, 60_000)
   const before = await callsOf(redis.admin, 'hgetall')
   await until(async () => await callsOf(redis.admin, 'hgetall') === before + 1)
-  listen('fresh', rotated.key)
+  listen('fresh', next.key)
   await sleep(1500)
   t.strictSame(told, [], 'the former secret has its grace')
   t.equal(await callsOf(redis.admin, 'hgetall'), before + 1, 'and no look at the log asks for what is known')
-  const again = await records.rotate(id, 0, 'me')
-  if (again.outcome !== 'rotated') return t.fail('it is rotated again')
+  await rotated(records, id, 0)
   await until(() => told.length === 3)
   t.strictSame(told, ['a', 'b', 'fresh'], 'without grace')
   await records.revoke(other.id, 'me')
@@ -207,22 +204,19 @@ t.test('the old secret is valid until its grace is over; the one before that is 
   const start = 1_900_000_000_000
   await setClock(start)
   const { id, key: first } = await newKey(records)
-  const second = await records.rotate(id, 5000, 'me')
-  if (second.outcome !== 'rotated') return t.fail('it is rotated')
+  const second = await rotated(records, id, 5000)
   t.ok(await keys.find(first))
   t.ok(await keys.find(second.key))
   await setClock(start + 5000)
   memory.forget(id)
   t.equal(await keys.find(first), undefined)
   t.ok(await keys.find(second.key))
-  const third = await records.rotate(id, 5000, 'me')
-  if (third.outcome !== 'rotated') return t.fail('it is rotated')
+  const third = await rotated(records, id, 5000)
   memory.forget(id)
   t.equal(await keys.find(first), undefined)
   t.ok(await keys.find(second.key))
   t.ok(await keys.find(third.key))
-  const fourth = await records.rotate(id, 0, 'me')
-  if (fourth.outcome !== 'rotated') return t.fail('it is rotated')
+  const fourth = await rotated(records, id, 0)
   memory.forget(id)
   for (const former of [first, second.key, third.key]) t.equal(await keys.find(former), undefined)
   t.ok(await keys.find(fourth.key))

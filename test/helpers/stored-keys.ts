@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
-import type { KeyRecords, NewKey } from '../../src/store/key-records.ts'
+import type { KeyRecord, KeyRecords, NewKey } from '../../src/store/key-records.ts'
 import { KeyMemory } from '../../src/auth/key-memory.ts'
 import { StoredKeys } from '../../src/auth/stored-keys.ts'
 import { quiet, testStore } from './redis.ts'
@@ -10,6 +10,13 @@ import type { TestStore, TestStoreOptions } from './redis.ts'
 /** A key in Redis: by default alice's, with all scopes of an agent. */
 export function newKey (records: KeyRecords, more: Partial<NewKey> = {}) {
   return records.create({ tenant: 'default', agent: 'alice', scopes: ['pass', 'catch', 'status'], expiresIn: null, ratePerMinute: null, by: 'me@here', ...more })
+}
+
+/** Gives a key of Redis another secret. @param grace how long the former one stays valid, in milliseconds */
+export async function rotated (records: KeyRecords, id: string, grace: number): Promise<{ key: string, record: KeyRecord }> {
+  const made = await records.rotate(id, grace, 'me')
+  if (made.outcome !== 'rotated') throw new Error(`${id} was not rotated: ${made.outcome}`)
+  return made
 }
 
 export const bearer = (key: string) => ({ authorization: `Bearer ${key}` })

@@ -10,52 +10,54 @@ import { isProblem } from '../helpers/problems.ts'
 const start = Date.now() + 3600_000
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString()
 
+const service = await testApp(t)
+/** Each test has an inbox of its own, and the real time until it sets another. */
+let work = ''
+let count = 0
+t.beforeEach(async () => {
+  work = `work-${++count}`
+  await service.redis.del(`clock-${service.prefix}`)
+})
+
 const pass = async ({ call }: TestApp, more: object = {}, who: Who = 'alice', headers?: Record<string, string>): Promise<string> =>
-  (await call(who, 'POST', '/api/pass', { task: 't', to: 'work', ...more }, headers)).json().handoff_id
-const next = ({ call }: TestApp, body: unknown = { inbox: 'work' }, headers?: Record<string, string>, who: Who = 'bob') =>
+  (await call(who, 'POST', '/api/pass', { task: 't', to: work, ...more }, headers)).json().handoff_id
+const next = ({ call }: TestApp, body: unknown = { inbox: work }, headers?: Record<string, string>, who: Who = 'bob') =>
   call(who, 'POST', '/api/catch', body, headers)
-const taken = async (service: TestApp, body: unknown = { inbox: 'work', max: 100 }, headers?: Record<string, string>, who?: Who): Promise<string[]> =>
+const taken = async (service: TestApp, body: unknown = { inbox: work, max: 100 }, headers?: Record<string, string>, who?: Who): Promise<string[]> =>
   (await next(service, body, headers, who)).json().items.map(({ handoff_id: id }: { handoff_id: string }) => id)
-const inbox = async ({ call }: TestApp, name = 'work', who: Who = 'alice') => (await call(who, 'GET', `/api/inboxes/${name}`)).json()
+const inbox = async ({ call }: TestApp, name = work, who: Who = 'alice') => (await call(who, 'GET', `/api/inboxes/${name}`)).json()
 const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
-const sweep = ({ store }: TestApp) => Promise.all([inboxTag('default', 'work'), homeTag('default')].map(tag => store.handoffs.sweep(tag, 100, false)))
+const sweep = ({ store }: TestApp) => Promise.all([inboxTag('default', work), homeTag('default')].map(tag => store.handoffs.sweep(tag, 100, false)))
 const approve = ({ call }: TestApp, id: string) => call('approver', 'POST', `/api/approve/${id}`)
 
-t.test('what is passed to an inbox is caught there once, as by its id', async t => {
-  const service = await testApp(t)
-  const first = await pass(service, { task: 'one', output: { a: 1.0 }, priority: 0 })
+t.test('what is passed to an inbox is caught there once, as by its id and literally', async t => {
+  const output = '{"n":9007199254740993,"f":1.0,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'
+  const text = `{"task":"one","to":"${work}","priority":0,"output":${output}}`
+  const first = (await service.call('alice', 'POST', '/api/pass', text)).json().handoff_id
   const second = await pass(service, { task: 'two' })
   const answer = await next(service)
   t.equal(answer.statusCode, 200)
   t.equal(answer.headers['cache-control'], 'no-store')
+  t.ok(answer.body.includes(`"output":${output}`))
   const { items } = answer.json()
   t.strictSame(Object.keys(items[0]), ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at', 'to'])
-  t.match(items, [{ handoff_id: first, status: 'caught', task: 'one', to: 'work', constraints: null }])
-  t.match(await status(service, first), { status: 'caught', caught_by: 'bob', to: 'work', priority: 0 })
-  t.match(await status(service, second), { status: 'pending', to: 'work', priority: 0 })
+  t.match(items, [{ handoff_id: first, status: 'caught', task: 'one', to: work, constraints: null }])
+  t.match(await status(service, first), { status: 'caught', caught_by: 'bob', to: work, priority: 0 })
+  t.match(await status(service, second), { status: 'pending', to: work, priority: 0 })
   t.strictSame(await taken(service), [second])
   t.equal((await next(service)).body, '{"items":[]}')
   isProblem(t, await service.call('bob', 'GET', `/api/catch/${first}`), 409, 'already_caught')
   t.equal((await service.call('bob', 'POST', `/api/done/${first}`)).statusCode, 200)
 })
 
-t.test('payloads are literal', async t => {
-  const service = await testApp(t)
-  const output = '{"n":9007199254740993,"f":1.0,"big":1e400,"a":1,"a":2,"__proto__":{"x":1},"s":"\\ud800 é 🙂"}'
-  await service.call('alice', 'POST', '/api/pass', `{"task":"t","to":"work","output":${output}}`)
-  t.ok((await next(service)).body.includes(`"output":${output}`))
-})
-
 t.test('what is in an inbox can be caught by its id, and is not in it then', async t => {
-  const service = await testApp(t)
   const id = await pass(service)
-  t.match((await service.call('bob', 'GET', `/api/catch/${id}`)).json(), { handoff_id: id, to: 'work' })
+  t.match((await service.call('bob', 'GET', `/api/catch/${id}`)).json(), { handoff_id: id, to: work })
   t.match(await inbox(service), { pending: 0, oldest_at: null })
   t.strictSame(await taken(service), [])
 })
 
 t.test('without a body it is the inbox that is called like the agent, and one', async t => {
-  const service = await testApp(t)
   const ids = [await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' })]
   t.strictSame((await service.call('bob', 'POST', '/api/catch')).json().items.map((item: { handoff_id: string }) => item.handoff_id), [ids[0]])
   t.strictSame(await taken(service, {}), [ids[1]])
@@ -63,7 +65,6 @@ t.test('without a body it is the inbox that is called like the agent, and one', 
 })
 
 t.test('the earliest come first, and a step of priority outweighs a minute', async t => {
-  const service = await testApp(t)
   const at = async (seconds: number, more: object) => {
     await service.setClock(start + seconds * 1000)
     return await pass(service, more)
@@ -78,7 +79,6 @@ t.test('the earliest come first, and a step of priority outweighs a minute', asy
 })
 
 t.test('nobody starves: priority 9 without pause, and a priority 0 has its turn within 10 minutes', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const patient = await pass(service)
   let caught = ''
@@ -86,23 +86,22 @@ t.test('nobody starves: priority 9 without pause, and a priority 0 has its turn 
   for (; minute < 12 && caught !== patient; minute++) {
     await service.setClock(start + minute * 60_000 + 1)
     await pass(service, { priority: 9 })
-    caught = (await taken(service, { inbox: 'work' }))[0]!
+    caught = (await taken(service, { inbox: work }))[0]!
   }
   t.equal(caught, patient)
   t.ok(minute <= 10, `minute ${minute}`)
 })
 
 t.test('names, and what else can’t be', async t => {
-  const service = await testApp(t)
   const { call } = service
   for (const to of ['', 'a b', 'ä', 'x'.repeat(65), 'a/b', 'a:b', 7, {}]) {
     isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 't', to }), 400, 'invalid_request', `to ${JSON.stringify(to)}`)
     isProblem(t, await next(service, { inbox: to }), 400, 'invalid_request', `inbox ${JSON.stringify(to)}`)
   }
   t.match((await service.call('alice', 'POST', '/api/pass', { task: 't', priority: 3 })).json(), { code: 'invalid_request', errors: [{ pointer: '/priority' }] })
-  for (const priority of [-1, 10, 1.5, '5', true]) isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'work', priority }), 400, 'invalid_request')
-  for (const max of [0, 101, '5', 1.5, -1]) isProblem(t, await next(service, { inbox: 'work', max }), 400, 'invalid_request', `max ${max}`)
-  isProblem(t, await next(service, { inbox: 'work', more: 1 }), 400, 'invalid_request')
+  for (const priority of [-1, 10, 1.5, '5', true]) isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 't', to: work, priority }), 400, 'invalid_request')
+  for (const max of [0, 101, '5', 1.5, -1]) isProblem(t, await next(service, { inbox: work, max }), 400, 'invalid_request', `max ${max}`)
+  isProblem(t, await next(service, { inbox: work, more: 1 }), 400, 'invalid_request')
   isProblem(t, await next(service, '{"inbox":"a","inbox":"b"}'), 400, 'invalid_request')
   for (const wait of ['61', '-1', '1.5', 'x', '']) isProblem(t, await service.call('bob', 'POST', `/api/catch?wait=${wait}`), 400, 'invalid_request', `wait ${wait}`)
   isProblem(t, await service.call('bob', 'POST', '/api/catch?limit=1'), 400, 'invalid_request')
@@ -117,9 +116,8 @@ t.test('names, and what else can’t be', async t => {
 })
 
 t.test('an inbox counts what can be caught and what waits for a person', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
-  t.strictSame(await inbox(service), { inbox: 'work', pending: 0, oldest_at: null, waiting_approval: 0 })
+  t.strictSame(await inbox(service), { inbox: work, pending: 0, oldest_at: null, waiting_approval: 0 })
   await pass(service, { priority: 9 })
   await service.setClock(start + 1000)
   const asked = await pass(service, { require_human: true })
@@ -127,24 +125,23 @@ t.test('an inbox counts what can be caught and what waits for a person', async t
   const cancelled = await pass(service, { require_human: true })
   await pass(service, { require_human: true, expires_in: 1 })
   await pass(service, { to: 'else' })
-  t.strictSame(await inbox(service), { inbox: 'work', pending: 1, oldest_at: iso(start), waiting_approval: 4 })
+  t.strictSame(await inbox(service), { inbox: work, pending: 1, oldest_at: iso(start), waiting_approval: 4 })
   await service.setClock(start + 2000)
   t.match(await inbox(service), { waiting_approval: 3 }, 'one that has expired waits no more')
   await approve(service, asked)
   await service.call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })
   await service.call('alice', 'POST', `/api/cancel/${cancelled}`)
-  t.strictSame(await inbox(service), { inbox: 'work', pending: 2, oldest_at: iso(start), waiting_approval: 0 })
-  t.strictSame(await inbox(service, 'work', 'foreignAlice'), { inbox: 'work', pending: 0, oldest_at: null, waiting_approval: 0 }, 'another tenant’s is another inbox')
-  t.strictSame(await taken(service, { inbox: 'work', max: 9 }, undefined, 'foreignAlice'), [])
+  t.strictSame(await inbox(service), { inbox: work, pending: 2, oldest_at: iso(start), waiting_approval: 0 })
+  t.strictSame(await inbox(service, work, 'foreignAlice'), { inbox: work, pending: 0, oldest_at: null, waiting_approval: 0 }, 'another tenant’s is another inbox')
+  t.strictSame(await taken(service, { inbox: work, max: 9 }, undefined, 'foreignAlice'), [])
 })
 
 t.test('with require_human it enters when it is approved', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const asked = await pass(service, { require_human: true, priority: 0 })
   await service.setClock(start + 1000)
   const plain = await pass(service)
-  t.strictSame(await taken(service, { inbox: 'work', max: 1 }), [plain])
+  t.strictSame(await taken(service, { inbox: work, max: 1 }), [plain])
   await service.setClock(start + 2000)
   const second = await pass(service)
   await service.setClock(start + 3000)
@@ -152,24 +149,22 @@ t.test('with require_human it enters when it is approved', async t => {
   await service.setClock(start + 4000)
   const third = await pass(service)
   t.match(await inbox(service), { pending: 3, oldest_at: iso(start + 2000) })
-  const { items } = (await next(service, { inbox: 'work', max: 5 })).json()
+  const { items } = (await next(service, { inbox: work, max: 5 })).json()
   t.strictSame(items.map(({ handoff_id: id }: { handoff_id: string }) => id), [second, asked, third])
-  t.match(items[1], { approval: { state: 'approved', decided_by: 'carol' }, to: 'work' })
+  t.match(items[1], { approval: { state: 'approved', decided_by: 'carol' }, to: work })
 })
 
 t.test('approved ones have their turn before a flood, one at a time', async t => {
-  const service = await testApp(t)
   for (let i = 0; i < 20; i++) {
     const before = await pass(service)
     const asked = await pass(service, { require_human: true })
     await approve(service, asked)
     const behind = await pass(service)
-    t.strictSame([...await taken(service, { inbox: 'work' }), ...await taken(service, { inbox: 'work' }), ...await taken(service, { inbox: 'work' })], [before, asked, behind], `${i}`)
+    t.strictSame([...await taken(service, { inbox: work }), ...await taken(service, { inbox: work }), ...await taken(service, { inbox: work })], [before, asked, behind], `${i}`)
   }
 })
 
 t.test('with a delay it enters when that is over, and not before', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const late = await pass(service, { delay: 60, priority: 9 })
   const asked = await pass(service, { delay: 60, require_human: true })
@@ -186,7 +181,6 @@ t.test('with a delay it enters when that is over, and not before', async t => {
 })
 
 t.test('approved after its delay, it keeps its turn when the sweep comes', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const asked = await pass(service, { delay: 1, require_human: true })
   await service.setClock(start + 2000)
@@ -195,11 +189,10 @@ t.test('approved after its delay, it keeps its turn when the sweep comes', async
   await approve(service, asked)
   await sweep(service)
   t.match(await inbox(service), { pending: 2, oldest_at: iso(start + 2000) })
-  t.strictSame(await taken(service, { inbox: 'work', max: 2 }), [before, asked])
+  t.strictSame(await taken(service, { inbox: work, max: 2 }), [before, asked])
 })
 
 t.test('what ends leaves its inbox', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const cancelled = await pass(service)
   await pass(service, { expires_in: 1 })
@@ -212,7 +205,6 @@ t.test('what ends leaves its inbox', async t => {
 })
 
 t.test('what has expired takes nobody’s turn, in either list', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   for (let i = 0; i < 2; i++) {
     await approve(service, await pass(service, { require_human: true, expires_in: 1 }))
@@ -225,17 +217,16 @@ t.test('what has expired takes nobody’s turn, in either list', async t => {
   await service.setClock(start + 2000)
   const approved = await pass(service, { require_human: true })
   await approve(service, approved)
-  t.strictSame(await taken(service, { inbox: 'work', max: 2 }), [one, two])
+  t.strictSame(await taken(service, { inbox: work, max: 2 }), [one, two])
   t.strictSame(await taken(service), [approved])
 })
 
 t.test('successors go to the inbox of the first', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   const first = await pass(service, { max_attempts: 3, retry_delay: 0, priority: 4 })
   await taken(service)
   const second = (await service.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'm' } })).json().reissued_as
-  t.match(await status(service, second), { to: 'work', priority: 4, attempt: 2 })
+  t.match(await status(service, second), { to: work, priority: 4, attempt: 2 })
   t.strictSame(await taken(service), [second])
   const third = (await service.call('alice', 'POST', `/api/reissue/${second}`)).json().handoff_id
   t.strictSame(await taken(service), [third])
@@ -251,26 +242,24 @@ t.test('successors go to the inbox of the first', async t => {
 })
 
 t.test('to is part of the scope of pass’s Idempotency-Key', async t => {
-  const service = await testApp(t)
-  const key = { 'idempotency-key': 'k' }
+  const key = { 'idempotency-key': work }
   const ids = [await pass(service, {}, 'alice', key), await pass(service, { to: 'other' }, 'alice', key), await pass(service, { to: undefined }, 'alice', key),
     await pass(service, { require_human: true }, 'alice', key)]
   t.equal(new Set(ids).size, 4)
-  const again = await service.call('alice', 'POST', '/api/pass', { task: 't', to: 'work' }, key)
+  const again = await service.call('alice', 'POST', '/api/pass', { task: 't', to: work }, key)
   t.match(again, { statusCode: 201, headers: { 'idempotency-replayed': 'true' } })
   t.equal(again.json().handoff_id, ids[0])
-  isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 'u', to: 'work' }, key), 422, 'idempotency_key_reused')
+  isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 'u', to: work }, key), 422, 'idempotency_key_reused')
   t.match(await inbox(service), { pending: 1 })
 })
 
 t.test('the same key catches the same again, while it is caught', async t => {
-  const service = await testApp(t)
-  const key = { 'idempotency-key': 'k' }
-  const body = { inbox: 'work', max: 2 }
+  const key = { 'idempotency-key': work }
+  const body = { inbox: work, max: 2 }
   const empty = await next(service, body, key)
   t.match(empty, { statusCode: 200, body: '{"items":[]}' })
   t.notOk(empty.headers['idempotency-replayed'])
-  t.equal((await next(service, { inbox: 'work', max: 3 }, key)).statusCode, 200, 'an answer without items isn’t kept')
+  t.equal((await next(service, { inbox: work, max: 3 }, key)).statusCode, 200, 'an answer without items isn’t kept')
   const ids = [await pass(service), await pass(service), await pass(service)]
   const first = await next(service, body, key)
   t.notOk(first.headers['idempotency-replayed'])
@@ -278,7 +267,7 @@ t.test('the same key catches the same again, while it is caught', async t => {
   t.equal(again.headers['idempotency-replayed'], 'true')
   t.equal(again.body, first.body)
   t.strictSame(first.json().items.map((item: { handoff_id: string }) => item.handoff_id), ids.slice(0, 2))
-  isProblem(t, await next(service, { inbox: 'work', max: 1 }, key), 422, 'idempotency_key_reused')
+  isProblem(t, await next(service, { inbox: work, max: 1 }, key), 422, 'idempotency_key_reused')
   isProblem(t, await next(service, { inbox: 'other', max: 2 }, key), 422, 'idempotency_key_reused', 'another inbox is another request')
   isProblem(t, await next(service, JSON.stringify(body) + ' ', key), 422, 'idempotency_key_reused')
   isProblem(t, await service.call('bob', 'GET', `/api/catch/${ids[0]}`, undefined, key), 409, 'already_caught')
@@ -292,12 +281,11 @@ t.test('the same key catches the same again, while it is caught', async t => {
 })
 
 t.test('a key’s replay gives what was approved as well, and takes nothing new', async t => {
-  const service = await testApp(t)
-  const key = { 'idempotency-key': 'k' }
+  const key = { 'idempotency-key': work }
   const asked = await pass(service, { require_human: true })
   await approve(service, asked)
   const plain = await pass(service)
-  const body = { inbox: 'work', max: 5 }
+  const body = { inbox: work, max: 5 }
   const first = await next(service, body, key)
   t.strictSame(first.json().items.map((item: { handoff_id: string }) => item.handoff_id), [asked, plain])
   const other = await pass(service, { require_human: true })
@@ -309,7 +297,6 @@ t.test('a key’s replay gives what was approved as well, and takes nothing new'
 })
 
 t.test('a replay has the order of the answer, whichever list each comes from', async t => {
-  const service = await testApp(t)
   const approved = async (more: object) => {
     const id = await pass(service, { require_human: true, ...more })
     await approve(service, id)
@@ -317,33 +304,31 @@ t.test('a replay has the order of the answer, whichever list each comes from', a
   }
   const ids = [await approved({}), await pass(service), await approved({}), await pass(service), await approved({ priority: 1 }), await pass(service, { priority: 2 })]
   const inTurn = [5, 4, 0, 1, 2, 3].map(at => ids[at])
-  const key = { 'idempotency-key': 'k' }
-  const body = { inbox: 'work', max: 6 }
+  const key = { 'idempotency-key': work }
+  const body = { inbox: work, max: 6 }
   t.strictSame(await taken(service, body, key), inTurn)
   t.strictSame(await taken(service, body, key), inTurn)
 })
 
 t.test('two with one key under way at once catch once', async t => {
-  const service = await testApp(t)
   for (let i = 0; i < 10; i++) {
     const id = await pass(service)
     await pass(service, { to: 'next' })
-    const answers = await Promise.all([1, 2, 3, 4].map(() => next(service, { inbox: 'work', max: 1 }, { 'idempotency-key': `k${i}` })))
+    const answers = await Promise.all([1, 2, 3, 4].map(() => next(service, { inbox: work, max: 1 }, { 'idempotency-key': `${work}-${i}` })))
     for (const answer of answers) t.equal(answer.json().items[0]?.handoff_id, id, 'each has it')
     t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1, 'one acted')
   }
 })
 
 t.test('a key whose own partition is that of the inbox, or of its tenant', async t => {
-  const service = await testApp(t)
-  for (const tag of [inboxTag('default', 'work'), homeTag('default')]) {
+  for (const tag of [inboxTag('default', work), homeTag('default')]) {
     let n = 0
     while (tagOfDigest(`key default bob ${tag}${n}`) !== tag) n++
     const headers = { 'idempotency-key': `${tag}${n}` }
     const ids = [await pass(service), await pass(service, { require_human: true })]
     await approve(service, ids[1]!)
     t.strictSame(await taken(service, undefined, headers), ids)
-    const again = await next(service, { inbox: 'work', max: 100 }, headers)
+    const again = await next(service, { inbox: work, max: 100 }, headers)
     t.equal(again.headers['idempotency-replayed'], 'true')
     t.strictSame(again.json().items.map(({ handoff_id: id }: { handoff_id: string }) => id), ids)
     isProblem(t, await next(service, { inbox: 'other' }, headers), 422, 'idempotency_key_reused')
@@ -353,7 +338,7 @@ t.test('a key whose own partition is that of the inbox, or of its tenant', async
 t.test('a key lives as long as the work on what it took', async t => {
   const service = await testApp(t, { WORK_TTL: '60' })
   await pass(service, { work_within: 3600 })
-  await next(service, { inbox: 'work' }, { 'idempotency-key': 'k' })
+  await next(service, { inbox: work }, { 'idempotency-key': work })
   const keys = [...await service.redis.keys(`${service.prefix}:*:n:*`), ...await service.redis.keys(`${service.prefix}:*:q:*`)]
   t.equal(keys.length, 2)
   for (const name of keys) {
@@ -363,7 +348,6 @@ t.test('a key lives as long as the work on what it took', async t => {
 })
 
 t.test('together they are 4 MiB at most, and one always', async t => {
-  const service = await testApp(t)
   const output = { text: 'x'.repeat(1_000_000) }
   for (let i = 0; i < 3; i++) {
     await pass(service, { output })
@@ -371,7 +355,7 @@ t.test('together they are 4 MiB at most, and one always', async t => {
   }
   const sizes = []
   for (let left = 6; left > 0;) {
-    const answer = await next(service, { inbox: 'work', max: 100 })
+    const answer = await next(service, { inbox: work, max: 100 })
     sizes.push(answer.json().items.length)
     left -= sizes.at(-1)!
     t.ok(answer.rawPayload.length <= 4 * 1024 * 1024, `${answer.rawPayload.length} bytes`)
@@ -380,15 +364,15 @@ t.test('together they are 4 MiB at most, and one always', async t => {
 })
 
 t.test('a key that is held to inboxes catches from those alone', async t => {
-  const held = { caller: { ...callerOf('default', 'worker', ['catch', 'status', 'pass']), inboxes: new Set(['work', 'a.b']) }, secret: 'worker-secret-0123456789' }
+  const held = { caller: { ...callerOf('default', 'worker', ['catch', 'status', 'pass']), inboxes: new Set([work, 'a.b']) }, secret: 'worker-secret-0123456789' }
   const service = await testApp(t, {}, {}, [held])
   const ask = (method: 'GET' | 'POST', url: string, body?: object) =>
     service.app.inject({ method, url, headers: { authorization: `Bearer ${held.secret}` }, ...body !== undefined && { payload: body } })
   isProblem(t, await ask('POST', '/api/catch'), 403, 'not_addressee', 'its own name is another inbox')
   isProblem(t, await ask('POST', '/api/catch', { inbox: 'other' }), 403, 'not_addressee')
   isProblem(t, await ask('POST', '/api/catch', { inbox: 'aXb' }), 403, 'not_addressee')
-  const work = await pass(service)
-  t.equal((await ask('POST', '/api/catch', { inbox: 'work' })).json().items[0].handoff_id, work)
+  const id = await pass(service)
+  t.equal((await ask('POST', '/api/catch', { inbox: work })).json().items[0].handoff_id, id)
   const other = await pass(service, { to: 'aXb' })
   t.match(isProblem(t, await ask('GET', `/api/catch/${other}`), 403, 'not_addressee'), { handoff_status: 'pending' })
   t.equal((await status(service, other)).status, 'pending')
@@ -406,21 +390,19 @@ t.test('a key that is held to inboxes catches from those alone', async t => {
 })
 
 t.test('dead entries are passed over, however many there are', async t => {
-  const service = await testApp(t)
   await service.setClock(start)
   for (let i = 0; i < 100; i++) await pass(service, { expires_in: 1 })
   await service.setClock(start + 1)
   const live = await pass(service)
   await service.setClock(start + 1000)
-  t.strictSame(await taken(service, { inbox: 'work' }), [live])
+  t.strictSame(await taken(service, { inbox: work }), [live])
   t.match(await inbox(service), { pending: 0 })
 })
 
 t.test('a person sees which inbox it is for', async t => {
-  const service = await testApp(t)
   const id = await pass(service, { require_human: true, priority: 3 })
-  t.match((await service.call('approver', 'GET', `/api/approvals/${id}`)).json(), { to: 'work', priority: 3 })
+  t.match((await service.call('approver', 'GET', `/api/approvals/${id}`)).json(), { to: work, priority: 3 })
   const other = await pass(service, { require_human: true })
   const seen = (await service.call('approver', 'GET', `/api/approvals/${other}`)).json()
-  t.equal(seen.to, 'work')
+  t.equal(seen.to, work)
 })
