@@ -1,4 +1,5 @@
 import type { ChannelListener } from 'node:diagnostics_channel'
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { tags } from '../../src/handoff/id.ts'
@@ -156,4 +157,21 @@ t.test('a replay whose master does not answer holds up no other tenant’s', asy
   t.equal(await redis.hget(hookKey(service, otherId, 'other'), 'replay'), '0-0')
   answer()
   await until(() => idsOf(other).includes(foreign!))
+})
+
+t.test('while too many deliveries are pending, the feed is not read over and over', async t => {
+  const service = await webhookApp(t)
+  const { make, pass, store, redis } = service
+  const { id } = await make((await receiver(t, response => response.writeHead(503, { 'retry-after': '3600' }).end())).url)
+  const tag = tags[5]!
+  const passed = `passed pending ${await pass()} alice -`
+  for (let from = 0; from < 11_400; from += 200) {
+    const numbers = Array.from({ length: 200 }, (_, at) => from + at + 1)
+    await store.events!.relay('default', [{ tag, from: String(from), events: numbers.map(number => `${number} ${passed}`) }])
+  }
+  await until(async () => await redis.zcard(`${hookKey(service, id)}:due`) >= 10_000)
+  let plans = 0
+  onCall(t, 'webhook-plan', () => { plans++ })
+  await setTimeout(1000)
+  t.ok(plans < 10, `planned ${plans} times in a second`)
 })
