@@ -108,13 +108,13 @@ class Run {
     for (const { tenant, first: { id } } of all) looks.del(this.#names.due(tagOf(id)), this.#names.waiting(tagOf(id), tenant))
     const found = (await looks.exec())!.map(([, value]) => value as string | null)
     for (const [n, handoff] of all.entries()) {
-      const { first, passed, hasPayload, isLive, isListed, status, deadline } = handoff
+      const { first, passed, hasPayload, isLive, isListed, status, dueAt } = handoff
       const [held, due, turn] = [found[3 * n]?.startsWith(`"task":"${passed.task}"`) === true, found[3 * n + 1] ?? null, found[3 * n + 2] ?? null]
       // What has expired leaves when a catch meets it, or by the sweep.
       const mayBeGone = status === 'expired'
       if (turn === null ? isListed && !mayBeGone : !isListed || Number(turn) !== turnOf(handoff)) throw new Error(`${first.id} is listed at ${turn}, and entered at ${handoff.entered}`)
       if (held !== hasPayload) throw new Error(`${first.id} has the payload: ${held}`)
-      if ((due !== null) !== isLive || Number(due) > deadline) throw new Error(`${first.id} is due ${due}, its deadline ${deadline}`)
+      if ((due !== null) !== isLive || (isLive && Number(due) !== dueAt)) throw new Error(`${first.id} is due ${due}, not ${isLive ? dueAt : 'at all'}`)
     }
   }
 

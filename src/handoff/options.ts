@@ -23,6 +23,6 @@ export function optionWords (body: PassBody, members: Members, payload: Buffer, 
 }
 
 /** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
-function digestOf (payload: Buffer): string {
+export function digestOf (payload: Buffer): string {
   return createHash('sha256').update('{').update(payload).update('}').digest('base64')
 }

@@ -217,7 +217,8 @@ export class Model {
     handoff.status = operations.catch.to
     handoff.isListed = false
     handoff.caught = { by: who.name, key, at: this.now, deadline, heartbeat: this.#heardUntil(passed, deadline), isExtended: false }
-    handoff.dueAt = Math.min(handoff.dueAt, handoff.deadline)
+    // A later deadline leaves the index as it is: the sweep comes too early and moves it on.
+    if (handoff.deadline < handoff.first.expiresAt) handoff.dueAt = handoff.deadline
     return handoff.catchAnswer()
   }
 
