@@ -136,24 +136,6 @@ t.test('an inbox counts what can be caught and what waits for a person', async t
   t.strictSame(await taken(service, { inbox: work, max: 9 }, undefined, 'foreignAlice'), [])
 })
 
-t.test('with require_human it enters when it is approved', async t => {
-  await service.setClock(start)
-  const asked = await pass(service, { require_human: true, priority: 0 })
-  await service.setClock(start + 1000)
-  const plain = await pass(service)
-  t.strictSame(await taken(service, { inbox: work, max: 1 }), [plain])
-  await service.setClock(start + 2000)
-  const second = await pass(service)
-  await service.setClock(start + 3000)
-  await approve(service, asked)
-  await service.setClock(start + 4000)
-  const third = await pass(service)
-  t.match(await inbox(service), { pending: 3, oldest_at: iso(start + 2000) })
-  const { items } = (await next(service, { inbox: work, max: 5 })).json()
-  t.strictSame(items.map(({ handoff_id: id }: { handoff_id: string }) => id), [second, asked, third])
-  t.match(items[1], { approval: { state: 'approved', decided_by: 'carol' }, to: work })
-})
-
 t.test('approved ones have their turn before a flood, one at a time', async t => {
   for (let i = 0; i < 20; i++) {
     const before = await pass(service)
@@ -162,22 +144,6 @@ t.test('approved ones have their turn before a flood, one at a time', async t =>
     const behind = await pass(service)
     t.strictSame([...await taken(service, { inbox: work }), ...await taken(service, { inbox: work }), ...await taken(service, { inbox: work })], [before, asked, behind], `${i}`)
   }
-})
-
-t.test('with a delay it enters when that is over, and not before', async t => {
-  await service.setClock(start)
-  const late = await pass(service, { delay: 60, priority: 9 })
-  const asked = await pass(service, { delay: 60, require_human: true })
-  await approve(service, asked)
-  t.match(await inbox(service), { pending: 0 })
-  t.strictSame(await taken(service), [])
-  await service.setClock(start + 59_999)
-  await sweep(service)
-  t.strictSame(await taken(service), [])
-  await service.setClock(start + 60_000)
-  await sweep(service)
-  t.match(await inbox(service), { pending: 2, oldest_at: iso(start + 60_000) })
-  t.strictSame(await taken(service), [late, asked])
 })
 
 t.test('approved after its delay, it keeps its turn when the sweep comes', async t => {
@@ -190,18 +156,6 @@ t.test('approved after its delay, it keeps its turn when the sweep comes', async
   await sweep(service)
   t.match(await inbox(service), { pending: 2, oldest_at: iso(start + 2000) })
   t.strictSame(await taken(service, { inbox: work, max: 2 }), [before, asked])
-})
-
-t.test('what ends leaves its inbox', async t => {
-  await service.setClock(start)
-  const cancelled = await pass(service)
-  await pass(service, { expires_in: 1 })
-  await service.call('alice', 'POST', `/api/cancel/${cancelled}`)
-  t.match(await inbox(service), { pending: 1 })
-  await service.setClock(start + 1000)
-  t.strictSame(await taken(service), [], 'it is over from its millisecond on')
-  await sweep(service)
-  t.match(await inbox(service), { pending: 0, oldest_at: null })
 })
 
 t.test('what has expired takes nobody’s turn, in either list', async t => {
@@ -219,26 +173,6 @@ t.test('what has expired takes nobody’s turn, in either list', async t => {
   await approve(service, approved)
   t.strictSame(await taken(service, { inbox: work, max: 2 }), [one, two])
   t.strictSame(await taken(service), [approved])
-})
-
-t.test('successors go to the inbox of the first', async t => {
-  await service.setClock(start)
-  const first = await pass(service, { max_attempts: 3, retry_delay: 0, priority: 4 })
-  await taken(service)
-  const second = (await service.call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'm' } })).json().reissued_as
-  t.match(await status(service, second), { to: work, priority: 4, attempt: 2 })
-  t.strictSame(await taken(service), [second])
-  const third = (await service.call('alice', 'POST', `/api/reissue/${second}`)).json().handoff_id
-  t.strictSame(await taken(service), [third])
-  const asked = await pass(service, { max_attempts: 2, retry_delay: 5, require_human: true })
-  await approve(service, asked)
-  t.strictSame(await taken(service), [asked])
-  const again = (await service.call('bob', 'POST', `/api/decline/${asked}`, { reason: 'r' })).json().reissued_as
-  t.strictSame(await taken(service), [])
-  await service.setClock(start + 5000)
-  await sweep(service)
-  const { items } = (await next(service)).json()
-  t.match(items, [{ handoff_id: again, approval: { state: 'approved' }, attempt: 2, reissue_of: asked }])
 })
 
 t.test('to is part of the scope of pass’s Idempotency-Key', async t => {

@@ -1,13 +1,13 @@
 import t from 'tap'
 import { randomId } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
-import type { TestApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
 /** Of all that needs no service of its own. */
 const service = await testApp(t)
-const { call, dump, setClock, store } = service
+const { call, dump, setClock } = service
 
 async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
   return (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
@@ -59,41 +59,35 @@ t.test('to another tenant a handoff looks as if it never existed', async t => {
   t.strictSame(await dump(), before)
 })
 
-t.test('a pending handoff is expired from the millisecond of expires_at, swept or not', async t => {
+t.test('at its deadline’s millisecond nothing may be done any more, swept or not, and before it all', async t => {
+  const service = await testApp(t, { WORK_TTL: '60' })
+  const { call, setClock, store } = service
   const start = Date.now() - 3600_000
-  await setClock(start)
-  const [late, inTime] = [await passed(service, { expires_in: 60 }), await passed(service, { expires_in: 60 })]
-  const status = async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json().status
-  await setClock(start + 59_999)
-  t.equal(await status(late), 'pending')
-  t.equal((await call('bob', 'GET', `/api/catch/${inTime}`)).statusCode, 200)
-  await setClock(start + 60_000)
-  for (const swept of [false, true]) {
-    if (swept) t.equal((await store.handoffs.sweep(late.slice(0, 3), 100)).expired, 1)
-    t.equal(await status(late), 'expired')
-    t.equal(isProblem(t, await call('bob', 'GET', `/api/catch/${late}`), 410, 'expired').handoff_status, 'expired')
+  const post = (who: Who, operation: string, body: object = {}) => (id: string) => call(who, 'POST', `/api/${operation}/${id}`, body)
+  const acts: Array<[options: object, act: (id: string) => ReturnType<typeof call>]> = [
+    [{ expires_in: 60 }, id => call('bob', 'GET', `/api/catch/${id}`)],
+    [{ expires_in: 60, require_human: true }, post('approver', 'approve')],
+    [{ expires_in: 60, require_human: true }, post('approver', 'reject', { note: 'n' })],
+  ]
+  const works = [post('bob', 'heartbeat'), post('bob', 'done'), post('bob', 'fail', { error: { message: 'm' } }), post('bob', 'decline', { reason: 'r' })]
+  for (const act of works) for (const options of [{}, { heartbeat_within: 60, work_within: 600 }]) acts.push([options, act])
+  for (const [options, act] of acts) {
+    await setClock(start)
+    const [inTime, late] = [await passed(service, options), await passed(service, options)]
+    if (!('expires_in' in options)) for (const id of [inTime, late]) await call('bob', 'GET', `/api/catch/${id}`)
+    await setClock(start + 59_999)
+    t.equal((await act(inTime)).statusCode, 200, `${act} ${JSON.stringify(options)}`)
+    await setClock(start + 60_000)
+    for (const swept of [false, true]) {
+      if (swept) await store.handoffs.sweep(late.slice(0, 3), 100)
+      t.equal(isProblem(t, await act(late), 410, 'expired').handoff_status, 'expired')
+      t.equal((await call('alice', 'GET', `/api/status/${late}`)).json().status, 'expired')
+    }
   }
-  t.equal(await status(inTime), 'caught', 'work goes on when the pickup window has closed')
-})
-
-t.test('a caught handoff is expired from the millisecond of its deadline', async t => {
-  const service = await testApp(t, { WORK_TTL: '30' })
-  const { call, setClock } = service
-  const start = Date.now() - 3600_000
-  await setClock(start)
-  const [inTime, late] = [await passed(service), await passed(service)]
-  for (const id of [inTime, late]) await call('bob', 'GET', `/api/catch/${id}`)
-  await setClock(start + 29_999)
-  t.equal((await call('bob', 'POST', `/api/done/${inTime}`)).statusCode, 200)
-  await setClock(start + 30_000)
-  t.match((await call('alice', 'GET', `/api/status/${late}`)).json(), { status: 'expired', caught_by: 'bob', completed_at: null })
-  isProblem(t, await call('bob', 'POST', `/api/done/${late}`), 410, 'expired')
-  isProblem(t, await call('bob', 'GET', `/api/catch/${late}`), 410, 'expired')
-  t.equal((await call('alice', 'GET', `/api/status/${inTime}`)).json().status, 'done')
 })
 
 t.test('an ended handoff is readable for RETENTION, then Redis deletes it', async t => {
-  const service = await testApp(t, { RETENTION: '2' })
+  const service = await testApp(t, { RETENTION: '1' })
   const { call, dump } = service
   const [expiring, finished] = [await passed(service, { expires_in: 1 }), await passed(service)]
   await call('bob', 'GET', `/api/catch/${finished}`)

@@ -39,35 +39,6 @@ t.test('a plain handoff’s answers have no new members', async t => {
   t.strictSame(specialOf(await status(service, id)), [])
 })
 
-t.test('work_within bounds the work from the catch on, and the answers show it', async t => {
-  const id = await caught(service, { work_within: 60 })
-  t.match(await status(service, id), { status: 'caught', work_expires_at: at(60) })
-  await service.setClock(start + 59_999)
-  t.equal((await status(service, id)).status, 'caught')
-  await service.setClock(start + 60_000)
-  const over = await status(service, id)
-  t.match(over, { status: 'expired', expired_because: 'not_done', ended_at: at(60), ended_by: null, work_expires_at: at(60) })
-  t.notOk('reissued_as' in over)
-  t.match(isProblem(t, await service.call('bob', 'POST', `/api/done/${id}`), 410, 'expired'), { handoff_status: 'expired', ended_at: at(60) })
-  t.match(isProblem(t, await beat(service, id), 410, 'expired'), { handoff_status: 'expired' })
-})
-
-t.test('the catch answer has the windows if one was passed; a replayed one has the current deadlines', async t => {
-  const service = await testApp(t, { WORK_TTL: '1000' })
-  await service.setClock(start)
-  const id = (await service.call('alice', 'POST', '/api/pass', { task: 't', heartbeat_within: 30 })).json().handoff_id
-  const key = { 'idempotency-key': 'k' }
-  const first = (await service.call('bob', 'GET', `/api/catch/${id}`, undefined, key)).json()
-  t.match(first, { work_expires_at: at(1000), heartbeat_within: 30, heartbeat_expires_at: at(30) })
-  await service.setClock(start + 20_000)
-  await beat(service, id)
-  const again = await service.call('bob', 'GET', `/api/catch/${id}`, undefined, key)
-  t.equal(again.headers['idempotency-replayed'], 'true')
-  t.match(again.json(), { work_expires_at: at(1000), heartbeat_expires_at: at(50) })
-  const other = (await service.call('alice', 'POST', '/api/pass', { task: 't', work_within: 5 })).json().handoff_id
-  t.strictSame(specialOf((await service.call('bob', 'GET', `/api/catch/${other}`)).json()), ['work_expires_at'])
-})
-
 t.test('a heartbeat answers the deadlines, extends the work and stores progress', async t => {
   const service = await testApp(t, { MAX_WORK_TTL: '300', WORK_TTL: '100' })
   const id = await caught(service, { heartbeat_within: 30 })
@@ -85,42 +56,6 @@ t.test('a heartbeat answers the deadlines, extends the work and stores progress'
   t.match((await status(service, id)).progress, { percent: 50, at: at(10) }, 'stays')
   await beat(service, id, { progress: { message: 'more', percent: null } })
   t.strictSame((await status(service, id)).progress, { message: 'more', at: at(12) }, 'replaced by what was said last')
-})
-
-t.test('the heartbeat’s deadline is never after the work’s; at the same moment it is not_done', async t => {
-  const id = await caught(service, { heartbeat_within: 30, work_within: 20 })
-  t.match(await status(service, id), { work_expires_at: at(20), heartbeat_expires_at: at(20) })
-  await service.setClock(start + 20_000)
-  t.match(await status(service, id), { status: 'expired', expired_because: 'not_done' })
-
-  const stalls = await caught(service, { heartbeat_within: 10, work_within: 20 })
-  await service.setClock(start + 5_000)
-  await beat(service, stalls)
-  await service.setClock(start + 14_999)
-  t.equal((await beat(service, stalls)).statusCode, 200, 'the last millisecond')
-  await service.setClock(start + 20_000)
-  t.match(await status(service, stalls), { status: 'expired', expired_because: 'not_done', ended_at: at(20) }, 'capped by the work’s deadline')
-  const silent = await caught(service, { heartbeat_within: 10, work_within: 20 })
-  await service.setClock(start + 10_000)
-  t.match(await status(service, silent), { status: 'expired', expired_because: 'stalled', ended_at: at(10), ended_by: null })
-  isProblem(t, await beat(service, silent), 410, 'expired')
-  isProblem(t, await service.call('bob', 'POST', `/api/done/${silent}`), 410, 'expired')
-  await service.store.handoffs.sweep(silent.slice(0, 3), 100)
-  t.match(await status(service, silent), { status: 'expired', expired_because: 'stalled', ended_at: at(10), ended_by: null }, 'and when it is swept')
-})
-
-t.test('a plain handoff takes heartbeats too', async t => {
-  const service = await testApp(t, { WORK_TTL: '100' })
-  const id = await caught(service)
-  const before = await service.dump()
-  t.match((await beat(service, id)).json(), { work_expires_at: at(100), heartbeat_expires_at: null })
-  t.strictSame(await service.dump(), before, 'which leave nothing where they say nothing')
-  t.notOk('work_expires_at' in await status(service, id))
-  await beat(service, id, { extend_by: 150 })
-  t.equal((await status(service, id)).work_expires_at, at(150))
-  await service.setClock(start + 149_999)
-  t.equal((await service.call('bob', 'POST', `/api/done/${id}`)).statusCode, 200)
-  t.equal((await status(service, id)).work_expires_at, at(150), 'stays when it has ended')
 })
 
 t.test('bodies are read strictly', async t => {
