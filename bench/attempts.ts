@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { HttpClient } from '../test/faults/http-client.ts'
+import { HttpClient } from './http-client.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { Maker, payloadOf } from './handoffs.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { HttpClient } from '../test/faults/http-client.ts'
+import { HttpClient } from './http-client.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { get, inTurns, post } from './in-turns.ts'

@@ -1,4 +1,4 @@
-import type { HttpClient } from '../test/faults/http-client.ts'
+import type { HttpClient } from './http-client.ts'
 import { catcherKey } from './server-process.ts'
 
 /** Sends these requests over several connections, one after another on each. @returns the answers' bodies, in the requests' order */

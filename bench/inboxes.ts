@@ -1,4 +1,4 @@
-import { HttpClient } from '../test/faults/http-client.ts'
+import { HttpClient } from './http-client.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { startPair } from './growth-pair.ts'

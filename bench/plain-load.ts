@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { HttpClient } from '../test/faults/http-client.ts'
+import { HttpClient } from './http-client.ts'
 import { doneBody, passBody } from './load.ts'
 import type { LoadResult } from './load.ts'
 import { percentile } from './report.ts'

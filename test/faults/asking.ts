@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { HttpClient } from '../../bench/http-client.ts'
+import type { Reply } from '../../bench/http-client.ts'
 import { clock, isUnknown, markOf } from './history.ts'
 import type { Asked, History, Kind, Operation } from './history.ts'
-import { HttpClient } from './http-client.ts'
-import type { Reply } from './http-client.ts'
 import type { Key } from './load-keys.ts'
 import { faultOf, reasonOf, resultOf } from './payloads.ts'
 import { Random } from './random.ts'
-import { read, readItems, readRefusal } from './reading.ts'
+import { read, settle } from './reading.ts'
 import type { Found } from './reading.ts'
 
 /** What an agent wants of one handoff; repeated until there is an outcome. */
@@ -41,25 +41,11 @@ export interface InboxWish {
   fickle: boolean
 }
 
-export interface Counts {
-  handoffs: number
-  requests: number
-  /** Answered 2xx. */
-  acknowledged: number
-  /** Answered 4xx. */
-  refused: number
-  /** Answered 5xx. */
-  unavailable: number
-  /** Connections that broke, and answers that didn't come in time. */
-  unanswered: number
-  /** Answers marked as replayed. */
-  recognised: number
-  /** Wishes whose outcome was still unknown at the last retry. */
-  givenUp: number
-}
+/** What came of the requests: answered 2xx and 5xx, and those whose connection broke or whose answer didn't come in time. */
+export const noCounts = () => ({ handoffs: 0, requests: 0, acknowledged: 0, unavailable: 0, unanswered: 0 })
 
 /** Time-out of a request in milliseconds, unless an option says otherwise; a bit above the service's own 2 s. */
-export const requestTimeout = 3000
+const requestTimeout = 3000
 /** For how long a wish is repeated, in milliseconds. */
 const patience = 30_000
 
@@ -72,7 +58,7 @@ export interface AskingOptions {
 
 /** Sends wishes to the services and records the outcome of each request. */
 export class Asking {
-  readonly counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
+  readonly counts = noCounts()
   readonly #urls: readonly string[]
   readonly #history: History
   readonly #client: HttpClient
@@ -93,10 +79,7 @@ export class Asking {
       const operation = await this.once(wish)
       // A 500 is no transient fault; a retry would hide it.
       if (!isUnknown(operation) || operation.status === 500) return operation
-      if (wish.fickle === true || clock() > until) {
-        this.counts.givenUp++
-        return operation
-      }
+      if (wish.fickle === true || clock() > until) return operation
       await sleep(this.#random.between(20, 150))
     }
   }
@@ -107,54 +90,39 @@ export class Asking {
     for (;;) {
       const found = await this.#nextOnce(wish, payloadOf)
       if (found !== null) return found
-      if (wish.fickle || clock() > until) {
-        this.counts.givenUp++
-        return null
-      }
+      if (wish.fickle || clock() > until) return null
       await sleep(this.#random.between(20, 150))
     }
   }
 
   async #nextOnce ({ inbox, who, token, max, wait }: InboxWish, payloadOf: (name: string) => string | undefined): Promise<Found[] | null> {
     const operation = this.#history.sentToInbox(`${who.tenant}/${inbox}`, who.agent, token)
-    const body = JSON.stringify({ inbox, max })
+    return settle(this.#history, operation, await this.#send('POST', `/api/catch?wait=${wait}`, who, token, JSON.stringify({ inbox, max })), payloadOf)
+  }
+
+  /** Sends a request to the next address. */
+  async #send (method: 'GET' | 'POST', path: string, who: Key, token: string | null, body?: string): Promise<Reply | null> {
     const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-    const head = `POST /api/catch?wait=${wait} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
-    const reply = await this.#client.ask(this.#nextUrl(), `${head}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`)
-    const at = clock()
-    this.#count(reply)
-    operation.ended = at
-    if (reply?.status !== 200) {
-      if (reply !== null) Object.assign(operation, { answered: at, ...readRefusal(reply) })
-      this.#history.untold.push(operation)
-      return null
-    }
-    const found = readItems(reply.body, payloadOf)
-    this.#history.answeredByInbox(operation, found, reply.replayed, at)
-    return found
-  }
-
-  #nextUrl (): string {
-    return this.#urls[this.#next++ % this.#urls.length] as string
-  }
-
-  #count (reply: Reply | null): void {
+    const head = `${method} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${who.secret}\r\n${key}`
+    const rest = body === undefined ? '\r\n' : `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+    const reply = await this.#client.ask(this.#urls[this.#next++ % this.#urls.length]!, head + rest)
     const { counts } = this
     counts.requests++
     if (reply === null) counts.unanswered++
     else if (reply.status < 300) counts.acknowledged++
-    else if (reply.status < 500) counts.refused++
-    else counts.unavailable++
-    if (reply?.replayed) counts.recognised++
+    else if (reply.status >= 500) counts.unavailable++
+    return reply
   }
 
   /** Asks once, at the next address. */
   async once (wish: Wish): Promise<Operation> {
-    const { kind, handoff, who, token, asked = null, firm = false } = wish
+    const { kind, handoff, who, token, id, wait, asked = null, firm = false } = wish
     const operation = this.#history.sent(kind, handoff, who.agent, token, asked, firm)
-    const reply = await this.#client.ask(this.#nextUrl(), requestOf(wish, who.secret, markOf(operation)))
+    const isRead = kind === 'catch' || kind === 'status'
+    const path = `/api/${kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
+    const body = isRead ? undefined : wish.body ?? bodyOf(kind, markOf(operation), firm)
+    const reply = await this.#send(isRead ? 'GET' : 'POST', path, who, token, body)
     const at = clock()
-    this.#count(reply)
     if (reply === null) this.#history.unanswered(operation)
     else this.#history.answered(operation, read(reply, wish), at)
     return operation
@@ -163,16 +131,6 @@ export class Asking {
   close (): void {
     this.#client.close()
   }
-}
-
-function requestOf ({ kind, id, token, body, firm = false, wait }: Wish, secret: string, mark: string): string {
-  const isRead = kind === 'catch' || kind === 'status'
-  const key = token === null ? '' : `idempotency-key: ${token}\r\n`
-  const path = `/api/${kind}${kind === 'pass' ? '' : `/${id}`}${wait === undefined ? '' : `?wait=${wait}`}`
-  const head = `${isRead ? 'GET' : 'POST'} ${path} HTTP/1.1\r\nhost: service\r\nauthorization: Bearer ${secret}\r\n${key}`
-  if (isRead) return `${head}\r\n`
-  const text = body ?? bodyOf(kind, mark, firm)
-  return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
 }
 
 function bodyOf (kind: Kind, mark: string, firm: boolean): string {

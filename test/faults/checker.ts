@@ -120,7 +120,7 @@ function answerFaults ({ operations }: Track): Fault[] {
 }
 
 /** Whether an error is one of the service's, and a success has the operation's own status. Which errors fit depends on the state (I5). */
-export function isWithinContract ({ kind, status, code, answer, firm }: Operation): boolean {
+function isWithinContract ({ kind, status, code, answer, firm }: Operation): boolean {
   if (code !== null) return code !== 'internal_error' && errorTable[code as ErrorCode]?.status === status
   if (answer?.id === undefined) return false
   return status === (kind === 'pass' || kind === 'reissue' ? 201 : 200) || (kind === 'cancel' && status === 202 && !firm)

@@ -1,7 +1,8 @@
 import { overloaded } from '../../src/http/shed.ts'
 import type { Wish } from './asking.ts'
-import type { Answer, Answered } from './history.ts'
-import type { Reply } from './http-client.ts'
+import { clock } from './history.ts'
+import type { Answer, Answered, History, Operation } from './history.ts'
+import type { Reply } from '../../bench/http-client.ts'
 import { faultOf, reasonOf, resultOf } from './payloads.ts'
 
 /** Reads an answer of the service for a history. */
@@ -20,8 +21,27 @@ export function read ({ status, body, replayed }: Reply, { kind, id, payload }: 
 /** A handoff that a catch from an inbox gave; `name` is that of its first attempt in the history. */
 export interface Found { name: string, answer: Answer, same: boolean }
 
-/** @param payloadOf what was passed with this name; undefined if nothing was */
-export function readItems (body: string, payloadOf: (name: string) => string | undefined): Found[] {
+/**
+ * Records what came of a catch from an inbox. @param reply null for none @param payloadOf what was passed with this name; undefined if nothing was
+ * @returns what it caught; null if nobody knows
+ */
+export function settle (history: History, operation: Operation, reply: Reply | null, payloadOf: (name: string) => string | undefined, at = clock()): Found[] | null {
+  operation.ended = at
+  if (reply?.status === 200) {
+    const found = readItems(reply.body, payloadOf)
+    history.answeredByInbox(operation, found, reply.replayed, at)
+    return found
+  }
+  if (reply !== null) {
+    const members = parse(reply.body)
+    const code = typeof members?.code === 'string' ? members.code : null
+    Object.assign(operation, { answered: at, status: reply.status, code, answer: members === null ? null : answerOf(members, reply.body) })
+  }
+  history.untold.push(operation)
+  return null
+}
+
+function readItems (body: string, payloadOf: (name: string) => string | undefined): Found[] {
   const { items } = JSON.parse(body) as { items: Array<Record<string, any>> }
   return items.map(members => {
     const name = String(members.task).split(' ', 1)[0]!
@@ -29,12 +49,6 @@ export function readItems (body: string, payloadOf: (name: string) => string | u
     const same = payload !== undefined && body.includes(`{"handoff_id":"${members.handoff_id}","status":"caught",${payload},"created_at":`)
     return { name, answer: answerOf(members, body), same }
   })
-}
-
-/** What a catch from an inbox was refused with. */
-export function readRefusal ({ status, body }: Reply): Pick<Answered, 'status' | 'code' | 'answer'> {
-  const members = parse(body)
-  return { status, code: typeof members?.code === 'string' ? members.code : null, answer: members === null ? null : answerOf(members, body) }
 }
 
 /** A reissue's answer describes the successor. */

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { audit, runAgents } from './agents.ts'
-import type { Counts } from './agents.ts'
+import { noCounts } from './asking.ts'
 import { checkHistory, describe, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
@@ -8,7 +8,6 @@ import { History, clock } from './history.ts'
 import { untilSwept } from './index-checks.ts'
 import { tenants } from './load-keys.ts'
 import type { Stage } from './scenario.ts'
-import { Unread } from './unread.ts'
 import { owedIds, webhookFaults } from './webhook-checks.ts'
 import { HookedTenant } from './webhook-receiver.ts'
 
@@ -16,6 +15,11 @@ import { HookedTenant } from './webhook-receiver.ts'
 
 /** Violations that are told of in full. */
 const mostShown = 5
+/**
+ * How long the service may go on with a request after its client has left (ms): a busy machine reads it late, and only from then on its time
+ * counts. The simulator looks at times to the millisecond.
+ */
+const budget = 20_000
 /** The prefix of the service's keys. */
 const prefix = 'handoff'
 
@@ -27,8 +31,6 @@ export interface Trial {
   faults (history: History): Promise<unknown>
   /** Resolves when everything has recovered. @returns a connection to each current master */
   healed (): Promise<readonly Redis[]>
-  /** The share of handoffs that expire during the load; by default the load's own. */
-  brief?: number
   /** The share of handoffs with windows, heartbeats, attempts and successors; by default none. */
   tried?: number
   /** The share of handoffs for inboxes; by default none. */
@@ -41,7 +43,7 @@ export interface Trial {
 
 /** The results of all trials together. */
 export class Tally {
-  counts: Counts = { handoffs: 0, requests: 0, acknowledged: 0, refused: 0, unavailable: 0, unanswered: 0, recognised: 0, givenUp: 0 }
+  readonly counts = noCounts()
   violations: Violation[] = []
   /** What webhooks were owed, and how often any of it came again. */
   readonly webhooks = { events: 0, repeats: 0 }
@@ -60,8 +62,8 @@ export class Tally {
     return `${events.toLocaleString('en')} events for webhooks, ${repeats.toLocaleString('en')} repeats`
   }
 
-  add (counts: Counts, violations: readonly Violation[]): void {
-    for (const name of Object.keys(counts) as Array<keyof Counts>) this.counts[name] += counts[name]
+  add (counts: typeof this.counts, violations: readonly Violation[]): void {
+    for (const name of Object.keys(counts) as Array<keyof typeof counts>) this.counts[name] += counts[name]
     this.violations.push(...violations)
   }
 }
@@ -72,12 +74,12 @@ export class Tally {
  */
 export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{ history: History, gap: number }> {
   const history = new History()
-  const hooked = trial.events && await HookedTenant.start(tenants[trial.seed % tenants.length]!, trial.seed, trial.urls[0]!, trial.events)
+  const hooked = trial.events && new HookedTenant(tenants[trial.seed % tenants.length]!, trial.seed)
   const over = new AbortController()
-  const unread = new Unread(trial.urls)
-  const load = runAgents({ ...trial, history, until: over.signal })
-  load.catch(() => {}) // awaited below
   try {
+    await hooked?.start(trial.urls[0]!, trial.events!)
+    const load = runAgents({ ...trial, history, until: over.signal })
+    load.catch(() => {}) // awaited below
     try {
       await trial.faults(history)
     } finally {
@@ -87,13 +89,12 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const gap = longestGap(history, clock())
     const masters = await trial.healed()
     const counts = await load
-    await audit(trial.urls, history, trial)
-    const options = { ...usual, budget: usual.budget + unread.longest }
-    const state = await untilSwept(masters, prefix, options)
+    await audit(trial.urls, history)
+    const state = await untilSwept(masters, prefix, usual)
     const untold = trial.events ? await feedFaultsInTime(state, masters, prefix) : []
     const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const violations: Violation[] = [
-      ...checkHistory(history, options, state),
+      ...checkHistory(history, { ...usual, budget }, state),
       ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
       ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
     ]
@@ -101,7 +102,6 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     tally.add(counts, violations)
     return { history, gap }
   } finally {
-    unread.stop()
     hooked?.stop()
   }
 }

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
-import { clock, nameOfAttempt } from './history.ts'
+import { nameOfAttempt } from './history.ts'
 import type { Asked, Operation } from './history.ts'
 import { agentKeys, approverKeys, within } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
@@ -10,43 +9,44 @@ import { Wishes } from './wishes.ts'
 
 /**
  * One handoff with windows and attempts under load: its catcher sends heartbeats, fails, declines or just drops it, its passer cancels or
- * reissues it, and agents that find its successor go on with that. All at random.
+ * reissues it, and agents that find its successor go on with that. All at random. Deadlines that pass are the simulator's.
  */
 
 const attemptsFollowed = 4
-/** How often to ask for a successor, waiting up to two seconds each time. */
-const waitsForSuccessor = 8
 
 /** The possible fates of an attempt, weighted by how often they are listed. */
 type Fate = 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'race' | 'drop'
 const fates: readonly Fate[] = ['done', 'done', 'fail', 'fail', 'fail', 'decline', 'cancel', 'reissue', 'race', 'drop']
-const slowFates: readonly Fate[] = ['done', 'fail', 'decline', 'drop', 'drop', 'drop']
 
 export class TriedJob {
   readonly #random: Random
   readonly #handoff: string
-  readonly #isSlow: boolean
   readonly #passer: Key
   readonly #agents: Key[]
   readonly #asked: Asked
-  readonly #payload: string
   readonly #wishes: Wishes
+  readonly #body: string
 
-  /** @param isSlow whether deadlines pass: a delay, short windows */
-  constructor (asking: Asking, random: Random, handoff: string, isSlow: boolean) {
+  constructor (asking: Asking, random: Random, handoff: string) {
     this.#random = random
     this.#handoff = handoff
-    this.#isSlow = isSlow
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
-    this.#asked = { ...(isSlow ? slowTerms(random) : quickTerms(random)), expiresIn: 86_400_000 }
-    this.#payload = makePayload(random, handoff)
-    this.#wishes = new Wishes(asking, random, handoff, this.#payload)
+    this.#asked = {
+      human: random.chance(0.1),
+      expiresIn: 86_400_000,
+      ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
+      ...random.chance(0.5) && { workWithin: 3_600_000 },
+      ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
+    }
+    const payload = makePayload(random, handoff)
+    this.#body = `{${payload},${bodyOf(this.#asked)}}`
+    this.#wishes = new Wishes(asking, random, handoff, payload)
   }
 
   async run (): Promise<void> {
-    const body = `{${this.#payload},${bodyOf(this.#asked)}}`
-    const passed = await this.#wishes.askAndAskAgain(this.#wishes.wish('pass', this.#passer, this.#wishes.maybeToken(0.8), { asked: this.#asked, body }), 0.1)
+    const wish = this.#wishes.wish('pass', this.#passer, this.#wishes.maybeToken(0.8), { asked: this.#asked, body: this.#body })
+    const passed = await this.#wishes.askAndAskAgain(wish, 0.1)
     if (passed.status !== 201) return
     let id: string | null = passed.answer?.id as string
     if (this.#asked.human) {
@@ -64,28 +64,15 @@ export class TriedJob {
     const random = this.#random
     if (random.chance(0.08)) await this.#wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.5) })
     if (random.chance(0.05)) await this.#wishes.ask('reissue', this.#passer, null)
-    const catcher = await this.#catch()
+    const catcher = await this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
     if (catcher === null) return null
     await this.#work(catcher)
-    const fate = random.pick(this.#isSlow ? slowFates : fates)
+    const fate = random.pick(fates)
     const said = await this.#bring(fate, catcher)
     const named = said.map(({ answer }) => answer?.reissuedAs).find(one => typeof one === 'string')
     if (named !== undefined && named !== null) return named
-    if (random.chance(0.2) && fate !== 'done') {
-      const { answer } = await this.#wishes.ask('reissue', this.#passer, null)
-      return answer?.reissuedAs ?? null
-    }
-    return this.#findSuccessor(fate === 'drop' && this.#isSlow)
-  }
-
-  async #catch (): Promise<Key | null> {
-    const random = this.#random
-    const catcher = await this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
-    if (catcher !== null) return catcher
-    const { answer } = await this.#wishes.ask('status', this.#passer, null)
-    if (answer?.status !== 'pending' || answer.availableAt === undefined) return null
-    await sleep(Math.max(0, answer.availableAt + random.between(-15, 40) - clock()))
-    return this.#wishes.compete(this.#agents, random.between(1, 3), this.#passer)
+    const { answer } = await this.#wishes.ask(random.chance(0.2) && fate !== 'done' ? 'reissue' : 'status', this.#passer, null)
+    return answer?.reissuedAs ?? null
   }
 
   /** Sends heartbeats, sometimes from an agent that hasn't caught it. */
@@ -101,7 +88,8 @@ export class TriedJob {
   async #bring (fate: Fate, catcher: Key): Promise<Operation[]> {
     const random = this.#random
     const wishes = this.#wishes
-    const end = (kind: 'done' | 'fail' | 'decline') => wishes.askAndAskAgain(wishes.wish(kind, catcher, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.2)
+    const end = (kind: 'done' | 'fail' | 'decline') =>
+      wishes.askAndAskAgain(wishes.wish(kind, catcher, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.2)
     switch (fate) {
       case 'drop': return []
       case 'cancel': {
@@ -119,36 +107,6 @@ export class TriedJob {
       ])
       default: return [await end(fate)]
     }
-  }
-
-  /** Reads the status like an agent that is interested in the outcome. @param isAwaited whether to wait until a deadline */
-  async #findSuccessor (isAwaited: boolean): Promise<string | null> {
-    for (let wait = 0; wait < (isAwaited ? waitsForSuccessor : 1); wait++) {
-      const { answer } = await this.#wishes.ask('status', this.#passer, null, isAwaited ? { wait: 2 } : {})
-      if (typeof answer?.reissuedAs === 'string') return answer.reissuedAs
-      if (answer?.status !== 'caught' && answer?.reissuedAs !== null) return null
-    }
-    return null
-  }
-}
-
-/** Windows longer than a run, so that nothing comes due after its end. */
-function quickTerms (random: Random): Omit<Asked, 'expiresIn'> {
-  return {
-    human: random.chance(0.1),
-    ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
-    ...random.chance(0.5) && { workWithin: 3_600_000 },
-    ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
-  }
-}
-
-function slowTerms (random: Random): Omit<Asked, 'expiresIn'> {
-  return {
-    human: false,
-    maxAttempts: random.between(2, 3),
-    retryDelay: random.pick([0, 1000]),
-    ...random.chance(0.3) && { delay: 1000 },
-    ...random.chance(0.8) ? { workWithin: random.between(1, 2) * 1000 } : { heartbeatWithin: 5000 },
   }
 }
 

@@ -37,26 +37,14 @@ export class HookedTenant {
     text(request).then(body => this.#take(request, response, body), () => {}) // its sender has left
   })
 
-  private constructor (tenant: string, seed: number) {
+  constructor (tenant: string, seed: number) {
     this.tenant = tenant
     this.#random = new Random(seed)
   }
 
   /** Makes the webhook. @param url the service's @param env its settings, by which the key is made that may make webhooks */
-  static async start (tenant: string, seed: number, url: string, env: Record<string, string>): Promise<HookedTenant> {
-    const hooked = new HookedTenant(tenant, seed)
-    try {
-      await hooked.#make(url, env)
-      return hooked
-    } catch (error) {
-      hooked.stop()
-      throw error
-    }
-  }
-
-  async #make (url: string, { API_KEYS: _, APPROVER_KEYS: __, ...env }: Record<string, string>): Promise<void> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
+  async start (url: string, { API_KEYS: _, APPROVER_KEYS: __, ...env }: Record<string, string>): Promise<void> {
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening')
     const { port } = this.#server.address() as AddressInfo
     const { key } = parsed<{ key: string }>(await handoff(['keys', 'create', '--name', 'hooks', '--tenant', this.tenant, '--scopes', 'webhooks', '--json'], { env }))
     keepSecret(key)
@@ -89,33 +77,26 @@ export class HookedTenant {
     this.#server.close()
   }
 
-  #take (request: IncomingMessage, response: ServerResponse, body: string): void {
-    const id = String(request.headers['webhook-id'])
-    const isSigned = this.#isSigned(request, body)
-    let known = this.received.get(id)
-    const isFirst = known === undefined
-    if (known === undefined) this.received.set(id, known = { body, times: 0, isTaken: false, isSame: true, isSigned: true })
+  #take ({ headers }: IncomingMessage, response: ServerResponse, body: string): void {
+    const id = String(headers['webhook-id'])
+    const draw = this.received.has(id) ? 1 : this.#random.next()
+    const known = this.received.get(id) ?? { body, times: 0, isTaken: false, isSame: true, isSigned: true }
+    this.received.set(id, known)
     known.times++
     known.isSame &&= known.body === body
-    known.isSigned &&= isSigned
+    try {
+      this.#verifier!.verify(body, headers as Record<string, string>)
+    } catch {
+      known.isSigned = false
+    }
     const take = () => {
       known.isTaken = true
       response.writeHead(204).end()
     }
-    const draw = isFirst ? this.#random.next() : 1
     if (draw < failing) response.writeHead(500).end()
     else if (draw < failing + breaking) response.destroy()
     else if (draw < failing + breaking + late) setTimeout(take, lateMs)
     else if (draw < failing + breaking + late + hanging && this.#hung < mostHanging) this.#hung++
     else take()
-  }
-
-  #isSigned ({ headers }: IncomingMessage, body: string): boolean {
-    try {
-      this.#verifier!.verify(body, headers as Record<string, string>)
-      return true
-    } catch {
-      return false
-    }
   }
 }

@@ -3,38 +3,8 @@ import type { Stage } from '../scenario.ts'
 import { asked, isReplicated } from './ask.ts'
 import { gist, latestView, owns, viewOf, type Node } from './nodes.ts'
 import { freePort } from './ports.ts'
-import { loopback, type Host } from './process.ts'
+import { loopback } from './process.ts'
 import { startRedisServer, type RedisServer } from './redis.ts'
-import { moveSlot } from './slots.ts'
-
-export interface ClusterFleet {
-  /** `redis+cluster://h:p,h:p`, with every server */
-  url: string
-  /** All servers; the first ones began as the masters. */
-  servers: RedisServer[]
-  /** The servers that own slots now. */
-  masters (): Promise<RedisServer[]>
-  /** All others, dead ones included. */
-  replicas (): Promise<RedisServer[]>
-  /** The current replicas of this master. */
-  replicasOf (master: RedisServer): Promise<RedisServer[]>
-  ownerOf (slot: number): Promise<RedisServer>
-  /** CLUSTER FAILOVER: the replica and its master change places with nothing lost; resolves when it is master. */
-  failover (replica: RedisServer, withinMs?: number): Promise<void>
-  /** Resolves when this replica has replaced its master after a fault. @throws if it hasn't within so many ms */
-  untilMaster (server: RedisServer, withinMs?: number): Promise<void>
-  /** Masters that began without slots. */
-  empty: RedisServer[]
-  /** Masters that have no slots now. */
-  withoutSlots (): Promise<RedisServer[]>
-  slotsOf (server: RedisServer): Promise<number[]>
-  /** Moves empty slots to another master. */
-  giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void>
-  /** Moves a slot with all its keys to another master while it is in use, by default 100 keys at once. @returns how many keys moved */
-  moveSlot (slot: number, to: RedisServer, keysAtOnce?: number): Promise<number>
-  /** Resolves when all nodes agree on the slots, none is down, every slot is served and every replica is in sync. */
-  untilWhole (withinMs?: number): Promise<void>
-}
 
 export interface ClusterOptions {
   /** Masters with an even share of the slots each; by default 3. */
@@ -45,22 +15,19 @@ export interface ClusterOptions {
   replicas?: number
   /** Options of every server, as of startRedisServer. */
   options?: readonly string[]
-  /** Hosts of the masters, then of the replicas (one for each master in turn); by default the loopback address. */
-  hosts?: readonly Host[]
   nodeTimeoutMs?: number
 }
 
 /** Starts a cluster with evenly shared slots; resolves when it is whole. */
 export async function startCluster (t: Stage, opts: ClusterOptions = {}): Promise<ClusterFleet> {
-  const { masters = 3, empty = 0, replicas = 1, options = [], hosts = [], nodeTimeoutMs = 1500 } = opts
-  const start = async (index: number) => {
-    const host = hosts[index] ?? loopback
+  const { masters = 3, empty = 0, replicas = 1, options = [], nodeTimeoutMs = 1500 } = opts
+  const start = async () => {
     // A node learns its own address only from the nodes that meet it, and a single node meets nobody.
-    const self = ['--cluster-enabled', 'yes', '--cluster-announce-ip', host.address, '--cluster-port', String(await freePort(host))]
-    return await startRedisServer(t, { host, options: [...self, ...clusterOptions, '--cluster-node-timeout', String(nodeTimeoutMs), ...options] })
+    const self = ['--cluster-enabled', 'yes', '--cluster-announce-ip', loopback.address, '--cluster-port', String(await freePort(loopback))]
+    return await startRedisServer(t, { options: [...self, ...clusterOptions, '--cluster-node-timeout', String(nodeTimeoutMs), ...options] })
   }
-  const servers = await Promise.all(Array.from({ length: (masters + empty) * (1 + replicas) }, (_, index) => start(index)))
-  const fleet = new Cluster(servers, replicas, servers.slice(masters, masters + empty))
+  const servers = await Promise.all(Array.from({ length: (masters + empty) * (1 + replicas) }, start))
+  const fleet = new ClusterFleet(servers, replicas, servers.slice(masters, masters + empty))
   await fleet.join(masters)
   await fleet.untilWhole()
   return fleet
@@ -74,10 +41,14 @@ const clusterOptions = [
 ]
 
 const slotCount = 16384
+const migrateMs = 5000
 
-class Cluster implements ClusterFleet {
+export class ClusterFleet {
+  /** `redis+cluster://h:p,h:p`, with every server */
   readonly url: string
+  /** All servers; the first ones began as the masters. */
   readonly servers: RedisServer[]
+  /** Masters that began without slots. */
   readonly empty: RedisServer[]
   readonly #replicasEach: number
 
@@ -117,15 +88,12 @@ class Cluster implements ClusterFleet {
     return this.servers.find(server => server.at === at)!
   }
 
+  /** The servers that own slots now. */
   async masters (): Promise<RedisServer[]> {
     return (await this.#view()).filter(({ ranges }) => ranges.length > 0).map(node => this.#server(node))
   }
 
-  async replicas (): Promise<RedisServer[]> {
-    const masters = await this.masters()
-    return this.servers.filter(server => !masters.includes(server))
-  }
-
+  /** The current replicas of this master. */
   async replicasOf (master: RedisServer): Promise<RedisServer[]> {
     const view = await this.#view()
     const id = view.find(({ at }) => at === master.at)?.id
@@ -139,41 +107,49 @@ class Cluster implements ClusterFleet {
     }, 10_000)
   }
 
-  async withoutSlots (): Promise<RedisServer[]> {
-    return (await this.#view()).filter(({ master, ranges }) => master && ranges.length === 0).map(node => this.#server(node))
-  }
-
-  async slotsOf (server: RedisServer): Promise<number[]> {
-    const node = (await this.#view()).find(({ at }) => at === server.at)
-    return (node?.ranges ?? []).flatMap(([first, last]) => Array.from({ length: last - first + 1 }, (_, n) => first + n))
-  }
-
-  async giveEmptySlots (slots: readonly number[], from: RedisServer, to: RedisServer): Promise<void> {
-    const [id, masters] = [await to.admin.cluster('MYID'), await this.masters()]
-    // The other nodes believe the one with the higher epoch.
-    await to.admin.call('CLUSTER', 'BUMPEPOCH')
-    for (const { admin } of new Set([to, from, ...masters])) {
-      await Promise.all(slots.map(slot => admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', id)))
-    }
-  }
-
-  async failover (replica: RedisServer, withinMs = 10_000): Promise<void> {
+  /** CLUSTER FAILOVER: the replica and its master change places with nothing lost; resolves when it is master. */
+  async failover (replica: RedisServer): Promise<void> {
     await replica.admin.cluster('FAILOVER')
-    await this.untilMaster(replica, withinMs)
+    await this.untilMaster(replica)
   }
 
-  async untilMaster (server: RedisServer, withinMs = 20_000): Promise<void> {
-    await until(async () => (await this.masters()).includes(server), withinMs)
+  /** Resolves when this replica has replaced its master after a fault. @throws if it hasn't within 20 s */
+  async untilMaster (server: RedisServer): Promise<void> {
+    await until(async () => (await this.masters()).includes(server), 20_000)
   }
 
-  async moveSlot (slot: number, to: RedisServer, keysAtOnce?: number): Promise<number> {
-    return await moveSlot(slot, await this.ownerOf(slot), to, await this.masters(), keysAtOnce)
+  /**
+   * Moves a slot with all its keys to another master while it is in use, as redis-cli's reshard does. If it failed halfway, another call
+   * continues.
+   * @param keysAtOnce by one command, which holds both masters up @returns how many keys moved @throws Redis's error, if a master is away
+   */
+  async moveSlot (slot: number, to: RedisServer, keysAtOnce = 100): Promise<number> {
+    const from = await this.ownerOf(slot)
+    if (from === to) return 0
+    const [fromId, toId] = await Promise.all([from, to].map(async ({ admin }) => await admin.cluster('MYID')))
+    // In this order: a client that the old owner redirects (ASK) must find the new one ready.
+    await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
+    await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
+    // This ends although the slot is written to: the old owner creates no new keys in a migrating slot.
+    let moved = 0
+    for (;;) {
+      const keys = await from.admin.call('CLUSTER', 'GETKEYSINSLOT', slot, keysAtOnce) as string[]
+      if (keys.length === 0) break
+      // REPLACE is safe: the old owner's key is the current one; the other side can only have a copy from an interrupted MIGRATE.
+      await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, migrateMs, 'REPLACE', 'KEYS', ...keys)
+      moved += keys.length
+    }
+    // The new owner first: if the old one went first and the new one died, nobody would own the slot. The other nodes are told too, which
+    // is faster than gossip.
+    for (const { admin } of new Set([to, from, ...await this.masters()])) await admin.call('CLUSTER', 'SETSLOT', slot, 'NODE', toId!)
+    return moved
   }
 
-  async untilWhole (withinMs = 60_000): Promise<void> {
+  /** Resolves when all nodes agree on the slots, none is down, every slot is served and every replica is in sync. */
+  async untilWhole (): Promise<void> {
     let lacking: string | undefined = ''
     const look = async () => (lacking = await this.#lacking()) === undefined
-    await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
+    await until(look, 60_000).catch(() => { throw new Error(`not whole within a minute: ${lacking}`) })
   }
 
   /** Why the cluster isn't whole, or undefined. */

@@ -6,29 +6,6 @@ import { asked, askedOfAny, info, isReplicated } from './ask.ts'
 import { loopback, type Host } from './process.ts'
 import { startRedisServer, type RedisServer } from './redis.ts'
 
-export interface SentinelFleet {
-  /** `redis+sentinel://h:p,h:p,h:p/name` */
-  url: string
-  name: string
-  /** Master and replicas; the first one began as the master. */
-  servers: RedisServer[]
-  sentinels: RedisServer[]
-  /** The master, according to the first sentinel that answers. */
-  master (): Promise<RedisServer>
-  /** All others, dead ones included. */
-  replicas (): Promise<RedisServer[]>
-  /**
-   * Resolves with the new master when a sentinel announces the next failover: call it before the fault, await it after.
-   * @throws if there is none within so many ms: by default 90 s, since sentinels that a machine didn't let run for 2 s do nothing for 30 s (TILT)
-   */
-  switched (withinMs?: number): Promise<RedisServer>
-  /**
-   * Resolves when the fleet is whole: the sentinels agree on the master and see no server down, and every replica is in sync.
-   * Sentinels make a returning old master a replica only after it has claimed to be a master for 8 s.
-   */
-  untilWhole (withinMs?: number): Promise<void>
-}
-
 export interface SentinelOptions {
   /** By default 2. */
   replicas?: number
@@ -65,15 +42,17 @@ export async function startSentinelFleet (t: Stage, opts: SentinelOptions = {}):
     `parallel-syncs ${name} ${Math.max(replicas, 1)}`,
   ].flatMap(setting => ['--sentinel', setting]).concat(sentinelOptions)
   const sentinels = await Promise.all([0, 1, 2].map(index => startRedisServer(t, { host: host(servers.length + index), options: settings, sentinel: true })))
-  const fleet = new Sentinels(name, servers, sentinels)
+  const fleet = new SentinelFleet(name, servers, sentinels)
   t.teardown(() => fleet.stopListening())
   await fleet.untilWhole()
   return fleet
 }
 
-class Sentinels implements SentinelFleet {
+export class SentinelFleet {
+  /** `redis+sentinel://h:p,h:p,h:p/name` */
   readonly url: string
   readonly name: string
+  /** Master and replicas; the first one began as the master. */
   readonly servers: RedisServer[]
   readonly sentinels: RedisServer[]
   readonly #switches = new EventEmitter().setMaxListeners(0)
@@ -118,26 +97,36 @@ class Sentinels implements SentinelFleet {
     return this.#at(address, port)
   }
 
+  /** The master, according to the first sentinel that answers. */
   async master (): Promise<RedisServer> {
     return await askedOfAny(this.sentinels, sentinel => this.#masterBy(sentinel))
   }
 
+  /** All others, dead ones included. */
   async replicas (): Promise<RedisServer[]> {
     const master = await this.master()
     return this.servers.filter(server => server !== master)
   }
 
-  switched (withinMs = 90_000): Promise<RedisServer> {
-    const next = once(this.#switches, 'switched', { signal: AbortSignal.timeout(withinMs) })
-      .then(([master]) => master as RedisServer, () => { throw new Error(`no failover within ${withinMs} ms`) })
+  /**
+   * Resolves with the new master when a sentinel announces the next failover: call it before the fault, await it after.
+   * @throws if there is none within 90 s: sentinels that a machine didn't let run for 2 s do nothing for 30 s (TILT)
+   */
+  switched (): Promise<RedisServer> {
+    const next = once(this.#switches, 'switched', { signal: AbortSignal.timeout(90_000) })
+      .then(([master]) => master as RedisServer, () => { throw new Error('no failover within 90 s') })
     next.catch(() => {}) // the caller may fail before it awaits this
     return next
   }
 
-  async untilWhole (withinMs = 60_000): Promise<void> {
+  /**
+   * Resolves when the fleet is whole: the sentinels agree on the master and see no server down, and every replica is in sync.
+   * Sentinels make a returning old master a replica only after it has claimed to be a master for 8 s.
+   */
+  async untilWhole (): Promise<void> {
     let lacking: string | undefined = ''
     const look = async () => (lacking = await this.#lacking()) === undefined
-    await until(look, withinMs).catch(() => { throw new Error(`not whole within ${withinMs} ms: ${lacking}`) })
+    await until(look, 60_000).catch(() => { throw new Error(`not whole within a minute: ${lacking}`) })
   }
 
   /** Why the fleet isn't whole, or undefined. */

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { eventSettings, inboxShare } from '../agents.ts'
 import { startRedisServer } from '../fleet/redis.ts'
 import { startServiceReplica } from '../fleet/service.ts'
@@ -34,8 +33,8 @@ async function run (t: Stage, scale: number): Promise<Outcome> {
       for (let kill = 0; kill < kills; kill++) {
         await operationsMore(history, 200 + random.between(0, 300))
         await redis.kill()
-        // Sometimes at once, sometimes later than a call's budget.
-        await sleep(random.chance(0.1) ? 2500 : random.between(0, 400))
+        // Sometimes at once, sometimes when all agents have been told that it is away.
+        await operationsMore(history, random.pick([0, 10, inFlight + 10]))
         await redis.restart()
       }
       await operationsMore(history, 500)

@@ -50,7 +50,6 @@ export const soak: Scenario = {
         seed: 1000 + round,
         tried: triedShare,
         inboxed: inboxShare,
-        brief: 0.1,
         events: env,
         async faults (history) {
           await fault?.(fleet, history, around)

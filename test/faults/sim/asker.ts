@@ -1,6 +1,6 @@
 import { clock, isUnknown, nameOfAttempt } from '../history.ts'
 import type { History, Kind, Operation } from '../history.ts'
-import { read, readItems, readRefusal } from '../reading.ts'
+import { read, settle } from '../reading.ts'
 import type { Found } from '../reading.ts'
 import type { Random } from '../random.ts'
 import type { Service } from './services.ts'
@@ -67,16 +67,8 @@ export class Asker {
     world.tell(`${operation.n} take by ${agent} with ${key} of ${service.process.name}`)
     const reply = await this.#patiently(service.take({ agent, inbox, most, key }))
     world.tell(`${operation.n} ${reply === null ? 'no answer' : `${reply.status} ${reply.body}`}`)
-    const at = clock()
-    operation.ended = at
-    if (reply?.status !== 200) {
-      if (reply !== null) Object.assign(operation, { answered: at, ...readRefusal(reply as never) })
-      history.untold.push(operation)
-      return null
-    }
-    const found = readItems(reply.body, name => stories.get(name)?.payload)
-    if (key !== null) this.#note(`${agent} ${key}`, found, most, asked)
-    history.answeredByInbox(operation, found, reply.replayed, at)
+    const found = settle(history, operation, reply, name => stories.get(name)?.payload)
+    if (key !== null && found !== null) this.#note(`${agent} ${key}`, found, most, asked)
     return found
   }
 

@@ -29,12 +29,12 @@ export class Task {
 /** More immediates than this at one moment are a busy loop. */
 const turnsAtOnce = 200
 
-/** All timers, soonest first. */
+/** All timers. */
 export class Time {
   /** Milliseconds since `epoch`, with fractions. */
   now = 0
   process: Process
-  /** A binary heap: each element comes before those at 2i + 1 and 2i + 2. */
+  /** The soonest last. */
   readonly #tasks: Task[] = []
   readonly #immediates: Task[] = []
   #order = 0
@@ -64,7 +64,7 @@ export class Time {
 
   /** Runs the next timer. @returns false if there is none */
   step (): boolean {
-    const next = this.#tasks[0]
+    const next = this.#tasks.at(-1)
     if (this.#immediates.length > 0 && (next === undefined || next.at > this.now) && this.#turns++ < turnsAtOnce) {
       this.#run(this.#immediates.shift() as Task)
       return true
@@ -72,7 +72,7 @@ export class Time {
     if (next === undefined) return false
     if (this.#turns > turnsAtOnce) this.spun = true
     this.#turns = 0
-    this.#pop()
+    this.#tasks.pop()
     if (next.over) return true
     if (next.at > this.now) this.now = next.at
     if (next.process.pausedUntil > this.now) {
@@ -96,29 +96,13 @@ export class Time {
 
   #push (task: Task): void {
     const tasks = this.#tasks
-    let at = tasks.length
-    while (at > 0) {
-      const above = (at - 1) >> 1
-      if (!isBefore(task, tasks[above] as Task)) break
-      tasks[at] = tasks[above] as Task
-      at = above
+    let [from, to] = [0, tasks.length]
+    while (from < to) {
+      const middle = (from + to) >> 1
+      if (isBefore(task, tasks[middle]!)) from = middle + 1
+      else to = middle
     }
-    tasks[at] = task
-  }
-
-  #pop (): void {
-    const tasks = this.#tasks
-    const last = tasks.pop() as Task
-    const { length } = tasks
-    if (length === 0) return
-    let at = 0
-    for (let below = 1; below < length; below = 2 * at + 1) {
-      if (below + 1 < length && isBefore(tasks[below + 1] as Task, tasks[below] as Task)) below++
-      if (!isBefore(tasks[below] as Task, last)) break
-      tasks[at] = tasks[below] as Task
-      at = below
-    }
-    tasks[at] = last
+    tasks.splice(from, 0, task)
   }
 }
 
