@@ -4,29 +4,20 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { secrets, testApp } from '../helpers/app.ts'
-import { answering, proxy } from '../helpers/client.ts'
+import { answering, proxy, tenants } from '../helpers/client.ts'
 import { builtHandoff, handoff } from '../helpers/command.ts'
 import { isAlive, scratchDir, untilGone } from '../helpers/processes.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
-import { listen } from '../helpers/wire.ts'
 
 /** `handoff work` with commands that don't start, leave something behind, or don't want to end. */
 
+const tenant = await tenants(t)
+
 async function start (t: Test) {
-  const { app, call, store } = await testApp(t)
-  store.sweeper.start()
-  const address = `http://127.0.0.1:${await listen(app)}`
-  return {
-    call,
-    address,
-    dir: await scratchDir(t),
-    env: { HANDOFF_URL: address, HANDOFF_KEY: secrets.bob },
-    pass: async (more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'w', ...more })).json().handoff_id,
-    status: async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json(),
-    takeAway: async (id: string) => t.equal((await call('alice', 'POST', `/api/cancel/${id}`, { force: true })).statusCode, 200),
-  }
+  const service = tenant()
+  service.store.sweeper.start()
+  return { ...service, dir: await scratchDir(t), env: service.env('bob') }
 }
 
 /** The number of a process that a command has written to a file. */
@@ -71,12 +62,12 @@ for (const [what, script] of [
   ['whose child ignores it, and says nothing', 'sh -c \'trap "" TERM; echo $$ > DIR/pid; while :; do sleep 0.1; done\' < /dev/null > /dev/null 2>&1 & wait'],
 ] as const) {
   t.test(`a command ${what} is killed when its handoff is lost, before the worker ends`, async t => {
-    const { env, pass, takeAway, dir } = await start(t)
+    const { env, pass, call, dir } = await start(t)
     const id = await pass({ heartbeat_within: 5 })
     const ended = builtHandoff(['work', 'w', '--once', '--', 'sh', '-c', script.replace('DIR', dir)], { env })
     const pid = await numberIn(join(dir, 'pid'))
     t.teardown(() => { try { process.kill(pid, 'SIGKILL') } catch {} })
-    await takeAway(id)
+    t.equal((await call('alice', 'POST', `/api/cancel/${id}`, { force: true })).statusCode, 200)
     t.match(await ended, { code: 0 })
     t.ok(await untilGone(pid, 1000))
   })

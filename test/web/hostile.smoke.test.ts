@@ -1,6 +1,5 @@
 import t from 'tap'
 import { faultsOf, picture, skip, webApp } from '../helpers/browser.ts'
-import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'
 
 /** Each does something if a page treats it as more than text. */
@@ -123,11 +122,9 @@ t.test('a payload of 1 MB leaves the page usable', { skip }, async t => {
   }
   const page = await approver()
   for (const [name, id] of Object.entries(big)) {
-    const start = timeRun()
     await page.goto(`/approvals/${id}`)
     await page.getByRole('button', { name: 'Approve' }).waitFor()
-    t.ok(timeRun() - start < 20_000, `${name}: ${Math.round(timeRun() - start)} ms`)
-    t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/)
+    t.match(await page.locator('.left-out').first().innerText(), /only the beginning: \d+ KB more/, name)
     t.ok((await page.content()).length < 3_000_000)
   }
   const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download the whole' }).click()])
