@@ -8,6 +8,7 @@ import { askHolds } from '../../src/redis/lanes.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import { payload, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { beginMove, migrate } from '../helpers/moving-slot.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -29,20 +30,18 @@ t.test('on a Cluster', async t => {
   }
 
   /** Begins to move a tag's slot to another master. */
-  async function beginMove (tag: string) {
+  async function begin (tag: string) {
     const slot = slotOf(tag)
     const from = await cluster.ownerOf(slot)
     const to = cluster.servers.find(server => server !== from)!
-    const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
-    await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', String(fromId))
-    await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', String(toId))
+    await beginMove(slot, from, to)
     return { slot, from, to }
   }
 
   /** Begins a move with these keys gone ahead, asks, and ends the move a moment later. */
   async function whileMoving<T> (tag: string, ahead: readonly string[], ask: () => Promise<T>): Promise<T> {
-    const { slot, from, to } = await beginMove(tag)
-    if (ahead.length > 0) await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...ahead)
+    const { slot, from, to } = await begin(tag)
+    await migrate(from, to, ...ahead)
     const answer = ask()
     await Promise.race([answer, sleep(200)])
     await cluster.moveSlot(slot, to)
@@ -148,7 +147,7 @@ t.test('on a Cluster', async t => {
       const place = await passed(freshTag())
       await handoffs.catch(place, randomToken(), 'bob')
       const key = keyOf(place)
-      const { slot, from, to } = await beginMove(place.tag)
+      const { slot, from, to } = await begin(place.tag)
       const redirected = async () => Number(/errorstat_ASK:count=(\d+)/.exec(await from.admin.info('errorstats'))?.[1] ?? 0)
       const before = await redirected()
       const dump = await from.admin.dumpBuffer(key)
@@ -183,9 +182,9 @@ t.test('on a Cluster', async t => {
     const told = (number: number) => `${number} done done AVHdDBR3Ox_T_H9gltuUjYVhg alice bob`
     await tell('0', told(1), told(2))
     const [first, second] = (await events.read('told', '0-0', 10)).entries.map(({ id }) => id)
-    const { slot, from, to } = await beginMove(home)
+    const { slot, from, to } = await begin(home)
     for (const ahead of [[], [`handoff:{${home}}:e:told`]]) {
-      if (ahead.length > 0) await from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...ahead)
+      await migrate(from, to, ...ahead)
       t.match(await events.read('told', '0-0', 10), { entries: [{ id: first }, { id: second }], since: undefined }, `read with ${ahead.length} gone ahead`)
       t.match(await reader.next('told', placeBehind('0-0')), { events: [{ id: first }, { id: second }], isReset: false })
       t.match(await reader.next('told', placeBehind(first!)), { events: [{ id: second }], isReset: false })

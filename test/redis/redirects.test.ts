@@ -13,6 +13,7 @@ import type { RedisServer } from '../faults/fleet/redis.ts'
 import { timeRun } from '../helpers/clock.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { done, newPlace, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { beginMove, migrate } from '../helpers/moving-slot.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -188,11 +189,9 @@ async function move (cluster: ClusterFleet, { tag }: Place) {
     from,
     to,
     /** @param asIsRight if false, the new master isn't told of the move */
-    async begin (asIsRight = true) {
-      const [fromId, toId] = await Promise.all([from, to].map(async ({ admin }) => await admin.cluster('MYID')))
-      if (asIsRight) await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
-      await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
-    },
-    migrate: (...keys: string[]) => from.admin.call('MIGRATE', to.host.address, to.port, '', 0, 5000, 'KEYS', ...keys),
+    begin: async (asIsRight = true) => asIsRight
+      ? await beginMove(slot, from, to)
+      : await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', await to.admin.cluster('MYID')),
+    migrate: (...keys: string[]) => migrate(from, to, ...keys),
   }
 }

@@ -7,6 +7,7 @@ import type { RedisServer } from '../faults/fleet/redis.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
 import { asOptions, denials, setUser, usersOf } from '../helpers/acl.ts'
 import { newPlace, pass, placeIn, untilServing } from '../helpers/handoffs.ts'
+import { beginMove } from '../helpers/moving-slot.ts'
 import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
@@ -59,9 +60,7 @@ t.test('Cluster: the service’s user works while a slot moves', { timeout: 60_0
   const slot = slotOf(tag)
   const from = await cluster.ownerOf(slot)
   const to = (await cluster.masters()).find(server => server !== from)!
-  const [fromId, toId] = await Promise.all([from, to].map(({ admin }) => admin.cluster('MYID')))
-  await to.admin.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId!)
-  await from.admin.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId!)
+  await beginMove(slot, from, to)
   // A missing key is looked for at the new owner, with ASKING.
   t.match(await store.handoffs.status(placeIn(tag)), { outcome: 'not_found' })
   await cluster.moveSlot(slot, to)
