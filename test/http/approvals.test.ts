@@ -220,25 +220,3 @@ t.test('an approver reads the whole handoff as passed, and reading changes nothi
   }
   isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}?x=1`), 400, 'invalid_request')
 })
-
-t.test('a handoff that expired while it waited is expired before the sweep and after it', async t => {
-  const service = await testApp(t)
-  const start = Date.now() - 3600_000
-  await service.setClock(start)
-  const id = await passed(service, { task: 'kept till then', expires_in: 60 })
-  await service.setClock(start + 60_000)
-  const look = async () => (await service.call('approver', 'GET', `/api/approvals/${id}`)).json()
-  const waiting = { state: 'waiting', decided_at: null, decided_by: null, note: null }
-  t.match(await look(), { status: 'expired', approval: waiting })
-  t.equal((await service.store.handoffs.sweep(id.slice(0, 3), 10)).expired, 1)
-  t.match(await look(), { status: 'expired', task: null, output: null, context: null, constraints: null, approval: waiting })
-  t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'expired', approval: waiting }, 'expiry is no rejection')
-})
-
-t.test('a handoff without require_human can’t be read as an approval', async t => {
-  const id = await passed(service, { require_human: false })
-  const before = await service.dump()
-  isProblem(t, await service.call('approver', 'GET', `/api/approvals/${id}`), 409, 'no_approval_required')
-  for (const path of ['approve', 'reject']) isProblem(t, await service.call('approver', 'POST', `/api/${path}/${id}`, { note: 'n' }), 409, 'no_approval_required')
-  t.strictSame(await service.dump(), before)
-})

@@ -50,13 +50,6 @@ t.test('what is passed to an inbox is caught there once, as by its id and litera
   t.equal((await service.call('bob', 'POST', `/api/done/${first}`)).statusCode, 200)
 })
 
-t.test('what is in an inbox can be caught by its id, and is not in it then', async t => {
-  const id = await pass(service)
-  t.match((await service.call('bob', 'GET', `/api/catch/${id}`)).json(), { handoff_id: id, to: work })
-  t.match(await inbox(service), { pending: 0, oldest_at: null })
-  t.strictSame(await taken(service), [])
-})
-
 t.test('without a body it is the inbox that is called like the agent, and one', async t => {
   const ids = [await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' })]
   t.strictSame((await service.call('bob', 'POST', '/api/catch')).json().items.map((item: { handoff_id: string }) => item.handoff_id), [ids[0]])
@@ -331,12 +324,4 @@ t.test('dead entries are passed over, however many there are', async t => {
   await service.setClock(start + 1000)
   t.strictSame(await taken(service, { inbox: work }), [live])
   t.match(await inbox(service), { pending: 0 })
-})
-
-t.test('a person sees which inbox it is for', async t => {
-  const id = await pass(service, { require_human: true, priority: 3 })
-  t.match((await service.call('approver', 'GET', `/api/approvals/${id}`)).json(), { to: work, priority: 3 })
-  const other = await pass(service, { require_human: true })
-  const seen = (await service.call('approver', 'GET', `/api/approvals/${other}`)).json()
-  t.equal(seen.to, work)
 })

@@ -1,5 +1,4 @@
 import t from 'tap'
-import { randomId } from '../../src/handoff/id.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -46,17 +45,6 @@ t.test('what hasn’t happened is null; task, output and context never show; rea
   await setClock(start + 2000)
   await call('bob', 'POST', `/api/done/${id}`, { output: { x: [] } })
   t.strictSame(await read(), { ...working, status: 'done', completed_at: iso(2000), result: { x: [] } })
-})
-
-t.test('to another tenant a handoff looks as if it never existed', async t => {
-  const id = await passed(service)
-  const before = await dump()
-  for (const [method, path] of [['GET', 'status'], ['GET', 'catch'], ['POST', 'done']] as const) {
-    const theirs = isProblem(t, await call('foreignAlice', method, `/api/${path}/${id}`), 404, 'not_found')
-    const nobodys = isProblem(t, await call('alice', method, `/api/${path}/${randomId()}`), 404, 'not_found')
-    t.strictSame({ ...theirs, request_id: '' }, { ...nobodys, request_id: '' }, 'the very same answer')
-  }
-  t.strictSame(await dump(), before)
 })
 
 t.test('at its deadline’s millisecond nothing may be done any more, swept or not, and before it all', async t => {

@@ -90,16 +90,6 @@ t.test('each look is authorised again, whatever is announced about keys', async 
   t.ok(await callsOf(redis.admin, 'hgetall') > 0)
 })
 
-t.test('a result is not answered to a key that has ended', async t => {
-  const { one } = shared
-  const id = await passed(one, { require_human: false })
-  const { id: keyId, key } = await newKey(one.store.keyRecords)
-  const waits = ask(one, key, `status/${id}?wait=30`)
-  await asleep(one, id)
-  await one.store.keyRecords.revoke(keyId, 'me')
-  isRefused(t, await waits, 'status')
-})
-
 t.test('a key that expires ends its waits, on time', async t => {
   const { one } = shared
   const id = await passed(one)
