@@ -77,8 +77,8 @@ t.test('inboxes and approvals', async t => {
   t.match(await run('bob', 'approve', other.handoff_id), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
 })
 
-t.test('an answer that is lost, after the service has acted, is asked for again, for every verb', async t => {
-  const { url, secrets, json: direct } = start()
+t.test('an answer that is lost, after the service has acted, is asked for again', async t => {
+  const { url, secrets } = start()
   const asked = new Set<string>()
   const { address, seen } = await proxy(t, url, ({ method, url, key, body }) => {
     const identity = `${method} ${url} ${key} ${body}`
@@ -87,27 +87,11 @@ t.test('an answer that is lost, after the service has acted, is asked for again,
     return 'drop'
   })
   const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await handoff([...args, '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets[who] } }))
-  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w', '--max-attempts', '3', '--retry-delay', '0s')
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w')
   t.match(await json('alice', 'inbox', 'w'), { pending: 1 }, 'passed once')
   t.strictSame((await json('bob', 'next', 'w', '--max', '2')).items.map((item: any) => item.handoff_id), [id])
-  t.match(await json('bob', 'heartbeat', id, '--percent', '5'), { status: 'caught' })
-  const { reissued_as: second } = await json('bob', 'fail', id, '--message', 'no')
-  t.match(await json('bob', 'catch', second, '--wait', '5s'), { handoff_id: second, attempt: 2 })
-  const { reissued_as: third } = await json('bob', 'decline', second, '--reason', 'no')
-  t.match(await json('bob', 'next', 'w', '--wait', '5s'), { items: [{ handoff_id: third, attempt: 3 }] })
-  t.match(await json('bob', 'done', third, '--output', '{"n": 1}'), { status: 'done' })
-  t.match(await json('alice', 'status', third, '--wait', '5s'), { status: 'done', result: { n: 1 } })
-
-  const { handoff_id: asking } = await json('alice', 'pass', '--task', 't', '--require-human')
-  t.strictSame((await json('approver', 'approvals')).items.map((item: any) => item.handoff_id), [asking])
-  t.match(await json('approver', 'approve', asking, '--note', 'yes'), { handoff_id: asking, status: 'pending', approval: { note: 'yes' } })
-  await json('bob', 'catch', asking)
-  const { handoff_id: again } = await json('alice', 'reissue', asking)
-  t.match(await direct('alice', 'status', asking), { reissued_as: again }, 'reissued once')
-  t.match(await json('alice', 'cancel', again, '--reason', 'late'), { handoff_id: again, status: 'cancelled' })
-  const { handoff_id: refused } = await json('alice', 'pass', '--task', 't', '--require-human')
-  t.match(await json('approver', 'reject', refused, '--note', 'no'), { handoff_id: refused, status: 'rejected' })
-  t.equal(asked.size, 18)
+  t.match(await json('bob', 'done', id, '--output', '{"n": 1}'), { status: 'done' })
+  t.equal(asked.size, 4)
   t.equal(seen.length, 2 * asked.size, 'each was asked twice, with the same key and the same bytes')
 })
 

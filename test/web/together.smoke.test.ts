@@ -168,17 +168,6 @@ t.test('without JavaScript all works, except that new handoffs need a reload', {
   t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().status, 'rejected')
 })
 
-t.test('a person who signed out in another window is led to sign in', { skip }, async t => {
-  const { approver } = await webApp(t)
-  const page = await approver()
-  await page.getByText('No handoff waits').waitFor()
-  const second = await page.context().newPage()
-  await second.goto('/approvals')
-  await second.getByRole('button', { name: 'Sign out' }).click()
-  await page.getByText('Your session has ended').waitFor()
-  t.match(page.url(), /\/approvals\/sign-in/)
-})
-
 t.test('a person decides with the keyboard alone', { skip }, async t => {
   const { ask, visitor, call } = await webApp(t)
   const ids = [await ask({ task: 'one' }), await ask({ task: 'two' })]
