@@ -50,7 +50,6 @@ export async function run (on: Raw, name: ScriptName, now: number, keys: string[
 export const tag = 'T_g'
 export const tenant = 'acme'
 export const member = `${tenant}:${id}`
-export const nextMember = `${tenant}:${nextId}`
 
 export interface Asking { agent: string, token: string, deadline: number }
 
@@ -163,7 +162,7 @@ export function refused (code: string, { now, hash }: State): unknown[] {
 }
 
 /** The successor's id. */
-export function nextOf ({ hash }: State): string {
+function nextOf ({ hash }: State): string {
   return / i(\S+)/.exec(hash!.x!)![1]!
 }
 

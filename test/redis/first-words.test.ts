@@ -10,7 +10,6 @@ import { loopback } from '../faults/fleet/process.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { logSink } from '../helpers/log-sink.ts'
-import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
 
 function open (t: Test, url: string) {
@@ -37,11 +36,6 @@ async function tellsFull (t: Test, url: string, admin: Redis, full = 'max number
 
 t.test('at maxclients Redis’s own words are told, over TCP', async t => {
   const { url, admin } = await startRedisServer(t)
-  await tellsFull(t, url, admin)
-})
-
-t.test('at maxclients Redis’s own words are told, over a socket', async t => {
-  const { url, admin } = await ownRedis(t)
   await tellsFull(t, url, admin)
 })
 
