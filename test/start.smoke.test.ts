@@ -1,12 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { idOfSecret } from '../src/store/key-secret.ts'
+import { freePort } from './faults/fleet/ports.ts'
+import { loopback } from './faults/fleet/process.ts'
 import { builtHandoff } from './helpers/command.ts'
 import { ownRedis } from './helpers/own-redis.ts'
 import { scratchDir, untilGone } from './helpers/processes.ts'
@@ -28,14 +27,6 @@ async function status ({ address }: Started, key: string, id: string): Promise<n
 
 function commandOf (pid: number): string {
   return execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' })
-}
-
-async function freePort (): Promise<number> {
-  const server = createServer().listen(0)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 async function allGone (pids: number[]): Promise<boolean> {
@@ -112,7 +103,7 @@ t.test('a second start on the same data stops with one line', async t => {
 })
 
 t.test('with a REDIS_URL several run side by side, and none makes a key', async t => {
-  const port = await freePort()
+  const port = await freePort(loopback)
   await ownRedis(t, ['--port', String(port)])
   const env = { REDIS_URL: `redis://127.0.0.1:${port}`, API_KEYS: 'writer:a-secret-of-sixteen' }
   const both = await Promise.all([npmStart(t, env), npmStart(t, env)])

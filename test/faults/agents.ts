@@ -6,7 +6,6 @@ import { InboxLoad } from './inbox-load.ts'
 import { Job } from './jobs.ts'
 import { approverKeys, within } from './load-keys.ts'
 import { Random } from './random.ts'
-import { TriedJob } from './tried-jobs.ts'
 
 export { eventSettings, loadSettings } from './load-keys.ts'
 
@@ -46,7 +45,7 @@ export async function runAgents (options: LoadOptions): Promise<Asking['counts']
       const draw = random.next()
       const name = `${run}-${number}`
       if (draw >= 1 - tried) {
-        await new TriedJob(asking, random, name).run()
+        await new Job(asking, random, name, 'tried').run()
       } else if (draw >= 1 - tried - inboxed) {
         await inboxLoad.pass(random, name)
       } else if (draw >= human && draw < human + brief && waiting.size < agents) {

@@ -138,13 +138,7 @@ function orderFaults (track: Track, facts: Facts, options: CheckOptions): Fault[
   if (stuck === null) return []
   const sentence = `no order explains these answers: after ${stuck.after.map(({ n }) => n).join(', ') || 'none'} it is ${statusOf(stuck.state)}, and ` +
     `${stuck.left.map(({ n }) => n).join(', ')} can't follow`
-  return [{ invariant: 'I5', sentence: sentence + cure(track, facts, options), operations: track.operations }]
-}
-
-/** Whether an order would exist if given-up operations might happen later: a common fault, so the message mentions it. */
-function cure (track: Track, facts: Facts, options: CheckOptions): string {
-  const patient = findStuck(track, facts, options, true)
-  return patient === null ? '; they would if one that was given up had happened later' : ''
+  return [{ invariant: 'I5', sentence, operations: track.operations }]
 }
 
 /** A violation with its operations, for a person: a line each, with times in milliseconds since the first was sent. */

@@ -8,7 +8,7 @@ import type { Operation, Track } from './history.ts'
 const earliestRetry = 25
 
 /** The work can't expire before `from`, and has ended by `to`. Infinity if unknown. */
-export interface WorkEnd { from: number, to: number }
+interface WorkEnd { from: number, to: number }
 
 /** @param workTtl the default time for the work; null if it is longer than the run @returns null if nobody caught it */
 export function workEnd (track: Track, facts: Facts, workTtl: number | null): WorkEnd | null {
@@ -19,7 +19,7 @@ export function workEnd (track: Track, facts: Facts, workTtl: number | null): Wo
 }
 
 /** The latest deadline that an answer named; null if nobody caught it. */
-export function toldDeadline (track: Track, facts: Facts, workTtl: number | null): number | null {
+function toldDeadline (track: Track, facts: Facts, workTtl: number | null): number | null {
   const first = firstDeadline(track, facts, workTtl)
   return first === null ? null : Math.max(first, ...track.operations.map(toldBy))
 }

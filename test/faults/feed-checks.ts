@@ -13,19 +13,13 @@ export type Feeds = Map<string, string[]>
 /** An event as the feed has it (lua/lib/events.lua). */
 export interface FeedEntry { id: string, text: string }
 
-/** Events read at once. */
-const pageSize = 10_000
 /** Within this long a transition is in the feed (ms), after an outage: another replica takes the relay's lease over and goes round twice. */
 const untilTold = 10_000
 
 /** Reads all feeds. @param masters a connection to each */
-export async function readFeeds (masters: readonly Redis[], prefix: string): Promise<Feeds> {
+async function readFeeds (masters: readonly Redis[], prefix: string): Promise<Feeds> {
   const feeds: Feeds = new Map()
-  for (const redis of masters) {
-    for await (const [tenant, { text }] of readEntries(redis, prefix)) {
-      addTold(feeds, tenant, text)
-    }
-  }
+  for (const [tenant, { text }] of await readEntries(masters, prefix)) addTold(feeds, tenant, text)
   return feeds
 }
 
@@ -41,26 +35,20 @@ export function addTold (feeds: Feeds, tenant: string, text: string): void {
 
 /** Reads one tenant's feed. @param masters a connection to each */
 export async function readFeed (masters: readonly Redis[], prefix: string, tenant: string): Promise<FeedEntry[]> {
-  const feed: FeedEntry[] = []
-  for (const redis of masters) {
-    for await (const [of, entry] of readEntries(redis, prefix)) if (of === tenant) feed.push(entry)
-  }
-  return feed
+  return (await readEntries(masters, prefix)).flatMap(([of, entry]) => of === tenant ? [entry] : [])
 }
 
-/** The events of all feeds that a master has, each with its tenant. */
-async function * readEntries (redis: Redis, prefix: string): AsyncGenerator<[tenant: string, entry: FeedEntry]> {
-  const keys = new Set<string>()
-  for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
-  for (const key of keys) {
-    const tenant = key.slice(key.lastIndexOf(':') + 1)
-    for (let from = '-'; ;) {
-      const entries = await redis.xrange(key, from, '+', 'COUNT', pageSize)
-      for (const [id, [, text]] of entries) yield [tenant, { id, text: text! }]
-      if (entries.length < pageSize) break
-      from = `(${entries.at(-1)![0]}`
+/** The events of all feeds, each with its tenant. */
+async function readEntries (masters: readonly Redis[], prefix: string): Promise<Array<[tenant: string, entry: FeedEntry]>> {
+  const all: Array<[string, FeedEntry]> = []
+  for (const redis of masters) {
+    const keys = new Set<string>()
+    for await (const some of redis.scanStream({ match: `${prefix}:*`, count: 1000, type: 'stream' }) as AsyncIterable<string[]>) for (const key of some) keys.add(key)
+    for (const key of keys) {
+      for (const [id, [, text]] of await redis.xrange(key, '-', '+')) all.push([key.slice(key.lastIndexOf(':') + 1), { id, text: text! }])
     }
   }
+  return all
 }
 
 /** @returns a sentence for each handoff that breaks I15, by its member (`tenant:id`) */

@@ -121,11 +121,6 @@ export function attemptOf ({ descent }: Track): number {
   return descent?.attempt ?? 1
 }
 
-/** The name of this attempt's successor. */
-export function successorOf (track: Track): string {
-  return nameOfAttempt(track.descent?.pass.handoff ?? track.name, attemptOf(track) + 1)
-}
-
 export function nameOfAttempt (first: string, attempt: number): string {
   return attempt === 1 ? first : `${first}/${attempt}`
 }
@@ -145,14 +140,14 @@ export function nameOf (agent: string): string {
   return agent.slice(agent.indexOf('/') + 1)
 }
 
-/** Records operations by handoff. Checked handoffs can be dropped, so that a long run holds only those under way. */
+/** Records operations by handoff. */
 export class History {
   readonly tracks = new Map<string, Track>()
   /** Catches from inboxes that weren't answered 200: what they caught nobody knows. */
   readonly untold: Operation[] = []
   /** Catches from inboxes that were answered, with or without handoffs. */
   readonly told: Operation[] = []
-  /** Recorded so far, those of dropped tracks too. */
+  /** Recorded so far. */
   count = 0
 
   /** Records a request when it is sent. */
@@ -205,12 +200,7 @@ export class History {
 
   /** @param at when the answer arrived */
   answered (operation: Operation, { status, code, answer, same = null, replayed = false }: Answered, at = clock()): void {
-    operation.answered = operation.ended = at
-    operation.status = status
-    operation.code = code
-    operation.answer = answer
-    operation.same = same
-    operation.replayed = replayed
+    Object.assign(operation, { answered: at, ended: at, status, code, answer, same, replayed })
     const track = this.tracks.get(operation.handoff)
     if (track === undefined) return
     if (operation.kind === 'pass' && answer?.id !== undefined) track.id = answer.id
@@ -219,10 +209,11 @@ export class History {
 
   /** A successor gets its own track as soon as an answer names it. */
   #succeeded (track: Track, id: string): void {
-    const name = successorOf(track)
-    const pass = track.descent?.pass ?? track.operations.find(({ kind }) => kind === 'pass')
+    const attempt = attemptOf(track) + 1
+    const name = nameOfAttempt(track.descent?.pass.handoff ?? track.name, attempt)
+    const pass = passOf(track)
     if (this.tracks.has(name) || pass === undefined) return
-    this.tracks.set(name, { name, id, operations: [], final: null, descent: { from: track.name, attempt: attemptOf(track) + 1, pass } })
+    this.tracks.set(name, { name, id, operations: [], final: null, descent: { from: track.name, attempt, pass } })
   }
 
   /** Records that the connection broke or the client gave up. */
@@ -234,11 +225,5 @@ export class History {
   of (member: string): Operation[] {
     const id = member.slice(member.indexOf(':') + 1)
     return [...this.tracks.values()].find(track => track.id === id)?.operations ?? []
-  }
-
-  /** Drops checked handoffs. */
-  drop (tracks: Iterable<Track>): void {
-    for (const { name } of tracks) this.tracks.delete(name)
-    if (this.tracks.size === 0) this.untold.length = this.told.length = 0
   }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
+import { bodyOf } from './jobs.ts'
 import { nameOfAttempt } from './history.ts'
 import type { Asked } from './history.ts'
 import { agentKeys, approverKeys, within } from './load-keys.ts'
@@ -7,7 +8,6 @@ import type { Key } from './load-keys.ts'
 import { makePayload } from './payloads.ts'
 import { Random } from './random.ts'
 import type { Found } from './reading.ts'
-import { bodyOf } from './tried-jobs.ts'
 import { Wishes } from './wishes.ts'
 
 /** Handoffs that are passed to inboxes, and the workers that serve these. All at random. */

@@ -1,81 +1,153 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asking } from './asking.ts'
-import { clock } from './history.ts'
-import type { Operation } from './history.ts'
+import { clock, nameOfAttempt } from './history.ts'
+import type { Asked, Operation } from './history.ts'
 import { agentKeys, approverKeys, within } from './load-keys.ts'
 import type { Key } from './load-keys.ts'
 import { makePayload } from './payloads.ts'
 import type { Random } from './random.ts'
 import { Wishes } from './wishes.ts'
 
-/** One handoff's life under load: who passes it, who competes for it, who decides, and what is repeated. All at random. */
+/**
+ * One handoff's life under load: who passes it, who decides, who competes for it; its catcher sends heartbeats, ends it or just drops it, its
+ * passer cancels or reissues it, and agents that find its successor go on with that. All at random.
+ */
 
-/** plain: any agent may catch it; human: a person decides first; brief: it expires about when agents try to catch it. */
-export type JobKind = 'plain' | 'human' | 'brief'
+/** plain: any agent may catch it; human: people decide first; brief: it expires about when agents try to catch it; tried: it has windows and attempts. */
+export type JobKind = 'plain' | 'human' | 'brief' | 'tried'
 
-const day = 86_400
+const day = 86_400_000
+const attemptsFollowed = 4
+
+/** The possible fates of an attempt, weighted by how often they are listed. */
+type Fate = 'done' | 'fail' | 'decline' | 'cancel' | 'reissue' | 'race' | 'drop'
+const fates: readonly Fate[] = ['done', 'done', 'fail', 'fail', 'fail', 'decline', 'cancel', 'reissue', 'race', 'drop']
+const plainFates: readonly Fate[] = ['done', 'done', 'done', 'done', 'done', 'done', 'done', 'done', 'done', 'drop']
 
 export class Job {
   readonly #random: Random
   readonly #kind: JobKind
+  readonly #handoff: string
   readonly #passer: Key
   readonly #agents: Key[]
-  readonly #people: Key[]
-  readonly #payload: string
+  readonly #asked: Asked
   readonly #wishes: Wishes
+  readonly #body: string
 
   constructor (asking: Asking, random: Random, handoff: string, kind: JobKind) {
     this.#random = random
     this.#kind = kind
+    this.#handoff = handoff
     this.#passer = random.pick(agentKeys)
     this.#agents = within(agentKeys, this.#passer.tenant)
-    this.#people = within(approverKeys, this.#passer.tenant)
-    this.#payload = makePayload(random, handoff)
-    this.#wishes = new Wishes(asking, random, handoff, this.#payload)
+    this.#asked = {
+      human: kind === 'human' || (kind === 'tried' && random.chance(0.1)),
+      expiresIn: kind === 'brief' ? random.between(1, 2) * 1000 : day,
+      ...kind === 'tried' && {
+        ...random.chance(0.8) && { maxAttempts: random.between(1, 3), retryDelay: 0 },
+        ...random.chance(0.5) && { workWithin: 3_600_000 },
+        ...random.chance(0.5) && { heartbeatWithin: 1_800_000 },
+      },
+    }
+    const payload = makePayload(random, handoff)
+    this.#body = `{${payload},${bodyOf(this.#asked)}}`
+    this.#wishes = new Wishes(asking, random, handoff, payload)
   }
 
   async run (): Promise<void> {
-    const passed = await this.#pass()
-    if (passed.status !== 201) return
-    this.#wishes.turnTo(passed.answer?.id as string)
     const random = this.#random
-    if (random.chance(0.1)) await this.#wishes.ask('status', this.#passer, null)
-    if (random.chance(0.08)) await this.#wishes.ask('done', random.pick(this.#agents), this.#wishes.maybeToken(0.7))
-    if (this.#kind === 'human') await this.#decide()
+    const wishes = this.#wishes
+    const passed = await wishes.askAndAskAgain(wishes.wish('pass', this.#passer, wishes.maybeToken(0.8), { asked: this.#asked, body: this.#body }), 0.1)
+    if (passed.status !== 201) return
+    let id: string | null = passed.answer?.id as string
+    wishes.turnTo(id)
+    if (random.chance(0.1)) await wishes.ask('status', this.#passer, null)
+    if (random.chance(0.08)) await wishes.ask('done', random.pick(this.#agents), wishes.maybeToken(0.7))
+    if (this.#asked.human) await this.#decide()
     if (this.#kind === 'brief') await sleep((passed.answer?.expiresAt as number) + random.between(-25, 25) - clock())
     // Nobody tries to catch some of them; they stay pending.
-    if (this.#kind !== 'brief' && random.chance(0.05)) return
-    const catcher = await this.#wishes.compete(this.#agents, random.between(1, 4), this.#passer)
-    if (catcher !== null) await this.#finish(catcher)
-    if (random.chance(0.2)) await this.#wishes.ask('status', this.#passer, null)
-  }
-
-  async #pass (): Promise<Operation> {
-    const random = this.#random
-    const human = this.#kind === 'human'
-    const expiresIn = this.#kind === 'brief' ? random.between(1, 2) : day
-    const body = `{${this.#payload},"require_human":${human},"expires_in":${expiresIn}}`
-    const wish = this.#wishes.wish('pass', this.#passer, this.#wishes.maybeToken(0.8), { asked: { human, expiresIn: expiresIn * 1000 }, body })
-    return this.#wishes.askAndAskAgain(wish, 0.1)
+    else if (random.chance(0.05)) return
+    for (let attempt = 1; id !== null && attempt <= attemptsFollowed; attempt++) {
+      wishes.turnTo(id, nameOfAttempt(this.#handoff, attempt))
+      id = await this.#try()
+    }
   }
 
   /** One person decides or two, with the same verdict or not, while an agent may already try to catch it. */
   async #decide (): Promise<void> {
     const random = this.#random
-    const [isImpatient, isFirst] = [random.chance(0.5), random.chance(0.5)]
-    const impatient = () => this.#wishes.ask('catch', random.pick(this.#agents), this.#wishes.maybeToken(0.5))
-    const asked = isImpatient && isFirst ? [impatient()] : []
-    asked.push(...this.#people.slice(0, random.between(1, 2)).map(person => this.#wishes.ask(random.chance(0.75) ? 'approve' : 'reject', person, null)))
-    if (isImpatient && !isFirst) asked.push(impatient())
+    const people = within(approverKeys, this.#passer.tenant).slice(0, random.between(1, 2))
+    const asked = people.map(person => this.#wishes.ask(random.chance(0.8) ? 'approve' : 'reject', person, null))
+    if (random.chance(0.5)) asked.push(this.#wishes.ask('catch', random.pick(this.#agents), this.#wishes.maybeToken(0.5)))
     await Promise.all(asked)
   }
 
-  async #finish (catcher: Key): Promise<void> {
+  /** Ends one attempt, or drops it. @returns its successor's id; null if there is none, or nobody knows of it */
+  async #try (): Promise<string | null> {
     const random = this.#random
-    if (random.chance(0.08)) await this.#wishes.ask('done', random.pick(this.#agents), this.#wishes.maybeToken(0.7))
-    if (random.chance(0.1)) return
-    const reports = Array.from({ length: random.chance(0.1) ? 2 : 1 }, () => this.#wishes.wish('done', catcher, this.#wishes.maybeToken(0.7)))
-    await Promise.all(reports.map(wish => this.#wishes.askAndAskAgain(wish, 0.2)))
-    if (random.chance(0.05)) await this.#wishes.ask('catch', random.pick(this.#agents), this.#wishes.maybeToken(0.7))
+    const wishes = this.#wishes
+    const isTried = this.#kind === 'tried'
+    if (isTried && random.chance(0.08)) await wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.5) })
+    if (isTried && random.chance(0.05)) await wishes.ask('reissue', this.#passer, null)
+    const catcher = await wishes.compete(this.#agents, random.between(1, 3), this.#passer)
+    if (catcher === null) return null
+    if (isTried) await this.#beat(catcher)
+    const fate = random.pick(isTried ? fates : plainFates)
+    const said = await this.#bring(fate, catcher)
+    if (random.chance(0.05)) await wishes.ask('catch', random.pick(this.#agents), wishes.maybeToken(0.7))
+    const named = said.map(({ answer }) => answer?.reissuedAs).find(one => typeof one === 'string')
+    if (named !== undefined && named !== null) return named
+    if (!isTried) return null
+    const { answer } = await wishes.ask(random.chance(0.2) && fate !== 'done' ? 'reissue' : 'status', this.#passer, null)
+    return answer?.reissuedAs ?? null
   }
+
+  /** Sends heartbeats, sometimes from an agent that hasn't caught it. */
+  async #beat (catcher: Key): Promise<void> {
+    const random = this.#random
+    if (random.chance(0.05)) await this.#wishes.ask('heartbeat', random.pick(this.#agents), null)
+    for (let beats = random.between(0, 2); beats > 0; beats--) {
+      const body = random.pick(['{}', '{"progress":{"percent":50}}', '{"extend_by":2,"progress":{"message":"half of it"}}'])
+      await this.#wishes.ask('heartbeat', catcher, null, { body })
+    }
+  }
+
+  async #bring (fate: Fate, catcher: Key): Promise<Operation[]> {
+    const random = this.#random
+    const wishes = this.#wishes
+    const end = (kind: 'done' | 'fail' | 'decline') =>
+      wishes.askAndAskAgain(wishes.wish(kind, catcher, wishes.maybeToken(0.7), kind === 'fail' ? { firm: random.chance(0.2) } : {}), 0.2)
+    switch (fate) {
+      case 'drop': return []
+      case 'cancel': {
+        const firm = random.chance(0.4)
+        const cancelled = await wishes.ask('cancel', this.#passer, null, { firm })
+        await wishes.ask('heartbeat', catcher, null)
+        return [cancelled, await end(random.pick(['done', 'fail', 'decline']))]
+      }
+      case 'reissue': return [await wishes.ask('reissue', this.#passer, null), await end('done')]
+      // Its catcher and its passer act at once, and sometimes its catcher sends two contradictory reports.
+      case 'race': return Promise.all([
+        end(random.pick(['done', 'fail', 'decline'])),
+        random.chance(0.5) ? wishes.ask('cancel', this.#passer, null, { firm: random.chance(0.7) }) : wishes.ask('reissue', this.#passer, null),
+        ...random.chance(0.3) ? [end(random.pick(['done', 'fail']))] : [],
+      ])
+      default: return [await end(fate)]
+    }
+  }
+}
+
+/** Options of pass, in seconds. */
+export function bodyOf ({ human, expiresIn, workWithin, heartbeatWithin, delay, maxAttempts, retryDelay }: Asked): string {
+  const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
+  const members = {
+    require_human: human,
+    expires_in: seconds(expiresIn),
+    work_within: seconds(workWithin),
+    heartbeat_within: seconds(heartbeatWithin),
+    delay: seconds(delay),
+    max_attempts: maxAttempts,
+    retry_delay: seconds(retryDelay),
+  }
+  return JSON.stringify(members).slice(1, -1)
 }

@@ -13,12 +13,9 @@ import type { Step, Tolerance } from './steps.ts'
 /** Why there is no order: where the longest one ends, and what doesn't fit there. */
 export interface Stuck { after: Operation[], state: State, left: Operation[] }
 
-/**
- * @param endless whether given-up operations may have happened at any later time
- * @returns null if there is an order
- */
-export function findStuck (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Stuck | null {
-  return new Search(stepsOf(track, facts, tolerance, endless), tolerance.slack).run()
+/** @returns null if there is an order */
+export function findStuck (track: Track, facts: Facts, tolerance: Tolerance): Stuck | null {
+  return new Search(stepsOf(track, facts, tolerance), tolerance.slack).run()
 }
 
 class Search {

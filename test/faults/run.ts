@@ -6,15 +6,13 @@ import { parseArgs } from 'node:util'
 import { circumstances, markdownTable } from '../../bench/report.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 import { cluster } from './scenarios/cluster.ts'
-import { killedRedis } from './scenarios/killed-redis.ts'
+import { killedRedis, repliesCut } from './scenarios/one-redis.ts'
 import { partition } from './scenarios/partition.ts'
-import { repliesCut } from './scenarios/replies-cut.ts'
 import { rollingRestarts } from './scenarios/rolling-restarts.ts'
 import { sentinel } from './scenarios/sentinel.ts'
 import { simulation } from './scenarios/simulation.ts'
-import { soak } from './scenarios/soak.ts'
 
-const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, simulation, soak]
+const scenarios: readonly Scenario[] = [repliesCut, killedRedis, sentinel, cluster, partition, rollingRestarts, simulation]
 const { values, positionals } = parseArgs({ allowPositionals: true, options: { scale: { type: 'string', default: '1' } } })
 const scale = Number(values.scale)
 if (!(scale > 0 && scale <= 1)) throw new Error('--scale takes a share: above 0, 1 at the most')

@@ -3,12 +3,10 @@ import { skipUnlessWhole } from '../helpers/extent.ts'
 import { hasHaproxy } from './fleet/haproxy.ts'
 import { whyNoNamespaces } from './fleet/net.ts'
 import { mostUnservedWhenBusy, runCluster } from './scenarios/cluster.ts'
-import { killedRedis } from './scenarios/killed-redis.ts'
+import { killedRedis, repliesCut } from './scenarios/one-redis.ts'
 import { runPartitions } from './scenarios/partition.ts'
-import { repliesCut } from './scenarios/replies-cut.ts'
 import { rollingRestarts } from './scenarios/rolling-restarts.ts'
 import { runSentinel } from './scenarios/sentinel.ts'
-import { soak } from './scenarios/soak.ts'
 
 // Short forms of the scenarios of `npm run test:faults`. Gaps and memory are judged by the full forms, on a machine of its own.
 
@@ -44,9 +42,9 @@ t.test('with a replica on their side, and all replicas required, nothing acknowl
   t.ok((await runPartitions(t, [[apart, 1]])).violations.some(({ invariant }) => invariant === 'I1'), 'what that replica alone has')
 })
 
-for (const [scenario, scale] of [[repliesCut, 0.04], ...hasHaproxy() ? [[rollingRestarts, 0.003] as const] : [], [soak, 0.002]] as const) {
+for (const [scenario, scale] of [[repliesCut, 0.04], ...hasHaproxy() ? [[rollingRestarts, 0.003] as const] : []] as const) {
   t.test(scenario.fault, skipUnlessWhole, async t => {
-    const { load, result } = await scenario.run(t, scale)
-    t.match(result, scenario === rollingRestarts ? /^0 broken, 0 5xx.* 0 violations.*; 0 bad exits$/ : /\b0 violations/, load)
+    const { load, result, held } = await scenario.run(t, scale)
+    t.ok(held, `${load}: ${result}`)
   })
 }

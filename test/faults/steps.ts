@@ -55,8 +55,7 @@ function whenOf ({ kind, firm }: Operation, facts: Facts): number | null {
   }
 }
 
-/** @param endless whether given-up operations may have happened at any later time */
-export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endless = false): Step[] {
+export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance): Step[] {
   const terms = termsOf(track, facts)
   const steps: Step[] = []
   let last = -Infinity
@@ -64,7 +63,7 @@ export function stepsOf (track: Track, facts: Facts, tolerance: Tolerance, endle
     const known = !isUnknown(operation)
     // A read that was never answered has no effect.
     if (!known && (operation.kind === 'status' || operation.kind === 'heartbeat')) continue
-    const to = endless && !known ? Infinity : endOf(operation, tolerance)
+    const to = endOf(operation, tolerance)
     steps.push({
       operation,
       from: operation.sent,
