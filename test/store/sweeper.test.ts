@@ -36,6 +36,8 @@ async function passMany (store: TestStore, perPartition: number, partitions: num
     if (more === 0) continue
     left.set(tagOf(id), more - 1)
     passed.push(passSoonDue(store, 1, id))
+    // Few at once: a busy machine answers each in time.
+    if (passed.length % 100 === 0) await Promise.all(passed)
   }
   await Promise.all(passed)
   return chosen
@@ -122,12 +124,12 @@ t.test('one replica sweeps, and when it dies another does', async t => {
 
 t.test('however much is due, Redis gets little at a time, and everything is swept', async t => {
   const one = await testStore(t)
-  const partitions = await passMany(one, 100, 21)
+  const partitions = await passMany(one, 40, 21)
   const seen = watchCalls(one)
   one.store.sweeper.start()
   const wait = await untilEmpty(one, partitions)
   t.ok(wait < promised, `gone after ${Math.round(wait)} ms`)
-  t.ok(seen.mostHandoffs <= mostAtOnce, `of 2,100 at the most ${seen.mostHandoffs} at once, what else is asked waits behind them`)
+  t.ok(seen.mostHandoffs <= mostAtOnce, `of 840 at the most ${seen.mostHandoffs} at once, what else is asked waits behind them`)
 })
 
 t.test('late answers don’t hold other calls up, and their partitions aren’t asked again meanwhile', async t => {
