@@ -52,7 +52,7 @@ function members ({ id, tenant, now, record, payload, result, digest, schema }: 
     now: iso(now),
     ...agreedMembers(record),
     ...moreMembers(record, now),
-    ...digest !== null && { digest: digestText(digest) },
+    ...digest !== '' && { digest: digestText(digest) },
     ...schema !== null && { result_schema_bytes: schema.length },
     partition: place.partition,
     slot: place.slot,

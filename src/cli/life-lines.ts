@@ -23,7 +23,7 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
   if (attempt !== undefined || maxAttempts !== undefined) lines.push(['attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`])
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
-  if (digest !== null) lines.push(['digest', digestText(digest)])
+  if (digest !== '') lines.push(['digest', digestText(digest)])
   return lines
 }
 
