@@ -58,14 +58,18 @@ async function findRedis () {
 
 const isLong = (path: string) => inRun.smoke.test(path) || inRun.long.test(path)
 
-/** Which processes run these files: up to eight of a folder share one, those of the longest kind have one each. Those with most files come first. */
+/**
+ * Which processes run these files: those of a folder share some, folders of one file share one, and those of the longest kinds have one each. Each
+ * process reads the whole service, which costs as much as the tests of three files.
+ */
 function processesOf (files: string[]): string[][] {
-  const shared = [...new Set(files.map(path => dirname(path)))].flatMap(folder => {
-    const few = files.filter(path => dirname(path) === folder && !isLong(path))
-    const count = Math.ceil(few.length / 8)
-    return Array.from({ length: count }, (_, n) => few.filter((_, at) => at % count === n))
+  const few = files.filter(path => !isLong(path))
+  const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
+  const shared = [...folders.filter(({ length }) => length > 1), folders.filter(({ length }) => length === 1).flat()].flatMap(folder => {
+    const count = Math.ceil(folder.length / 13)
+    return Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n))
   })
-  return [...shared.sort((a, b) => b.length - a.length), ...files.filter(isLong).map(path => [path])]
+  return [...shared.sort((a, b) => b.length - a.length), ...files.filter(isLong).map(path => [path])].filter(({ length }) => length > 0)
 }
 
 const [first = '', ...rest] = process.argv.slice(2)
@@ -73,7 +77,7 @@ const run = first === '--all' ? 'all' : first === '--smoke' ? 'smoke' : 'quick'
 const given = first === `--${run}` ? rest : process.argv.slice(2)
 const named = given.filter(arg => !arg.startsWith('-')).map(path => relative('test', path))
 const options = given.filter(arg => arg.startsWith('-') && !arg.startsWith('--jobs='))
-const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? (named.length > 0 ? 1 : 4))
+const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? (named.length > 0 ? 1 : 6))
 
 const redis = await findRedis()
 const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))
