@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run, which } from '../src/embedded/programs.ts'
+import { run, which } from '../src/embedded/binary.ts'
 
 /** Instructions that a process has executed in user mode, without the kernel's. */
 export interface Instructions {

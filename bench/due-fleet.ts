@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { tags } from '../src/handoff/id.ts'
+import { tags } from '../src/core/ids.ts'
 import { startCluster } from '../test/faults/fleet/cluster.ts'
 import { cpuOf } from './cpu.ts'
 import { countLive } from './handoffs.ts'
@@ -26,7 +26,7 @@ interface Servers { url: string, version: string, redis: readonly Redis[], pids:
 
 export async function startFleet (masters: number, say: (line: string) => void): Promise<Fleet> {
   const { redis, pids, ...rest } = masters === 1 ? await single(say) : await clustered(masters, say)
-  // The Cluster's masters have an even share of the partitions each, in their order (handoff/id.ts).
+  // The Cluster's masters have an even share of the partitions each, in their order (core/ids.ts).
   const share = tags.length / redis.length
   return {
     ...rest,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { tags } from '../src/handoff/id.ts'
+import { tags } from '../src/core/ids.ts'
 import type { Goal } from './contest.ts'
 import { cpuOf } from './cpu.ts'
 import { exchange } from './exchange.ts'

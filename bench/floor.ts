@@ -1,5 +1,5 @@
 /** The floor: the same requests answered from memory. Run as a process. */
-import { randomId } from '../src/handoff/id.ts'
+import { randomId } from '../src/core/ids.ts'
 import { serve } from './peers/app.ts'
 import type { Passed } from './peers/app.ts'
 

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { homeTag, tags } from '../src/handoff/id.ts'
+import { homeTag, tags } from '../src/core/ids.ts'
 import { openStore } from '../src/store/store.ts'
 import type { ListPlace } from '../src/store/approvals.ts'
 import { callsOf } from './commands.ts'

@@ -86,7 +86,7 @@ export function bootstrap (root, all, say, folders = []) {
 
 /**
  * Waits until no other run is at work in this clone. flock(2)'s lock goes with the process that holds it, kill -9
- * included, so there are no stale ones (src/embedded/lock.ts says more). Where there is none, it goes on without.
+ * included, so there are no stale ones (src/embedded/server.ts says more). Where there is none, it goes on without.
  */
 function lock (root) {
   mkdirSync(join(root, '.cache'), { recursive: true })

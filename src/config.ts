@@ -2,10 +2,10 @@ import { isIP, isIPv6 } from 'node:net'
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
-import { callerOf } from './model.ts'
-import type { ApiKey, Scope } from './model.ts'
-import { readDuration } from './durations.ts'
-import { parseRedisUrl } from './redis-url.ts'
+import { callerOf } from './core/model.ts'
+import type { ApiKey, Scope } from './core/model.ts'
+import { readDuration } from './core/time.ts'
+import { parseRedisUrl } from './core/redis-url.ts'
 
 /** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */
 const unit = Symbol('unit')

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import type { DestinationStream, Logger } from 'pino'
-import { LineWriter, stderr } from './stdio.ts'
+import { LineWriter, stderr } from './core/stdio.ts'
 
 /** How often stderr may say that lines are lost, in milliseconds: some disks are full again and again. */
 const mention = 60_000

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { parseRedisUrl } from '../src/redis-url.ts'
-import type { RedisAddress } from '../src/redis-url.ts'
+import { parseRedisUrl } from '../src/core/redis-url.ts'
+import type { RedisAddress } from '../src/core/redis-url.ts'
 
 const nobody = { username: undefined, password: undefined, tls: false }
 const noneOfTheirOwn = { sentinelUsername: undefined, sentinelPassword: undefined }

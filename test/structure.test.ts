@@ -9,7 +9,7 @@ t.strictSame(structureFaults(sources), [])
 
 t.test('the checker has read all of src/', async t => {
   const paths = sources.map(({ path }) => path)
-  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/pass.ts', 'handoff/service.ts', 'redis/lane.ts', 'auth/api-keys.ts', 'model.ts', 'embedded/server.ts', 'client/index.ts']) {
+  for (const path of ['main.ts', 'app.ts', 'config.ts', 'bootstrap.mjs', 'http/routes/handoffs.ts', 'handoffs/service.ts', 'redis/lane.ts', 'auth/keys.ts', 'core/model.ts', 'embedded/server.ts', 'client/index.ts']) {
     t.ok(paths.includes(path), path)
   }
   const app = sources.find(({ path }) => path === 'app.ts')!
@@ -23,37 +23,36 @@ function withFile (path: string, text: string): Source[] {
 }
 
 const allowed: Array<[path: string, text: string]> = [
-  ['handoff/new.ts', "import { Handoffs } from '../store/handoffs.ts'\nimport { problem } from '../schemas/problem.ts'"],
-  ['result-schema/new.ts', "import { Problem } from '../errors.ts'\nimport { Thread } from './thread.ts'"],
-  ['mcp/new.ts', "import { operationsOf } from '../http/operations.ts'\nimport { HandoffService } from '../handoff/service.ts'"],
-  ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/running.ts'\nimport { openStore } from '../store/store.ts'"],
-  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../redis/script-calls.ts'"],
+  ['handoffs/new.ts', "import { Handoffs } from '../store/handoffs.ts'\nimport { problem } from '../core/schemas/problem.ts'"],
+  ['result-schema/new.ts', "import { Problem } from '../core/errors.ts'\nimport { Thread } from './thread.ts'"],
+  ['mcp/new.ts', "import { operationsOf } from '../http/operations.ts'\nimport { HandoffService } from '../handoffs/service.ts'"],
+  ['cli/new.ts', "await import('../main.ts')\nimport { loadConfig } from '../config.ts'\nimport { findRunning } from '../embedded/server.ts'\nimport { openStore } from '../store/store.ts'"],
+  ['tracing/new.ts', "import { trace } from '@opentelemetry/api'\nimport type { ScriptCall } from '../redis/call.ts'"],
   ['store/new.ts', "// process.env is not for us\nexport const id = process.pid + '/docs:whole' + `$" + '{process.pid}:x`'],
 ]
 
 const breaches: Array<[path: string, text: string, fault: RegExp]> = [
-  ['redis/new.ts', "import { KeyNames } from '../store/key-names.ts'", /^redis\/new.ts must not import store\/key-names.ts/],
-  ['redis/new.ts', "import type { HandoffRecord } from '../model.ts'", /^redis\/new.ts must not import model.ts/],
+  ['redis/new.ts', "import { KeyNames } from '../store/keys.ts'", /^redis\/new.ts must not import store\/keys.ts/],
+  ['redis/new.ts', "import type { HandoffRecord } from '../core/model.ts'", /^redis\/new.ts must not import core\/model.ts/],
   ['auth/new.ts', "import type { FastifyRequest } from 'fastify'", /auth\/new.ts imports fastify/],
   ['result-schema/new.ts', "import { Lane } from '../redis/lane.ts'", /^result-schema\/new.ts must not import redis\/lane.ts/],
-  ['handoff/new.ts', "import type { FastifyReply } from 'fastify'", /handoff\/new.ts imports fastify/],
-  ['store/new.ts', "import { tagOf } from '../handoff/id.ts'", /^store\/new.ts must not import handoff\/id.ts/],
+  ['handoffs/new.ts', "import type { FastifyReply } from 'fastify'", /handoffs\/new.ts imports fastify/],
+  ['store/new.ts', "import { iso } from '../handoffs/answers.ts'", /^store\/new.ts must not import handoffs\/answers.ts/],
   ['store/new.ts', "export { useAuth } from '../http/auth.ts'", /must not import http\/auth.ts/],
-  ['handoff/new.ts', "let it: import('../http/auth.ts').Auth", /must not import http\/auth.ts/],
+  ['handoffs/new.ts', "let it: import('../http/auth.ts').Auth", /must not import http\/auth.ts/],
   ['http/new.ts', 'const it = await import(name)', /must not import \(name\)/],
   ['http/new.ts', "const it = require('../main.ts')", /must not import main.ts/],
-  ['errors.ts', "import { statuses } from './model.ts'", /errors.ts must not import model.ts/],
-  ['model.ts', "import { Problem } from './errors.ts'", /must not import errors.ts/],
+  ['core/errors.ts', "import { Lane } from '../redis/lane.ts'", /core\/errors.ts must not import redis\/lane.ts/],
   ['app.ts', "import { startEmbedded } from './embedded/start.ts'", /must not import embedded\/start.ts/],
-  ['embedded/new.ts', "import { Problem } from '../errors.ts'", /embedded\/new.ts must not import errors.ts/],
+  ['embedded/new.ts', "import { Problem } from '../core/errors.ts'", /embedded\/new.ts must not import core\/errors.ts/],
   ['http/new.ts', "import { loadConfig } from '../config.ts'", /must not import config.ts/],
-  ['store/new.ts', "import type { Level } from '../cli/doctor/finding.ts'", /must not import cli\/doctor\/finding.ts/],
+  ['store/new.ts', "import type { Level } from '../cli/doctor/server.ts'", /must not import cli\/doctor\/server.ts/],
   ['cli/new.ts', "import { buildApp } from '../app.ts'", /must not import app.ts/],
-  ['client/new.ts', "import { errorTable } from '../errors.ts'", /^client\/new.ts must not import errors.ts/],
+  ['client/new.ts', "import { errorTable } from '../core/errors.ts'", /^client\/new.ts must not import core\/errors.ts/],
   ['client/new.ts', "import { randomUUID } from 'node:crypto'", /client\/new.ts imports node:crypto/],
   ['http/new.ts', "import { rawJson } from '../client/index.ts'", /must not import client\/index.ts/],
   ['main.ts', "import { bootstrap } from './bootstrap.mjs'", /main.ts must not import bootstrap.mjs/],
-  ['bootstrap.mjs', "import './errors.ts'", /bootstrap.mjs must not import errors.ts/],
+  ['bootstrap.mjs', "import './core/errors.ts'", /bootstrap.mjs must not import core\/errors.ts/],
   ['main.ts', "import '../test/helpers/app.ts'", /main.ts must not import ..\/test\/helpers\/app.ts/],
   ['main.ts', "import './http/nowhere.ts'", /isn't in src/],
   ['util/new.ts', '', /util\/new.ts has no place/],
@@ -69,9 +68,9 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
   ['http/new.ts', "export const key = (partition) => partition + ':due'", /builds a Redis key/],
   ['store/new.ts', 'export const key = (prefix, tag) => `$' + '{prefix}:{$' + '{tag}}`', /builds a Redis key/],
-  ['store/new.ts', '\n'.repeat(250) + 'export {}', /251 lines/],
+  ['store/new.ts', '\n'.repeat(400) + 'export {}', /401 lines/],
 
-  ['store/key-names.ts', "import './handoffs.ts'", /a cycle: .*store\/key-names.ts -> store\/handoffs.ts/],
+  ['store/keys.ts', "import './handoffs.ts'", /a cycle: .*store\/keys.ts -> store\/handoffs.ts/],
 ]
 
 t.test('the checker accepts what is allowed', async t => {

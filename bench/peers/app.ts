@@ -2,13 +2,13 @@ import Fastify from 'fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Static } from '@sinclair/typebox'
 import { loadConfig } from '../../src/config.ts'
-import { useAuth } from '../../src/http/auth.ts'
-import { Credentials } from '../../src/auth/credentials.ts'
-import { countGuesses } from '../../src/http/guesses.ts'
+import { countGuesses, useAuth } from '../../src/http/auth.ts'
+import { ApiKeys, Credentials } from '../../src/auth/keys.ts'
 import { serverOptions } from '../../src/http/server.ts'
-import { catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, passAnswer, passBody, statusAnswer } from '../../src/schemas/handoff.ts'
-import type { PassBody } from '../../src/schemas/handoff.ts'
-import { ApiKeys } from '../../src/auth/api-keys.ts'
+import {
+  catchAnswer, doneAnswer, doneBody, handoffParams, idempotencyHeaders, noQuery, passAnswer, passBody, statusAnswer
+} from '../../src/core/schemas/handoffs.ts'
+import type { PassBody } from '../../src/core/schemas/handoffs.ts'
 
 type Soon<T> = T | Promise<T>
 

@@ -5,8 +5,8 @@
  * process; STORE_URL says where Redis is.
  */
 import { Redis } from 'ioredis'
-import { randomId, tagOf } from '../../src/handoff/id.ts'
-import { KeyNames, memberOf } from '../../src/store/key-names.ts'
+import { randomId, tagOf } from '../../src/core/ids.ts'
+import { KeyNames, memberOf } from '../../src/store/keys.ts'
 import { serve } from './app.ts'
 import type { Passed } from './app.ts'
 

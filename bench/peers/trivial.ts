@@ -2,8 +2,8 @@ import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { cutMembers } from '../../src/handoff/json.ts'
-import { joinPayload } from '../../src/handoff/payload.ts'
+import { cutMembers } from '../../src/core/json.ts'
+import { joinPayload } from '../../src/handoffs/answers.ts'
 import { passBody } from '../load.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))

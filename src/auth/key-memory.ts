@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import type { KnownKey } from './known-key.ts'
+import type { Caller } from '../core/model.ts'
+import type { Lookup } from '../store/api-keys.ts'
 
 /** The cache's size: at most so many keys, and as many unknown ids. */
 const remembered = 10_000
@@ -58,5 +59,89 @@ export class KeyMemory {
     for (const entry of this.#known.values()) entry.isStale = true
     this.#wrong.clear()
     this.underWay.clear()
+  }
+}
+
+/** A key from Redis, as of its look-up. */
+export class KnownKey {
+  readonly lookup: Lookup
+  readonly caller: Caller
+  /** When the look-up began, by this process's monotonic clock. */
+  readonly begun: number
+  /** When the first look-up since the key's last change began: results about its secrets since then are still true. */
+  readonly unchangedSince: number
+  /** Whether the key has changed since. */
+  isStale = false
+  /** Its valid secrets as sent, each with its end by Redis's clock. At most two. */
+  readonly secrets = new Map<string, number>()
+
+  /** @param before the previously cached state */
+  constructor (lookup: Lookup, begun: number, before?: KnownKey) {
+    const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
+    this.lookup = lookup
+    this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes) }
+    this.begun = begun
+    this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
+  }
+
+  /** Whether the secret with this digest was valid at the look-up. */
+  opens (digested: string): boolean {
+    const end = this.endOf(digested)
+    return end !== undefined && this.lookup.now < end
+  }
+
+  /** When the secret with this digest ends, by Redis's clock; undefined if it isn't valid. */
+  endOf (digested: string): number | undefined {
+    const { record, digest, previous } = this.lookup
+    if (record.revokedAt !== null) return undefined
+    const end = record.endsAt ?? Infinity
+    if (digested === digest) return end
+    return digested === previous ? Math.min(end, record.previousEndsAt as number) : undefined
+  }
+}
+
+interface Listener { digest: string, ended: () => void }
+
+/**
+ * Open requests that must learn of the end of their key, by key id. They are told in the same tick in which this replica learns of the
+ * end, so none acts on a key that is known here to have ended.
+ */
+export class KeyEnds {
+  readonly #byId = new Map<string, Set<Listener>>()
+
+  /** @param digest of the request's secret, which may end before its key @returns a function that stops it */
+  listen (id: string, digest: string, ended: () => void): () => void {
+    const listeners = this.#byId.get(id) ?? new Set()
+    const listener = { digest, ended }
+    this.#byId.set(id, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#byId.get(id) === listeners) this.#byId.delete(id)
+    }
+  }
+
+  /** @param isGood whether the cache confirms that the secret with this digest is valid @returns the keys to look up, because it doesn't */
+  doubtful (isGood: (id: string, digest: string) => boolean): string[] {
+    const ids: string[] = []
+    for (const [id, listeners] of this.#byId) {
+      for (const { digest } of listeners) {
+        if (isGood(id, digest)) continue
+        ids.push(id)
+        break
+      }
+    }
+    return ids
+  }
+
+  /** Tells the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
+  learn (id: string, entry: KnownKey | null): void {
+    const listeners = this.#byId.get(id)
+    if (listeners === undefined) return
+    for (const listener of listeners) {
+      if (entry?.opens(listener.digest) === true) continue
+      listeners.delete(listener)
+      listener.ended()
+    }
+    if (listeners.size === 0) this.#byId.delete(id)
   }
 }

@@ -1,11 +1,10 @@
 import { Command, CommanderError } from 'commander'
-import { scopes } from '../model.ts'
-import { version } from '../version.ts'
-import { addVerbs } from './agent/verbs.ts'
-import { Failure, UsageError, oneLine } from './failure.ts'
-import { notWritten, outputFault } from './streams.ts'
-import { parseDuration, parseName, parseNames, parseRate, parseScopes } from './values.ts'
-import { addWebhookVerbs } from './webhook-verbs.ts'
+import { scopes, webhookTypes } from '../core/model.ts'
+import { version } from '../core/version.ts'
+import { addVerbs, parseSeconds } from './agent/verbs.ts'
+import {
+  Failure, UsageError, notWritten, oneLine, outputFault, parseDuration, parseName, parseNames, parseRate, parseScopes
+} from './output.ts'
 
 /** `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded only when it runs. */
 
@@ -88,17 +87,17 @@ function commands (exitWith: (status: number) => void): Command {
     .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
     .option('--payload', 'include what was passed and the result, which may be confidential')
     .option('--json', json)
-    .action(async (id, options) => (await import('./look.ts')).look(id, options))
+    .action(async (id, options) => (await import('./handoff-report.ts')).look(id, options))
 
   program.command('doctor')
     .description('check Redis and recommend settings, each with the reason')
     .option('--json', json)
     .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose handoffs or stops the service.')
-    .action(async options => { if (!await (await import('./doctor.ts')).doctor(options)) exitWith(1) })
+    .action(async options => { if (!await (await import('./doctor/doctor.ts')).doctor(options)) exitWith(1) })
 
   program.command('healthcheck')
     .description('check whether the service with these settings answers on this machine')
-    .action(async () => (await import('./healthcheck.ts')).healthcheck())
+    .action(async () => (await import('./serve.ts')).healthcheck())
 
   return program
 }
@@ -118,4 +117,43 @@ function sayWhy (error: Error): number {
   const line = isKnown ? error.message.replace(/^error: /, '') : `internal error of this command: ${error.message}`
   process.stderr.write(`${oneLine(line)}${isUsageError ? ' (see handoff --help)' : ''}\n`)
   return isUsageError ? 2 : 1
+}
+
+const jsonAsAnswered = 'print what the API answers, on one line'
+
+/** The operator's verbs for webhooks. Each needs Redis and WEBHOOK_SECRET, and no key. */
+export function addWebhookVerbs (program: Command): void {
+  const webhooks = program.command('webhooks').description('create, list, test and delete webhooks, and see what they were sent')
+
+  const verb = (name: string, description: string) => webhooks.command(name)
+    .description(description)
+    .option('--tenant <tenant>', 'the tenant whose events they get', (text: string) => parseName('--tenant', text), 'default')
+    .option('--json', jsonAsAnswered)
+  const one = (name: string, description: string) => verb(name, description).argument('<id>', 'as create and list show it')
+  const load = () => import('./webhooks.ts')
+
+  verb('create', 'have events sent to a URL, and show the secret that signs them once')
+    .requiredOption('--url <url>', 'an https URL of a public address, or what WEBHOOK_ALLOW names')
+    .option('--types <types>', `only events of these types, separated by commas: ${webhookTypes.join(', ')}`)
+    .option('--inbox <inbox>', 'only events of handoffs for this inbox', (text: string) => parseName('--inbox', text))
+    .action(async options => (await load()).createWebhook(options))
+  verb('list', 'list a tenant’s webhooks, the oldest first').action(async options => (await load()).listWebhooks(options))
+  one('get', 'show a webhook').action(async (id, options) => (await load()).getWebhook(id, options))
+  one('delete', 'delete a webhook with its deliveries').action(async (id, options) => (await load()).deleteWebhook(id, options))
+  one('rotate', 'give a webhook a new secret and show it once')
+    .option('--grace <duration>', 'how long the old secret signs as well: 0s, 15m, 48h; 24h by default', (text: string) => parseSeconds('--grace', text))
+    .action(async (id, options) => (await load()).rotateWebhook(id, options))
+  one('enable', 'enable a webhook that was disabled; it gets the events from now on').action(async (id, options) => (await load()).enableWebhook(id, options))
+  one('test', 'have a message of type webhook.test sent').action(async (id, options) => (await load()).testWebhook(id, options))
+  one('deliveries', 'list the newest 100 deliveries')
+    .option('--status <status>', 'only those: pending, delivered or failed', parseStatus)
+    .action(async (id, options) => (await load()).listDeliveries(id, options))
+  one('replay', 'have events sent again')
+    .requiredOption('--since <event>', 'from which on, that one included: an event’s id, or a time as in 2026-11-20T09:00:00Z')
+    .action(async (id, options) => (await load()).replayWebhook(id, options))
+}
+
+function parseStatus (text: string): string {
+  if (!['pending', 'delivered', 'failed'].includes(text)) throw new UsageError('--status takes pending, delivered or failed')
+  return text
 }

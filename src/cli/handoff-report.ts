@@ -1,11 +1,16 @@
-import { approvalText, digestText, iso } from '../handoff/answers.ts'
-import { agreedMembers, moreMembers, toldText } from '../handoff/status-answer.ts'
-import { deadlineOf, statusAt } from '../model.ts'
-import { spliceAnswer } from '../handoff/payload.ts'
-import { agreedLines, endLines, workLines } from './life-lines.ts'
-import type { Found, Line } from './life-lines.ts'
-import { due, harmless, unbroken, when } from './output.ts'
-import type { Whereabouts } from './place.ts'
+import { loadConfig } from '../config.ts'
+import type { Config } from '../config.ts'
+import { isId, tagOf } from '../core/ids.ts'
+import { deadlineOf, expiryOf, statusAt } from '../core/model.ts'
+import {
+  agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, toldText, willBeTriedAgain
+} from '../handoffs/answers.ts'
+import type { InspectReply } from '../store/approvals.ts'
+import type { Told } from '../store/handoffs.ts'
+import type { Store } from '../store/store.ts'
+import { Failure, due, harmless, print, span, unbroken, when } from './output.ts'
+import { whereabouts, withStore } from './redis.ts'
+import type { Whereabouts } from './redis.ts'
 
 /** A report on a handoff, for programs and for people. */
 export interface Report {
@@ -100,4 +105,106 @@ function approvalWords ({ record, decision, now }: Found): string {
   if (decision === null) return record.approval
   const note = decision.note === 'null' ? '' : `: ${harmless(decision.note)}`
   return `${record.approval} ${when(decision.at, now)} by ${decision.by}${note}`
+}
+
+/** Lines of the report on what a plain handoff doesn't have. Agents' texts are shown as JSON. */
+
+/** A handoff as Redis stores it. */
+export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null, told: Told | null }
+
+export type Line = [name: string, value: string]
+
+/** The terms that pass set. */
+export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
+  const { to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
+  const lines: Line[] = []
+  const windows = [workWithin !== undefined && `work ${span(workWithin)}`, heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`].filter(Boolean)
+  if (to !== undefined) lines.push(['to', `${to}, priority ${priority ?? 0}`])
+  if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
+  if (windows.length > 0) lines.push(['windows', windows.join(', ')])
+  if (attempt !== undefined || maxAttempts !== undefined) lines.push(['attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`])
+  if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
+  if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
+  if (digest !== '') lines.push(['digest', digestText(digest)])
+  return lines
+}
+
+/** The state of the work. */
+export function workLines ({ now, record, told }: Found): Line[] {
+  const { heartbeatDeadline, cancelRequestedAt } = record.extra
+  const status = statusAt(record, now)
+  const lines: Line[] = []
+  if (heartbeatDeadline !== undefined) lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
+  if (told?.progress != null) lines.push(['progress', `${when(told.progress.at, now)}${said(told.progress.told)}`])
+  // If it is cancelled by now, the line `ended` has the reason.
+  if (cancelRequestedAt !== undefined) lines.push(['cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`])
+  return lines
+}
+
+/** How the handoff ended without being done, by whom and why, and its successor. */
+export function endLines ({ now, record, told }: Found): Line[] {
+  const status = statusAt(record, now)
+  const end = endOf(record, now)
+  const { reissuedAs } = record.extra
+  const lines: Line[] = []
+  if (end !== null) {
+    const why = status === 'expired' ? `: ${expiryOf(record).because}` : said(status === 'cancelled' ? told?.cancelReason : told?.fault)
+    lines.push(['ended', `${when(end.at, now)}${end.by === null ? '' : ` by ${end.by}`}${why}`])
+  }
+  if (reissuedAs !== undefined) lines.push(['reissued', `as ${reissuedAs}`])
+  else if (willBeTriedAgain(record, now)) lines.push(['reissued', 'soon, by the sweep'])
+  return lines
+}
+
+/** @param text JSON text, if there is one */
+function said (text: string | null | undefined): string {
+  return text == null ? '' : `: ${harmless(unbroken(text))}`
+}
+
+export interface LookOptions {
+  tenant?: string | undefined
+  json?: boolean
+  /** Whether to show what was passed and the result. */
+  payload?: boolean
+}
+
+/** Shows a handoff, and where it is stored. Changes nothing and needs no key: whoever has Redis's password is the operator. */
+export async function look (id: string, { tenant, json = false, payload = false }: LookOptions): Promise<void> {
+  if (!isId(id)) throw new Failure('that is no handoff’s id: an id has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
+  const config = loadConfig()
+  // Doesn't wait for replicas: an operator who looks for a fault must see the handoff while replicas are away.
+  const report = await withStore(config, 0, async store => {
+    const found = await find(store, config, id, tenant)
+    const where = whereabouts(store.masters, config.keyPrefix, found.tenant, id)
+    // The TTL isn't in the record, and this Redis user may not be allowed to read it.
+    const keptUntil = await store.masters.of(tagOf(id))?.calls.pexpiretime(where.key).then(Number, () => null) ?? null
+    return reportOf(found, { ...where, keptUntil }, payload)
+  })
+  print(json ? report.json : describe(report))
+}
+
+/**
+ * An id tells its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known tenant, all in the
+ * one partition and at once. A scan would keep a Redis with millions of keys busy for seconds.
+ * @throws {Failure} no such handoff
+ */
+async function find (store: Store, config: Config, id: string, tenant: string | undefined): Promise<Found> {
+  const near = tenant === undefined ? ['default', ...config.apiKeys.map(({ caller }) => caller.tenant)] : [tenant]
+  const found = await findIn(near, store, id) ?? (tenant === undefined ? await findIn(await tenantsOfKeys(store), store, id) : undefined)
+  if (found === undefined) throw new Failure('no such handoff: it never existed, is gone, or belongs to a tenant without keys (--tenant)')
+  return found
+}
+
+async function findIn (tenants: readonly string[], store: Store, id: string): Promise<Found | undefined> {
+  const looks = await Promise.all([...new Set(tenants)].map(async tenant => {
+    const place = { tenant, id, tag: tagOf(id) }
+    const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
+    if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
+    return { id, tenant, ...inspection, result: status.result, told: status.told }
+  }))
+  return looks.find(look => look !== undefined)
+}
+
+async function tenantsOfKeys (store: Store): Promise<string[]> {
+  return (await store.keyRecords.list()).map(({ tenant }) => tenant)
 }

@@ -1,13 +1,11 @@
 import { hostname, userInfo } from 'node:os'
 import { loadConfig } from '../config.ts'
-import { iso } from '../handoff/answers.ts'
-import type { Scope } from '../model.ts'
-import type { KeyRecord } from '../store/key-records.ts'
+import { iso } from '../handoffs/answers.ts'
+import type { Scope } from '../core/model.ts'
+import type { KeyRecord } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
-import { Failure } from './failure.ts'
-import { print, printJson, table, when } from './output.ts'
+import { Failure, notWritten, outputFault, print, printJson, table, when } from './output.ts'
 import { withStore } from './redis.ts'
-import { notWritten, outputFault } from './streams.ts'
 
 export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, inboxes?: string[], rateLimit?: number, json?: boolean }
 

@@ -1,4 +1,11 @@
-import { iso } from '../handoff/answers.ts'
+import { writeSync } from 'node:fs'
+import { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { isName, scopes as known } from '../core/model.ts'
+import type { Scope } from '../core/model.ts'
+import { readDuration } from '../core/time.ts'
+import { iso } from '../handoffs/answers.ts'
 
 const lineFeed = Buffer.from('\n')
 
@@ -51,4 +58,116 @@ export function harmless (text: string): string {
 /** JSON text on one line. Safe: JSON strings contain no raw line breaks, and other white space doesn't matter. */
 export function unbroken (json: string): string {
   return json.replace(/[\t\r\n]+/g, ' ')
+}
+
+/** Whether what the command prints arrives. Disks are full (ENOSPC, EDQUOT), terminals hang up (EIO), and readers close a pipe (EPIPE). */
+
+let fault: NodeJS.ErrnoException | undefined
+process.stdout.on('error', error => { fault ??= error })
+// Messages: that nobody gets one is no reason to end what it is about.
+process.stderr.on('error', () => {})
+
+/** Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, and nobody would know. */
+function writeWhole (stream: Writable & { fd: number }, faulty: (error: Error) => Error | null): void {
+  if (stream instanceof Socket) return
+  stream._write = (chunk: Buffer, _, done) => {
+    try {
+      for (let written = 0; written < chunk.length;) written += writeSync(stream.fd, chunk, written)
+      done()
+    } catch (error) {
+      done(faulty(error as Error))
+    }
+  }
+}
+writeWhole(process.stdout, error => error)
+// There may be room again for a later one.
+writeWhole(process.stderr, () => null)
+
+/** Why something printed before didn't get to standard output; undefined where all did. It is told once. */
+export async function outputFault (): Promise<NodeJS.ErrnoException | undefined> {
+  while (process.stdout.writableLength > 0 && !process.stdout.destroyed) await sleep(10)
+  // A pipe's fault is told a moment later.
+  await setImmediate()
+  const found = fault
+  fault = undefined
+  return found
+}
+
+/** One line about it. */
+export function notWritten ({ message }: Error): string {
+  return `standard output can’t be written: ${message}`
+}
+
+/** How the command fails: one line on stderr, and an exit status for scripts. */
+
+/** The command could not do its work. Exit status 1. */
+export class Failure extends Error {
+  override name = 'Failure'
+}
+
+/** The command line is wrong. Exit status 2, as is usual. */
+export class UsageError extends Error {
+  override name = 'UsageError'
+}
+
+const maxLine = 300
+
+/** The message as one line of bounded length, whatever input it quotes. */
+export function oneLine (text: string): string {
+  const line = text.trim().replace(/\s+/g, ' ')
+  return line.length <= maxLine ? line : `${line.slice(0, maxLine)}…`
+}
+
+/** Parsers of option values. Each error names the wrong value and says what the option takes. */
+
+/** Milliseconds: ten years. */
+const maxDuration = 3650 * 86_400_000
+
+/** `60s`, `15m`, `48h`, `90d`. @returns milliseconds */
+export function parseDuration (option: string, text: string): number {
+  const duration = readDuration(text)
+  if (duration === undefined || duration === 0 || duration % 1000 > 0 || duration > maxDuration) {
+    throw wrong(option, text, 'takes a whole number with its unit, as in 60s, 15m, 48h or 90d, from 1s to 3650d')
+  }
+  return duration
+}
+
+/** `pass,catch,status`, each once. */
+export function parseScopes (option: string, text: string): Scope[] {
+  const given = text.split(',')
+  const unknown = given.find(scope => !(known as readonly string[]).includes(scope))
+  if (unknown !== undefined) throw wrong(option, unknown, `takes one or more of ${known.join(', ')}, separated by commas without spaces`)
+  return [...new Set(given as Scope[])]
+}
+
+/** A tenant's or an agent's name. */
+export function parseName (option: string, text: string): string {
+  if (!isName(text)) throw wrong(option, text, 'takes 1 to 64 of A-Z a-z 0-9 . _ -')
+  return text
+}
+
+/** `a,b`, each once: names as an agent's. */
+export function parseNames (option: string, text: string): string[] {
+  return [...new Set(text.split(',').map(name => parseName(option, name)))]
+}
+
+/** Requests a minute. */
+export function parseRate (option: string, text: string): number {
+  if (!/^[1-9][0-9]{0,6}$/.test(text)) throw wrong(option, text, 'takes a number of requests per minute: a whole number, 1 to 9999999')
+  return Number(text)
+}
+
+/** How much of the input a message shows, in characters. */
+const shown = 40
+
+/** @param text the wrong value @param takes what the option takes */
+export function wrong (option: string, text: string, takes: string): UsageError {
+  return new UsageError(`${option}: ${told(text)} is not valid; it ${takes}`)
+}
+
+/** The input, quoted for one line. If it begins like an API key it isn't shown: a key in the wrong place stays secret. */
+function told (text: string): string {
+  if (text.startsWith('handoff_')) return 'a value that looks like an API key'
+  const characters = [...text]
+  return harmless(JSON.stringify(characters.length > shown ? `${characters.slice(0, shown).join('')}…` : text))
 }

@@ -1,10 +1,14 @@
+import slotOf from 'cluster-key-slot'
+import type { Redis } from 'ioredis'
 import type { Config } from '../config.ts'
-import { findRunning } from '../embedded/running.ts'
-import { tags } from '../handoff/id.ts'
+import { tagOf, tags } from '../core/ids.ts'
+import { findRunning } from '../embedded/server.ts'
 import { Unavailable } from '../redis/lanes.ts'
+import type { Masters } from '../redis/masters.ts'
+import { KeyNames, memberOf } from '../store/keys.ts'
 import { openStore } from '../store/store.ts'
 import type { Store } from '../store/store.ts'
-import { Failure } from './failure.ts'
+import { Failure } from './output.ts'
 
 /** The command reports a failure once, at the end, on one line. */
 const silent = { info () {}, warn () {}, error () {} }
@@ -35,4 +39,27 @@ export async function reasonOf (store: Store, { message }: Unavailable): Promise
   const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ?? store.masters.trouble
   const said = trouble?.message || trouble?.code || message
   return reason === null ? said : `${reason} (${said})`
+}
+
+/** Where a handoff is stored. */
+export interface Whereabouts { partition: string, key: string, slot: number, master: string | null }
+
+/** @param masters which have been asked about the handoff already, so that a Cluster's map is loaded */
+export function whereabouts (masters: Masters, prefix: string, tenant: string, id: string): Whereabouts {
+  const partition = tagOf(id)
+  const master = masters.of(partition)
+  return {
+    partition,
+    key: new KeyNames(prefix).handoff(partition, memberOf(tenant, id)),
+    slot: slotOf(partition),
+    master: master === undefined ? null : addressOf(master.calls),
+  }
+}
+
+/** The server's address: a socket's path, or host and port; with Sentinels that of the master that they announced. */
+export function addressOf (redis: Redis): string {
+  const { path, host, port, sentinels } = redis.options
+  if (path) return path
+  const { remoteAddress, remotePort } = redis.stream ?? {}
+  return sentinels ? `${remoteAddress}:${remotePort}` : `${host}:${port}`
 }

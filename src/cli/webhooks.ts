@@ -1,17 +1,15 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
-import { Lookups } from '../dns/lookups.ts'
-import { localWebhookSecret } from '../embedded/local-keys.ts'
-import { Problem, errorTable } from '../errors.ts'
-import { newKeyId, newSecret } from '../store/key-secret.ts'
+import { Lookups } from '../core/lookups.ts'
+import { localWebhookSecret } from '../embedded/start.ts'
+import { Problem, errorTable } from '../core/errors.ts'
+import { newKeyId, newSecret } from '../store/api-keys.ts'
 import type { DeliveryStatus } from '../store/webhooks.ts'
-import { WebhookSecrets } from '../webhooks/secrets.ts'
+import { WebhookSecrets } from '../webhooks/sender.ts'
 import { WebhookService, defaultGrace, madeAtOnce } from '../webhooks/service.ts'
 import { Targets } from '../webhooks/targets.ts'
-import { Failure } from './failure.ts'
-import { print, printJson, table } from './output.ts'
+import { Failure, notWritten, outputFault, print, printJson, table } from './output.ts'
 import { withStore } from './redis.ts'
-import { notWritten, outputFault } from './streams.ts'
 
 interface Options { tenant: string, json?: boolean }
 interface Members { id: string, url: string, types: string[] | null, inbox: string | null, enabled: boolean, disabled_because?: string, created_at: string }

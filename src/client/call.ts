@@ -1,11 +1,9 @@
-import { attempt, newConnections, redirectOf } from './attempt.ts'
-import type { Fetch, Init, Reply } from './attempt.ts'
-import { backoff, moment, obeyed, pause, since } from './clock.ts'
+import { Timeout, backoff, moment, obeyed, onAbort, pause, sharedTimeout, since } from './clock.ts'
 import type { Moment } from './clock.ts'
-import { HandoffError } from './errors.ts'
+import { HandoffError, abortedBy } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
-import { withText } from './text.ts'
-import type { WithText } from './text.ts'
+import { withText } from './json.ts'
+import type { WithText } from './json.ts'
 
 /** The options that every method takes. */
 export interface CallOptions {
@@ -179,4 +177,133 @@ function retryAfterOf (headers: Headers): number | undefined {
 function nowOf (headers: Headers): number {
   const sent = Date.parse(headers.get('date') ?? '')
   return Number.isNaN(sent) ? Date.now() : sent
+}
+
+/** The part of `fetch` that the client uses. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>
+
+/** What an attempt is sent with besides: undici's option for whose connections it takes. */
+export type Init = Omit<RequestInit, 'dispatcher'> & { dispatcher?: Connections }
+
+/** Connections of their own, beside those that fetch keeps. */
+export interface Connections { close (): Promise<void>, destroy (): Promise<void> }
+
+/** Where Node's fetch keeps its connections. */
+const kept = Symbol.for('undici.globalDispatcher.1')
+
+/**
+ * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it would take one after the other.
+ * @returns undefined where the runtime has no such thing, or somebody has replaced it
+ */
+export function newConnections (): Connections | undefined {
+  const found = (globalThis as { [kept]?: { constructor: new () => Connections } })[kept]
+  return found?.constructor.name === 'Agent' ? new found.constructor() : undefined
+}
+
+export interface Reply { status: number, headers: Headers, text: string }
+
+/**
+ * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets the caller's signal,
+ * since some runtimes leave listeners on a signal that outlives the request.
+ */
+export async function attempt (fetch: Fetch, url: string, init: Init, milliseconds: number, signal: AbortSignal | undefined): Promise<Reply> {
+  const isEnded = () => signal?.aborted === true
+  if (isEnded()) throw abortedBy(signal!)
+  // The caller's signal ends this attempt alone.
+  const timeout = signal === undefined ? sharedTimeout(milliseconds) : new Timeout(milliseconds)
+  const stop = () => timeout.abort()
+  const forget = signal && onAbort(signal, stop)
+  timeout.join()
+  try {
+    // A redirect isn't followed: the payload would go to an address that nobody has named.
+    const response = await fetch(url, { ...init, redirect: 'manual', signal: timeout.signal } as RequestInit)
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  } catch (cause) {
+    if (isEnded()) throw abortedBy(signal!)
+    if (timeout.isOver) throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
+    throw new HandoffError('connection_failed', { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause })
+  } finally {
+    timeout.leave()
+    forget?.()
+  }
+}
+
+/** fetch's own message is just "fetch failed"; what happened is in its cause. */
+export function reasonOf (error: unknown): string {
+  const { cause, message } = error as { cause?: unknown, message?: string }
+  const { code, message: inner } = (cause ?? {}) as { code?: string, message?: string }
+  return otherProtocol(error) || inner || code || message || String(error)
+}
+
+/** In words, where the address begins with the wrong one of http: and https:. Each runtime tells it in its own way. */
+function otherProtocol (error: unknown): string | undefined {
+  const { cause = error } = error as { cause?: unknown }
+  const { code = '', message = '' } = cause as { code?: string, message?: string }
+  const said = `${code} ${message}`
+  if (/wrong.version.number|packet.length.too.long|unknown.protocol|InvalidContentType/i.test(said)) return 'this port doesn’t speak TLS; the address begins with http://, not https://'
+  return /HPE_INVALID|Expected HTTP/.test(said) ? 'what answered there isn’t HTTP; perhaps the address begins with https://' : undefined
+}
+
+/** In words, where an answer redirects: no request follows it. Browsers tell nothing else of such an answer, and its status as 0. */
+export function redirectOf (status: number, headers: Headers): string | undefined {
+  if (status !== 0 && (status < 300 || status === 304 || status >= 400)) return undefined
+  // Without what may be secret in it.
+  const to = headers.get('location')?.split(/[?#]/)[0]!.slice(0, 200)
+  return `a redirect${to ? ` to ${JSON.stringify(to)}` : ''}, which isn’t followed: give the address that it leads to`
+}
+
+/** The path of an operation on a handoff or an inbox. */
+export function pathOf (what: string, name: string): string {
+  return `/api/${what}/${encodeURIComponent(name)}`
+}
+
+/** The query of the members that aren't undefined, with its question mark; empty if there are none. */
+export function queryOf (members: Record<string, string | number | undefined>): string {
+  const given = Object.entries(members).filter(([, value]) => value !== undefined)
+  return given.length === 0 ? '' : `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value!)}`).join('&')}`
+}
+
+export interface ClientOptions {
+  /** The service's address; by default HANDOFF_URL, or else http://127.0.0.1:8080. */
+  baseUrl?: string | undefined
+  /** The API key; by default HANDOFF_KEY. Without either, no key is sent: for a server of one's own that adds it. */
+  key?: string | undefined
+  fetch?: Fetch | undefined
+  /** How long a call is retried after its first attempt, in milliseconds. */
+  retryFor?: number | undefined
+  /** How long an attempt may take, in milliseconds, on top of the wait that it asks the service for. */
+  attemptTimeout?: number | undefined
+}
+
+/** @throws TypeError at once for settings with which no call could be sent */
+export function settingsOf (options: ClientOptions): Settings {
+  const { baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch, retryFor = 30_000, attemptTimeout = 10_000 } = options
+  if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
+  return {
+    baseUrl: addressOf(baseUrl),
+    authorization: key === undefined ? undefined : `Bearer ${key}`,
+    // Looked up at each call, so that a fetch that is replaced later is used too.
+    fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
+    ownFetch: fetch === undefined,
+    retryFor,
+    attemptTimeout,
+    heard: moment(),
+  }
+}
+
+/** An address in the one form in which two can be compared. @throws TypeError for what is none */
+export function addressOf (baseUrl: string): string {
+  const here = (globalThis as { location?: { href: string } }).location?.href
+  // `localhost:8080` can be parsed: its protocol is `localhost:`.
+  const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in http://127.0.0.1:8080')
+  }
+  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
+}
+
+/** An environment variable, if there is an environment: browsers and some edge runtimes have no `process`. */
+function fromEnvironment (name: 'HANDOFF_URL' | 'HANDOFF_KEY'): string | undefined {
+  return (globalThis as { process?: { env?: Record<string, string | undefined> } }).process?.env?.[name] || undefined
 }

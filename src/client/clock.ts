@@ -1,5 +1,5 @@
-import { abortedBy } from './errors.ts'
-import { onAbort } from './on-abort.ts'
+import { abortedBy, isHandoffError } from './errors.ts'
+import type { HandoffError } from './errors.ts'
 
 /** The longest delay of a timer: with a longer one it fires at once. */
 export const longest = 2 ** 31 - 1
@@ -49,4 +49,130 @@ export function pause (milliseconds: number, signal: AbortSignal | undefined): P
     }, Math.min(milliseconds, longest))
     const forget = signal && onAbort(signal, stop)
   })
+}
+
+/** What is called when a signal is aborted. */
+interface Listeners { stops: Set<() => void>, call: () => void }
+
+const bySignal = new WeakMap<AbortSignal, Listeners>()
+
+/**
+ * Calls `stop` when the signal is aborted. All calls under one signal share one listener: from the eleventh on, Node would warn of a leak.
+ * @returns takes it back; without any left, no listener stays on the signal
+ */
+export function onAbort (signal: AbortSignal, stop: () => void): () => void {
+  const listeners = bySignal.get(signal) ?? newListeners()
+  const { stops, call } = listeners
+  if (stops.size === 0) {
+    bySignal.set(signal, listeners)
+    signal.addEventListener('abort', call)
+  }
+  stops.add(stop)
+  return () => {
+    if (stops.delete(stop) && stops.size === 0) signal.removeEventListener('abort', call)
+  }
+}
+
+function newListeners (): Listeners {
+  const stops = new Set<() => void>()
+  return { stops, call: () => { for (const stop of [...stops]) stop() } }
+}
+
+/** How many attempts share a signal. From the eleventh listener on, Node would warn of a leak. */
+const most = 10
+
+/**
+ * The time that attempts may take. Those that begin at about the same time share a timer and a signal, since a signal for each costs more
+ * CPU than everything else that the client does for a call. Whoever is still running when the timer fires has had its time; the signal
+ * means nothing any more to an attempt that has ended.
+ */
+export class Timeout {
+  readonly #milliseconds: number
+  /** Milliseconds in which others may join, and by which each attempt may take longer. */
+  readonly #slack: number
+  readonly #opened = performance.now()
+  readonly #controller = new AbortController()
+  #joined = 0
+  #running = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #isOver = false
+
+  constructor (milliseconds: number) {
+    this.#milliseconds = milliseconds
+    this.#slack = Math.min(100, milliseconds / 20)
+  }
+
+  get signal (): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** The timer has fired. */
+  get isOver (): boolean {
+    return this.#isOver
+  }
+
+  isFor (milliseconds: number): boolean {
+    return milliseconds === this.#milliseconds && this.#joined < most && !this.signal.aborted && performance.now() - this.#opened < this.#slack
+  }
+
+  join (): void {
+    this.#joined++
+    if (this.#running++ > 0) return
+    const milliseconds = this.#milliseconds + this.#slack
+    if (milliseconds > longest) return
+    this.#timer = setTimeout(() => {
+      this.#isOver = true
+      this.abort()
+    }, milliseconds)
+  }
+
+  /** Without any attempt there is no timer, which would keep the process alive. */
+  leave (): void {
+    if (--this.#running === 0) clearTimeout(this.#timer)
+  }
+
+  abort (): void {
+    this.#controller.abort()
+  }
+}
+
+let latest: Timeout | undefined
+
+/** The one that an attempt can join now. */
+export function sharedTimeout (milliseconds: number): Timeout {
+  if (latest?.isFor(milliseconds) !== true) latest = new Timeout(milliseconds)
+  return latest
+}
+
+/** Statuses that refuse an output, rather than its being reported. */
+export const refusedOutput = new Set([400, 413, 422])
+/** How often something else may answer in the service's place, with a page that says nothing of its coming back: for about ten seconds. */
+const mostForeign = 7
+
+interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
+
+/**
+ * Repeats a call as long as only the connection, a gateway or the service's state is in the way. Each call already retries for `retryFor` by
+ * itself.
+ * @param insistence.goesOn asked before each further call
+ */
+export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
+  let foreign = 0
+  for (let round = 0; ; round++) {
+    let told = 0
+    try {
+      return await ask()
+    } catch (error) {
+      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
+      if (!mayPass || !goesOn()) throw error
+      onError(error)
+      told = obeyed(error.retryAfter)
+    }
+    await pause(told + backoff(round), signal)
+  }
+}
+
+/** Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this never through. */
+export function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
+  return code === 'connection_failed' && !retryable && !refusedOutput.has(status)
 }

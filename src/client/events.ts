@@ -1,10 +1,8 @@
-import { call } from './call.ts'
+import { call, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
-import { longestWait, moment, pause, since } from './clock.ts'
-import { insist } from './insist.ts'
-import { queryOf } from './path.ts'
-import { elementTexts, withText } from './text.ts'
-import type { WithText } from './text.ts'
+import { insist, longestWait, moment, pause, since } from './clock.ts'
+import { elementTexts, withText } from './json.ts'
+import type { WithText } from './json.ts'
 import type { EventsPage, EventsReset, HandoffEvent } from './types.ts'
 
 export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {

@@ -1,17 +1,15 @@
-import { Approvals } from './approvals.ts'
-import { batch } from './batch.ts'
-import { call } from './call.ts'
-import type { CallOptions, Settings } from './call.ts'
+import { call, pathOf, queryOf, settingsOf } from './call.ts'
+import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
-import { failureOf } from './failure.ts'
-import { pathOf, queryOf } from './path.ts'
-import { encode } from './raw-json.ts'
-import { settingsOf } from './settings.ts'
-import type { ClientOptions } from './settings.ts'
-import { elementTexts, withText } from './text.ts'
-import type { WithText } from './text.ts'
-import type { BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset, Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued, Status } from './types.ts'
+import { elementTexts, encode, memberText, withText } from './json.ts'
+import type { WithText } from './json.ts'
+import { failureOf } from './types.ts'
+import type {
+  ApprovalDetails, ApprovalList, Approved, BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset,
+  Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued,
+  Rejected, Status
+} from './types.ts'
 
 /** The API's operations. Answers have the API's members; a refusal rejects with a HandoffError. */
 export class Operations {
@@ -115,4 +113,61 @@ function keyOf ({ idempotencyKey }: CallOptions, longest = 128): string {
   if (idempotencyKey === undefined) return crypto.randomUUID()
   if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > longest) throw new TypeError(`an idempotencyKey must be 1 to ${longest} visible ASCII characters`)
   return idempotencyKey
+}
+
+/** People's decisions. These calls need an approver's key. */
+export class Approvals {
+  readonly #settings: Settings
+
+  constructor (settings: Settings) {
+    this.#settings = settings
+  }
+
+  /** Lists the handoffs that wait for a decision, oldest first. */
+  list ({ cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}): Promise<ApprovalList> {
+    return call(this.#settings, { method: 'GET', path: `/api/approvals${queryOf({ cursor, limit })}` }, options)
+  }
+
+  /** Reads the whole of one handoff. Reading it changes nothing. */
+  get (id: string, options: CallOptions = {}): Promise<ApprovalDetails> {
+    return call(this.#settings, { method: 'GET', path: pathOf('approvals', id) }, options)
+  }
+
+  /** @param options.digest of the content that was decided on; if it has changed, the decision is refused with `content_changed` */
+  approve (id: string, { note, digest, ...options }: { note?: string | undefined, digest?: string | undefined } & CallOptions = {}): Promise<Approved> {
+    return this.#decide(id, 'approve', note, digest, options)
+  }
+
+  reject (id: string, note: string, { digest, ...options }: { digest?: string | undefined } & CallOptions = {}): Promise<Rejected> {
+    return this.#decide(id, 'reject', note, digest, options)
+  }
+
+  /**
+   * Decisions take no Idempotency-Key. If an answer was lost, the retry is refused because a decision stands. If that has the same verdict and the
+   * same note, it counts as this call's own.
+   */
+  #decide<T extends object> (id: string, verb: 'approve' | 'reject', note: string | undefined, digest: string | undefined, options: CallOptions) {
+    const state = verb === 'approve' ? 'approved' : 'rejected'
+    const again = ({ code, handoff_status: status, approval }: Problem) =>
+      code === 'already_decided' && approval?.state === state && approval.note === (note ?? null)
+        ? { handoff_id: id, status, approval }
+        : undefined
+    return call<T>(this.#settings, { method: 'POST', path: pathOf(verb, id), body: encode({ note, digest }), again }, options)
+  }
+}
+
+/** The operations that need a key so as not to be carried out twice; the others are safe to repeat. */
+const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
+
+/** @param key the prefix of the operations' keys */
+export async function batch (settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions): Promise<BatchResults> {
+  const named = operations.map((one, index) => keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
+  const answer = await call<BatchResults>(settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options)
+  const texts = elementTexts(answer.text, 'results')
+  answer.results.forEach((result, index) => {
+    const text = texts[index]!
+    withText(result, text)
+    withText(result.body, memberText(text, 'body')!)
+  })
+  return answer
 }

@@ -1,13 +1,15 @@
-import { closeSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { untilReady } from './probe.ts'
-import { openDataDir, type DataDir } from './data-dir.ts'
-import { tryLock } from './lock.ts'
-import { inUse, redisLock } from './orphan.ts'
-import { closeToOthers } from './private-data.ts'
-import { EmbeddedError, type Candidate } from './programs.ts'
-import { spawnRedis, type RedisProcess } from './redis-process.ts'
+import { Redis } from 'ioredis'
+import { EmbeddedError, withEnvironment } from './binary.ts'
+import type { Candidate } from './binary.ts'
+import { closeToOthers, openDataDir } from './data-dir.ts'
+import type { DataDir } from './data-dir.ts'
 
 type Say = (line: string) => void
 
@@ -102,5 +104,216 @@ async function firstReady (redis: RedisProcess, dir: DataDir): Promise<void> {
   } catch (error) {
     await redis.stop()
     throw new EmbeddedError(`${(error as Error).message}: ${join(dir.path, 'redis.log')} tells why`)
+  }
+}
+
+/** The options of the embedded Redis. Paths are relative to the data directory, where it is started, so none is too long. */
+export const redisOptions: readonly string[] = [
+  '--port', '0',
+  '--unixsocket', 'redis.sock',
+  '--unixsocketperm', '700',
+  '--logfile', 'redis.log',
+  '--appendonly', 'yes',
+  '--appendfsync', 'everysec',
+  '--save', '',
+  '--hash-max-listpack-value', '2048',
+  '--maxmemory-policy', 'noeviction'
+]
+
+export interface RedisProcess {
+  pid: number
+  /** Settles when it has ended, with its exit code or the signal's name. */
+  ended: Promise<number | string>
+  /** SIGTERM, and SIGKILL after 10 s; resolves when it has ended. */
+  stop: () => Promise<void>
+}
+
+/**
+ * Starts redis-server in `dir` with `lock` as an inherited descriptor, so that the lock is held exactly as long as it lives, whatever
+ * happens to this process. Closes our own descriptor.
+ */
+export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
+  // Output before Redis has read its options (like a wrong option) goes to its log too.
+  const log = openLog(join(dir, 'redis.log'))
+  // The shell only sets the mask of Redis's files, which have what was passed in them, and then becomes redis-server.
+  const child = spawn('/bin/sh', ['-c', 'umask 077; exec env "$@"', 'sh', ...withEnvironment(binary, [...redisOptions, ...extra])], {
+    cwd: dir,
+    detached: true, // a session of its own: the terminal's Ctrl-C must reach only the service, which drains first
+    stdio: ['ignore', log ?? 'ignore', log ?? 'ignore', lock]
+  })
+  if (log !== undefined) closeSync(log)
+  closeSync(lock)
+  const ended = new Promise<number | string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'))
+    child.on('error', (error) => resolve(error.message)) // it could not be started
+  })
+  const watchdog = child.pid === undefined ? undefined : watchOver(child.pid)
+  ended.then(() => dismiss(watchdog))
+  const stop = async () => {
+    // Before Redis's end, so that it can't signal another process with the same pid.
+    await dismiss(watchdog)
+    child.kill('SIGTERM')
+    child.kill('SIGCONT')
+    const killer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    await ended
+    clearTimeout(killer)
+  }
+  return { pid: child.pid ?? 0, ended, stop }
+}
+
+/** @returns undefined if it can't be opened, as on a full disk: Redis is started all the same */
+function openLog (path: string): number | undefined {
+  try {
+    return openSync(path, 'a', 0o600)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Ends Redis when this process dies in any way: then the watchdog's pipe closes.
+ * SIGCONT, here and in stop: a stopped Redis handles SIGTERM only after it is resumed.
+ */
+function watchOver (pid: number): ChildProcess {
+  const watchdog = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"; kill -CONT "$0"', String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  watchdog.on('error', () => {}) // no process can be started: then the next start ends an orphaned Redis
+  return watchdog
+}
+
+async function dismiss (watchdog: ChildProcess | undefined): Promise<void> {
+  if (watchdog?.pid === undefined || watchdog.exitCode !== null || watchdog.signalCode !== null) return
+  watchdog.kill('SIGKILL')
+  await once(watchdog, 'exit')
+}
+
+/** O_EXLOCK: open(2) also takes flock's exclusive lock. macOS has it, but Node's constants lack it. */
+const O_EXLOCK = 0x20
+
+/**
+ * Takes an exclusive lock on `file` (made if missing, never removed). Returns the descriptor that holds it, or undefined if another
+ * process does.
+ *
+ * It is flock(2)'s, so it belongs to the open file and not to a path or a process id: the kernel releases it when the last descriptor
+ * closes, kill -9 included, and there are no stale locks to detect, to remove, or to race for. A child that inherits the descriptor
+ * holds the lock as long as it lives.
+ */
+export function tryLock (file: string): number | undefined {
+  return process.platform === 'darwin' ? openLocked(file) : openThenLock(file)
+}
+
+function openLocked (file: string): number | undefined {
+  try {
+    return openSync(file, constants.O_RDWR | constants.O_CREAT | constants.O_NONBLOCK | O_EXLOCK, 0o600)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined
+    throw error
+  }
+}
+
+/** Node has no flock, but Linux has a program: it locks the open file that it inherits, and the lock stays ours when it ends. */
+function openThenLock (file: string): number | undefined {
+  const fd = openSync(file, 'a', 0o600)
+  const { status, error, stderr } = spawnSync('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'pipe', fd] })
+  if (status === 0) return fd
+  closeSync(fd)
+  if (status === 1 && stderr.length === 0) return undefined
+  throw new EmbeddedError(`cannot lock ${file}: flock ${error === undefined ? stderr.toString().trim() : 'is missing (it is in util-linux)'}`)
+}
+
+const timeoutMs = 5000
+
+/**
+ * Takes the lock that a redis-server of this directory holds for its life. A redis-server that a killed run left behind is asked to end,
+ * unless a service is connected to it. Two redis-servers never run on one append-only file, because each starts with this lock, which
+ * is free only when the previous process is gone.
+ * Throws an EmbeddedError after 5 s.
+ */
+export async function redisLock (dir: DataDir): Promise<number> {
+  const deadline = Date.now() + timeoutMs
+  while (true) {
+    const lock = tryLock(join(dir.path, 'redis.lock'))
+    // A redis-server started by hand has no lock, so the socket is probed in any case.
+    const who = await whoAnswers(dir.socket)
+    if (lock !== undefined && who === 'nobody') return lock
+    if (lock !== undefined) closeSync(lock)
+    // A service killed a moment ago may still be in Redis's list of clients, so `used` is checked again too.
+    if (Date.now() > deadline) throw new EmbeddedError(who === 'used' ? inUse(dir.path) : lingering(dir.path))
+    if (who === 'idle') await shutDown(dir.socket)
+    await sleep(50)
+  }
+}
+
+export function inUse (path: string): string {
+  return `DATA_DIR ${path} is in use by another handoff service: stop that one, or give this one a DATA_DIR and a PORT of its own`
+}
+
+function lingering (path: string): string {
+  return `DATA_DIR ${path} is held by a redis-server of an earlier run that doesn't end: see redis.log there, end it (kill), and start again`
+}
+
+/** The running Redis of a service on `dataDir`. Creates nothing there. @throws {EmbeddedError} there is none */
+export async function findRunning (dataDir: string): Promise<DataDir> {
+  const none = new EmbeddedError(`REDIS_URL is unset, and no Redis runs on DATA_DIR ${dataDir}: set REDIS_URL, or start the service (npm start)`)
+  if (await stat(dataDir).catch(() => undefined) === undefined) throw none
+  const dir = await openDataDir(dataDir)
+  if (await whoAnswers(dir.socket) !== 'nobody') return dir
+  await dir.close()
+  throw none
+}
+
+/** A connection to the Redis at `socket` for `talk` only. It has no service's name, so that it isn't mistaken for one. */
+async function withConnection<T> (socket: string, talk: (redis: Redis) => Promise<T>): Promise<T> {
+  const redis = new Redis({
+    path: socket,
+    connectionName: 'embedded',
+    lazyConnect: true,
+    enableReadyCheck: false, // it must also work while Redis is loading its data
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    connectTimeout: 1000,
+    commandTimeout: 1000
+  })
+  redis.on('error', () => {}) // the failed call reports it
+  try {
+    await redis.connect()
+    return await talk(redis)
+  } finally {
+    redis.disconnect()
+  }
+}
+
+/** What is at `socket`: `nobody` answers, a Redis that is `idle`, or one with a service connected, `used`. */
+export async function whoAnswers (socket: string): Promise<'nobody' | 'idle' | 'used'> {
+  try {
+    const clients = await withConnection(socket, async (redis) => String(await redis.client('LIST')))
+    return /(^| )name=handoff/m.test(clients) ? 'used' : 'idle'
+  } catch {
+    return 'nobody'
+  }
+}
+
+/** Asks it to end. The caller checks elsewhere that it has (the connection just closes). */
+export async function shutDown (socket: string): Promise<void> {
+  await withConnection(socket, (redis) => redis.shutdown()).catch(() => {})
+}
+
+/**
+ * Resolves when the Redis at `socket`, which may still be starting, answers PING and has loaded its data.
+ * Throws when it hasn't within `timeoutMs`, or as soon as it has `ended`.
+ */
+export async function untilReady (socket: string, timeoutMs: number, ended: Promise<number | string>): Promise<void> {
+  const redis = new Redis({ path: socket, connectionName: 'embedded', retryStrategy: () => 10, maxLoadingRetryTime: 100, maxRetriesPerRequest: null })
+  redis.on('error', () => {}) // not there yet: ioredis retries
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`redis-server was not ready within ${timeoutMs / 1000} s`)), timeoutMs)
+  })
+  const over = ended.then((how) => { throw new Error(`redis-server ended as it started (${how})`) })
+  try {
+    // Sent once ioredis considers the connection ready, which is when the data is loaded.
+    await Promise.race([redis.ping(), over, late])
+  } finally {
+    clearTimeout(timer)
+    redis.disconnect()
   }
 }

@@ -1,11 +1,10 @@
 import bearerAuth from '@fastify/bearer-auth'
+import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Grant } from '../auth/grant.ts'
-import type { Caller, Scope, Status } from '../model.ts'
-import type { Credentials } from '../auth/credentials.ts'
-import type { GuessesOf } from './guesses.ts'
-import { hasScope, refusedScope } from '../auth/key-grant.ts'
-import { authoriseAgain } from './slow-bodies.ts'
+import { guesses, hasScope, refusedScope } from '../auth/keys.ts'
+import type { Credentials, Grant, Guesses } from '../auth/keys.ts'
+import type { Caller, Scope, Status } from '../core/model.ts'
+import { authoriseAgain } from './connections.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -61,4 +60,27 @@ function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?
   const { scope } = request.routeOptions.config
   if (hasScope(request.caller, scope)) done()
   else done(refusedScope(scope as Scope))
+}
+
+/** How many addresses with wrong keys are remembered: those that failed last. */
+const addresses = 10_000
+
+/** The count of wrong keys that a request's key would go into. */
+export type GuessesOf = (request: FastifyRequest) => Guesses
+
+/** Counts wrong keys by client address. @param app the instance whose requests carry keys */
+export async function countGuesses (app: FastifyInstance): Promise<GuessesOf> {
+  let limiter: ReturnType<FastifyInstance['createRateLimit']>
+  // In a scope without routes: anywhere else the plugin would add a hook to every request.
+  await app.register(async apart => {
+    await apart.register(rateLimit, { global: false, max: guesses.limit, timeWindow: guesses.window, cache: addresses })
+    limiter = apart.createRateLimit()
+  })
+  return request => ({
+    async blockedFor () {
+      const now = await limiter(request, { increment: false })
+      return now.isAllowed || now.remaining > 0 ? 0 : now.ttlInSeconds
+    },
+    count: () => limiter(request),
+  })
 }

@@ -1,8 +1,10 @@
+import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { Problem } from '../errors.ts'
-import { cutMembers, cutNested } from '../handoff/json.ts'
-import type { Bodies } from './bodies.ts'
-import type { Members } from '../handoff/json.ts'
+import { Problem } from '../core/errors.ts'
+import { cutMembers, cutNested } from '../core/json.ts'
+import type { Members } from '../core/json.ts'
+import type { Refused } from './overload.ts'
+import { continueBody } from './unread.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -72,3 +74,198 @@ export function isPlainJson (request: FastifyRequest): boolean {
   return media === 'application/json' &&
     parameters.every(parameter => !parameter.startsWith('charset') || /^charset="?utf-8"?$/.test(parameter))
 }
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** How many bytes of its body count as held. */
+    heldBytes: number
+    /** Whose they are; null before the body is read. */
+    heldBy: Share | null
+  }
+}
+
+type Done = (error: Error | null, bytes?: Buffer) => void
+
+/** The first buffer for a body of unknown length, in bytes. */
+const firstPiece = 4096
+/** After how many shares the unused ones are removed. */
+const manyShares = 10_000
+
+/**
+ * What is left of the limit decides how much one share may hold: so many times the free bytes. So whoever comes later always finds some. Strangers
+ * send nothing but small bodies.
+ */
+const shareOf = { tenant: 2, agent: 1, strangers: 1 / 64, address: 1 / 128 } as const
+/** A body of at most so many bytes is small: for it a share may be larger, so that an agent's heartbeats don't fail for its large bodies. */
+const maxSmallBody = 16 * 1024
+const moreForSmall = 8
+
+/** The answer to a request whose body there is no room for. */
+const noRoom = { detail: 'The service holds as many request bodies as it can and did not process the request; send it again after Retry-After.', headers: { 'retry-after': '1' } }
+
+/** The bytes that a tenant, an agent of it, all strangers or one address hold. */
+export class Share {
+  held = 0
+  readonly factor: number
+  readonly whole: Share | null
+  readonly parts = new Map<string, Share>()
+
+  constructor (factor: number, whole: Share | null) {
+    this.factor = factor
+    this.whole = whole
+  }
+}
+
+/**
+ * Reads request bodies, and bounds the bytes of all bodies that this process holds at once: from before a body is read until its request is
+ * answered. A request beyond the bound is refused with 503 before its body is read.
+ *
+ * No client can use up the bound alone. An agent may hold as much as it leaves free, so half at most, a tenant two thirds; with small bodies eight
+ * times what they leave free. All clients that aren't known yet may hold a ninth, and one address of them half of that. With more of them at
+ * once, each may hold less.
+ */
+export class Bodies {
+  /** The bytes held now. */
+  held = 0
+  readonly #limit: number
+  readonly #refused: Refused
+  readonly #tenants = new Map<string, Share>()
+  readonly #strangers = new Share(shareOf.strangers, null)
+
+  /** @param limit bytes */
+  constructor (limit: number, refused: Refused) {
+    this.#limit = limit
+    this.#refused = refused
+  }
+
+  /** Gives back what a request holds when it is answered. Call it before the routes are registered. */
+  watch (app: FastifyInstance): void {
+    app.decorateRequest('heldBytes', 0)
+    app.decorateRequest('heldBy', null)
+    app.addHook('onSend', (request, reply, payload, done) => {
+      if (request.heldBy !== null) {
+        // A stream's answer goes on for long, and what makes it may still need the body.
+        if (isStream(payload)) reply.raw.once('close', () => this.#release(request))
+        else this.#release(request)
+      }
+      done()
+    })
+  }
+
+  /**
+   * Reads a request's body into one buffer of its size. It keeps no pieces: a client decides how small they are, and each costs more than a
+   * hundred bytes.
+   * @param standard the limit in bytes, up to which the route needn't be asked for its own
+   */
+  read (request: FastifyRequest, standard: number, done: Done): void {
+    const { raw } = request
+    const declared = raw.headers['content-length']
+    const length = declared === undefined ? undefined : Number(declared)
+    const limit = length !== undefined && length <= standard ? standard : request.routeOptions.bodyLimit
+    if (length !== undefined && length > limit) return done(new Problem('payload_too_large'))
+    const size = length ?? Math.min(firstPiece, limit)
+    if (!this.#hold(request, size)) return done(this.#refusal())
+    if (raw.headers.expect !== undefined) continueBody(raw)
+    receive(raw, size, {
+      done,
+      grow: from => {
+        if (length !== undefined) return new Problem('invalid_request')
+        if (from === limit) return new Problem('payload_too_large')
+        const to = Math.min(2 * from, limit)
+        return this.#hold(request, to - from) ? to : this.#refusal()
+      },
+    })
+  }
+
+  #hold (request: FastifyRequest, bytes: number): boolean {
+    const share = request.heldBy ??= this.#shareOf(request)
+    const free = (this.#limit - this.held - bytes) * (request.heldBytes + bytes <= maxSmallBody ? moreForSmall : 1)
+    for (let one: Share | null = share; one !== null; one = one.whole) if (one.held + bytes > one.factor * free) return false
+    for (let one: Share | null = share; one !== null; one = one.whole) one.held += bytes
+    this.held += bytes
+    request.heldBytes += bytes
+    return true
+  }
+
+  #release (request: FastifyRequest): void {
+    const { heldBytes, heldBy } = request
+    for (let one = heldBy; one !== null; one = one.whole) one.held -= heldBytes
+    this.held -= heldBytes
+    request.heldBytes = 0
+    request.heldBy = null
+  }
+
+  #refusal (): Problem {
+    this.#refused.bodies++
+    return new Problem('unavailable', noRoom)
+  }
+
+  /** The agent's share, or the address's while nobody knows whose request it is. */
+  #shareOf (request: FastifyRequest): Share {
+    const { caller } = request
+    if (caller == null) return partOf(this.#strangers.parts, networkOf(request.ip), shareOf.address, this.#strangers)
+    const tenant = partOf(this.#tenants, caller.tenant, shareOf.tenant, null)
+    return partOf(tenant.parts, caller.agent, shareOf.agent, tenant)
+  }
+}
+
+function partOf (parts: Map<string, Share>, name: string, factor: number, whole: Share | null): Share {
+  const known = parts.get(name)
+  if (known !== undefined) return known
+  if (parts.size >= manyShares) for (const [other, { held }] of parts) if (held === 0) parts.delete(other)
+  const opened = new Share(factor, whole)
+  parts.set(name, opened)
+  return opened
+}
+
+/** An address; of IPv6 its network of 64 bits, which one client may have to itself. */
+export function networkOf (ip: string): string {
+  if (!ip.includes(':') || ip.includes('.')) return ip
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  if (tail !== undefined) {
+    const after = tail === '' ? 0 : tail.split(':').length
+    while (groups.length + after < 8) groups.push('0')
+  }
+  return groups.slice(0, 4).join(':')
+}
+
+function isStream (payload: unknown): boolean {
+  return typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
+}
+
+/** @param size of the first buffer @param grow returns the size of the next buffer when the body exceeds this one, or why there is none */
+function receive (raw: IncomingMessage, size: number, { done, grow }: { done: Done, grow: (from: number) => number | Problem }): void {
+  let bytes = Buffer.allocUnsafe(size)
+  let at = 0
+  const stop = (error: Error | null, body?: Buffer) => {
+    raw.removeListener('data', onData)
+    raw.removeListener('end', onEnd)
+    raw.removeListener('error', onError)
+    done(error, body)
+  }
+  const onData = (some: Buffer) => {
+    while (at + some.length > bytes.length) {
+      const next = grow(bytes.length)
+      if (typeof next !== 'number') {
+        // What is still to come isn't read on.
+        raw.pause()
+        return stop(next)
+      }
+      const larger = Buffer.allocUnsafe(next)
+      bytes.copy(larger, 0, 0, at)
+      bytes = larger
+    }
+    some.copy(bytes, at)
+    at += some.length
+  }
+  const onEnd = () => stop(null, at === bytes.length ? bytes : bytes.subarray(0, at))
+  // The upload broke off: nobody hears the answer.
+  const onError = () => stop(new Problem('invalid_request'))
+  raw.on('data', onData)
+  raw.on('end', onEnd)
+  raw.on('error', onError)
+}
+
+/** The content type of an answer whose JSON is spliced together, so that the framework can't know its type. */
+export const jsonType = 'application/json; charset=utf-8'

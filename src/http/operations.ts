@@ -1,14 +1,18 @@
 import type { TSchema } from '@sinclair/typebox'
-import { invalid } from '../errors.ts'
-import type { AttemptService } from '../handoff/attempts.ts'
-import { cutNested } from '../handoff/json.ts'
-import type { Members } from '../handoff/json.ts'
-import type { HandoffService, Until } from '../handoff/service.ts'
-import type { WaitOptions } from '../handoff/waiter.ts'
-import type { Caller, Scope } from '../model.ts'
-import { cancelBody, declineBody, doneBody, failBody, heartbeatBody, passBody, reissueBody } from '../schemas/handoff.ts'
-import type { EndAnswer, Limits, PassBody } from '../schemas/handoff.ts'
-import type { Moved } from './requests.ts'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { invalid } from '../core/errors.ts'
+import { cutNested } from '../core/json.ts'
+import type { Members } from '../core/json.ts'
+import type { Caller, Scope } from '../core/model.ts'
+import { cancelBody, declineBody, failBody, heartbeatBody, reissueBody } from '../core/schemas/attempts.ts'
+import type { EndAnswer } from '../core/schemas/attempts.ts'
+import { doneBody, passBody } from '../core/schemas/handoffs.ts'
+import type { Limits, PassBody } from '../core/schemas/handoffs.ts'
+import type { AttemptService, HandoffService, Until } from '../handoffs/service.ts'
+import type { WaitOptions } from '../handoffs/waiter.ts'
+import { jsonType } from './body.ts'
+import { traceparentOf } from './observe.ts'
+import type { Moved } from './observe.ts'
 
 /** A call of an operation, however it came in. The body has the members that its schema accepted. */
 export interface Asked<Body = unknown> {
@@ -132,4 +136,59 @@ function progressOf (members: Members): Buffer | undefined {
 function textOf (members: Members, name: string): string {
   const raw = members.raw(name)!.toString()
   return name === 'percent' && raw.length > 20 ? String(members.values[name]) : raw
+}
+
+/** Carries out an operation that came as a request of its own. @param base BASE_URL's path */
+export async function perform (operation: Operation, request: FastifyRequest, reply: FastifyReply, base: string): Promise<object | string | Buffer> {
+  const { id = '' } = request.params as { id?: string }
+  const { until = 'done' } = request.query as { until?: Until }
+  const { caller, body, members, bytes } = request
+  const asked = { caller, id, body, members, bytes, key: idempotencyKey(request), traceparent: traceparentOf(request), waiting: waitOptions(request), until }
+  const { status, answer, replayed, moved, made, traceparent } = await operation.run(asked)
+  markReplayed(reply, replayed)
+  request.moved = moved
+  reply.code(status)
+  if (made !== undefined) reply.header('location', `${base}/api/status/${made}`)
+  if (traceparent !== undefined) reply.header('traceparent', traceparent)
+  if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
+  return answer
+}
+
+/** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
+export function waitOptions (request: FastifyRequest): WaitOptions | null {
+  const { wait = 0 } = request.query as { wait?: number }
+  return wait === 0 ? null : waitFor(wait * 1000, request)
+}
+
+/** What a request asks again once time has passed: is its key still good, and is its client still there? */
+export function askerOf (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
+  return {
+    grant: () => request.grant(),
+    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and never learns that it closed.
+    isGone: () => request.raw.socket.destroyed,
+  }
+}
+
+/** How a request waits for this long: until its connection closes or its grant ends, whichever comes first. */
+export function waitFor (milliseconds: number, request: FastifyRequest): WaitOptions {
+  return {
+    milliseconds,
+    ...askerOf(request),
+    onGone (stop) {
+      const { socket } = request.raw
+      // It may have closed already, and then the event doesn't come again.
+      if (socket.destroyed) stop()
+      else socket.once('close', stop)
+      return () => socket.off('close', stop)
+    },
+  }
+}
+
+/** The client's Idempotency-Key. The request's schema has checked its form. */
+export function idempotencyKey (request: FastifyRequest): string | undefined {
+  return request.headers['idempotency-key'] as string | undefined
+}
+
+export function markReplayed (reply: FastifyReply, replayed: boolean): void {
+  if (replayed) reply.header('idempotency-replayed', 'true')
 }

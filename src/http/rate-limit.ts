@@ -1,10 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Problem } from '../errors.ts'
-import type { Caller } from '../model.ts'
-import type { RateBudget } from '../store/rate-budget.ts'
+import { Problem } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
 import { rateWindow } from '../store/rates.ts'
-import type { Rates } from '../store/rates.ts'
-import type { Refused } from './shed.ts'
+import type { RateBudget, Rates } from '../store/rates.ts'
+import type { Refused } from './overload.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -1,5 +1,7 @@
-import { withoutBase } from './base-path.ts'
-import { answerSocketErrors } from './socket-errors.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { Problem } from '../core/errors.ts'
+import { withoutBase } from './base-url.ts'
+import { answerSocketErrors } from './connections.ts'
 
 /**
  * How long a request may take to arrive completely before it is answered 408, in milliseconds. Node checks now and then, so it is done within ten
@@ -36,9 +38,45 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
       // By default node checks every 30 s, so a slow request could stay open long past its time, and then all that are late end at once while
       // everyone else waits. So it checks often, with few to end each time. A check of 2,000 connections takes 0.4 ms.
       connectionsCheckingInterval: 100,
-      // Node's own refusal isn't a problem document; node-answers.ts has ours.
+      // Node's own refusal isn't a problem document; connections.ts has ours.
       requireHostHeader: false,
     },
     clientErrorHandler: answerSocketErrors(config.basePath),
   }
+}
+
+interface KnownPath { pattern: RegExp, methods: Set<string> }
+
+/**
+ * Answers an unknown path with 404, and a known path with a wrong method with 405 and the right methods. Call it before the routes are registered:
+ * it notes each one. Neither answer needs a key, since the paths are public.
+ */
+export function refuseUnknown (app: FastifyInstance): void {
+  const paths = new Map<string, KnownPath>()
+  app.addHook('onRoute', ({ url, method }) => {
+    const path = paths.get(url) ?? { pattern: patternOf(url), methods: new Set() }
+    for (const one of [method].flat()) path.methods.add(one)
+    paths.set(url, path)
+  })
+  // At once, before the body is read: an error in the body must not hide that there is no such route.
+  app.addHook('onRequest', (request, reply, done) => done(request.is404 ? refusal(request, paths.values()) : undefined))
+  // For routes that find out later that there is nothing: the files of /docs.
+  app.setNotFoundHandler(request => { throw refusal(request, paths.values()) })
+}
+
+function refusal (request: FastifyRequest, paths: Iterable<KnownPath>): Problem {
+  const path = request.url.replace(/[?#].*$/, '')
+  for (const { pattern, methods } of paths) {
+    if (!pattern.test(path)) continue
+    return methods.has(request.method)
+      ? new Problem('not_found')
+      : new Problem('method_not_allowed', { headers: { allow: [...methods].join(', ') } })
+  }
+  return new Problem('not_found')
+}
+
+/** A route's path as a regular expression: `:name` is one segment, `*` is any rest. */
+function patternOf (url: string): RegExp {
+  const source = url.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replace(/:[^/]+/g, '[^/]+').replace(/\*/g, '.*')
+  return new RegExp(`^${source}$`)
 }

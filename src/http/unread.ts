@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 /** A body of at most so many announced bytes is read and dropped at once, and its connection stays open. */
-const small = 64 * 1024
+const maxUnread = 64 * 1024
 /** How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at most. */
 const longest = 5000
 const mostBytes = 16 * 1024 * 1024
@@ -51,7 +51,7 @@ export function letAnswersArrive (app: FastifyInstance): void {
 function answerUnread (request: IncomingMessage, reply: FastifyReply, lingering: Lingering): void {
   const { 'content-length': length, 'transfer-encoding': coding, expect } = request.headers
   if (coding === undefined && !(Number(length) > 0)) return
-  if (coding !== undefined || expect !== undefined || Number(length) > small) reply.header('connection', 'close')
+  if (coding !== undefined || expect !== undefined || Number(length) > maxUnread) reply.header('connection', 'close')
   if (reply.getHeader('connection') === 'close') lingering.prepare(request)
 }
 

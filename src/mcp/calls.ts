@@ -1,18 +1,17 @@
 import type { FastifyRequest } from 'fastify'
-import { Problem, invalid } from '../errors.ts'
-import { hasScope, refusedScope } from '../auth/key-grant.ts'
-import type { Members } from '../handoff/json.ts'
+import { hasScope, refusedScope } from '../auth/keys.ts'
+import { Problem, invalid } from '../core/errors.ts'
+import type { Members } from '../core/json.ts'
+import type { Caller } from '../core/model.ts'
+import type { WaitOptions } from '../handoffs/waiter.ts'
 import { membersOf } from '../http/body.ts'
+import { traceparentOf } from '../http/observe.ts'
+import type { Requests } from '../http/observe.ts'
+import { waitFor } from '../http/operations.ts'
 import type { Asked, Outcome } from '../http/operations.ts'
-import { asProblem, problemText, readFault } from '../http/problem.ts'
+import { asProblem, problemText, readFault } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
-import type { Requests } from '../http/requests.ts'
-import { traceparentOf } from '../http/traceparent.ts'
-import { waitFor } from '../http/waiting.ts'
-import type { Caller } from '../model.ts'
-import { Cancelling } from './cancelling.ts'
 import type { RequestId, ToolCall } from './message.ts'
-import { contentOf } from './parts.ts'
 import type { Definition, OwnArguments, Tool } from './tools.ts'
 
 /** The result of a tool call, as the protocol defines it. */
@@ -159,4 +158,66 @@ function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): 
 function withRetryAfter (problem: Problem): Problem {
   const seconds = problem.more.headers?.['retry-after']
   return seconds === undefined ? problem : new Problem(problem.code, { ...problem.more, members: { ...problem.more.members, retry_after: Number(seconds) } })
+}
+
+/**
+ * Waiting calls that their clients may cancel. Clients of older protocol versions cancel by another message and keep the connection open, so
+ * without this a handoff could be caught for nobody. A cancel works only at the replica where the call waits; elsewhere the call waits to its end.
+ * Two clients of one agent may use the same id. Then the other one's wait ends early, with a true answer, and it calls again.
+ */
+export class Cancelling {
+  readonly #waiting = new Map<string, Set<() => void>>()
+
+  /** How a call waits: as before, but also only until it is cancelled. */
+  until (waiting: WaitOptions, caller: Caller, id: RequestId): WaitOptions {
+    const name = nameOf(caller, id)
+    let isCancelled = false
+    return {
+      ...waiting,
+      isGone: () => isCancelled || waiting.isGone(),
+      onGone: stop => {
+        const cancel = () => {
+          isCancelled = true
+          stop()
+        }
+        const forget = waiting.onGone(stop)
+        const all = this.#waiting.get(name) ?? new Set()
+        this.#waiting.set(name, all.add(cancel))
+        return () => {
+          forget()
+          all.delete(cancel)
+          if (all.size === 0) this.#waiting.delete(name)
+        }
+      },
+    }
+  }
+
+  cancel (caller: Caller, id: RequestId): void {
+    for (const cancel of this.#waiting.get(nameOf(caller, id)) ?? []) cancel()
+  }
+}
+
+function nameOf ({ tenant, agent }: Caller, id: RequestId): string {
+  return `${tenant} ${agent} ${JSON.stringify(id)}`
+}
+
+/** How much of an answer one result holds, in UTF-16 units. Clients cut longer ones, and then the model can't read the rest. */
+export const longestText = 60_000
+
+interface TextContent { type: 'text', text: string }
+
+/**
+ * A result's content: the answer's text from `offset` on. If it is too long, the content is its first part and a second text that says where the
+ * next part begins. No part splits a surrogate pair, so each part is valid text, and all parts joined are the answer.
+ */
+export function contentOf (text: string, offset: number): TextContent[] {
+  const total = text.length
+  if (total - offset <= longestText) return [{ type: 'text', text: text.slice(offset) }]
+  const end = offset + longestText
+  const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
+  return [{ type: 'text', text: text.slice(offset, next) }, { type: 'text', text: JSON.stringify({ truncated: true, total, next_offset: next }) }]
+}
+
+function isHighSurrogate (unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff
 }

@@ -1,6 +1,7 @@
-import { BodyError, enclosed } from '../handoff/json.ts'
-import { eachMember, invalidAt, openBrace, pointerTo, roomFor, skipSpace, skipValue } from '../handoff/json-scan.ts'
-import { readTraceparent } from '../http/traceparent.ts'
+import {
+  BodyError, eachMember, enclosed, invalidAt, openBrace, pointerTo, roomFor, skipSpace, skipValue
+} from '../core/json.ts'
+import { readTraceparent } from '../http/observe.ts'
 
 /** A message's id, chosen by its client. */
 export type RequestId = string | number

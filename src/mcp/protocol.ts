@@ -1,10 +1,10 @@
 import { createMcpHandler, isLegacyRequest, ProtocolError, ProtocolErrorCode, Server, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
-import { version } from '../version.ts'
+import { version } from '../core/version.ts'
 import type { Message } from './message.ts'
-import { instructions } from './texts.ts'
-import type { ToolResult } from './calls.ts'
+import { instructions } from './tools.ts'
 import type { Definition } from './tools.ts'
+import type { ToolResult } from './calls.ts'
 
 /** One message and what is needed to answer it. */
 export interface Exchange {

@@ -1,15 +1,14 @@
 import { Registry } from 'prom-client'
-import type { EventStreams } from '../handoff/event-streams.ts'
-import type { InboxService } from '../handoff/inboxes.ts'
-import type { Waiter } from '../handoff/waiter.ts'
-import type { Requests } from '../http/requests.ts'
-import { allRefusals } from '../store/readiness.ts'
-import type { SweepCounts } from '../store/sweep-statistics.ts'
+import type { EventStreams } from '../handoffs/events.ts'
+import type { InboxService } from '../handoffs/inboxes.ts'
+import type { Waiter } from '../handoffs/waiter.ts'
+import type { Requests } from '../http/observe.ts'
+import { allRefusals } from '../store/health.ts'
+import type { SweepCounts } from '../store/sweeper.ts'
 import type { Store } from '../store/store.ts'
 import type { Deliverer } from '../webhooks/deliverer.ts'
-import { Families } from './families.ts'
+import { Families, processFamilies } from './families.ts'
 import type { Sample, Timed } from './families.ts'
-import { processFamilies } from './process.ts'
 
 /** Where the numbers are. */
 export interface Sources {

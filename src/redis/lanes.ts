@@ -1,12 +1,9 @@
-import { Call } from './call.ts'
-import type { Asked, Dispatcher } from './call.ts'
-import { Lane } from './lane.ts'
+import { Call, scriptCalls } from './call.ts'
+import type { Asked, Dispatcher, ScriptCall } from './call.ts'
+import { passing, refusing, unsupported } from './connect.ts'
+import { Lane, OpenCalls } from './lane.ts'
 import type { Durability } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
-import { OpenCalls } from './open-calls.ts'
-import { passing, refusing, unsupported } from './error-kinds.ts'
-import { scriptCalls } from './script-calls.ts'
-import type { ScriptCall } from './script-calls.ts'
 
 /** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
 export class Unavailable extends Error {

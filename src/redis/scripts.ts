@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { Histogram } from '../histogram.ts'
+import { Histogram } from '../core/histogram.ts'
 
 /** lua/ is a sibling of both src/ and dist/. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)

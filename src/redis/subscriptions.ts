@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { tagIn } from './hash-tag.ts'
+import { tagIn } from '../core/ids.ts'
 import type { Masters } from './masters.ts'
 
 interface Channel {

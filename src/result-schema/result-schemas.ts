@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { Problem, invalid } from '../errors.ts'
+import { Problem, invalid } from '../core/errors.ts'
 import { Thread } from './thread.ts'
 import type { Sender, ThreadOptions } from './thread.ts'
 

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
-import { Problem } from '../errors.ts'
-import type { Fault } from '../errors.ts'
-import type { Caller } from '../model.ts'
+import { Problem } from '../core/errors.ts'
+import type { Fault } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
 import { ThreadTime } from './thread-time.ts'
 
 /** A job: a schema to read, and possibly an output to validate. */

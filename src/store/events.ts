@@ -1,9 +1,9 @@
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import { homeTagOf } from './key-names.ts'
-import type { KeyNames } from './key-names.ts'
-import { Paced } from './paced.ts'
+import { homeTagOf } from './keys.ts'
+import type { KeyNames } from './keys.ts'
+import { Paced } from './leases.ts'
 import { tagged } from './replies.ts'
 
 /** How long readers of a feed aren't woken again, in milliseconds: a thousand events a second are read ten at once, instead of one by one. */

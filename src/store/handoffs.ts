@@ -1,6 +1,6 @@
-import type { Decision, HandoffRecord } from '../model.ts'
-import { handoffOf, memberOf } from './key-names.ts'
-import type { KeyNames } from './key-names.ts'
+import type { Decision, HandoffRecord } from '../core/model.ts'
+import { handoffOf, memberOf } from './keys.ts'
+import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { Refused, Seen } from './replies.ts'
@@ -19,7 +19,7 @@ export interface NewHandoff extends Place {
   to?: string | undefined
   /** Milliseconds from now. */
   expiresIn: number
-  /** What a plain handoff doesn't have, in the form that lua/pass.lua takes (options.ts); empty for none. */
+  /** What a plain handoff doesn't have, in the form that lua/pass.lua takes (handoffs/service.ts); empty for none. */
   options: string
   /** Begins with `"task":` and the task. The result schema follows it, if there is one. */
   payload: Buffer

@@ -1,12 +1,10 @@
 import { LRUCache } from 'lru-cache'
-import { RateBudget } from './rate-budget.ts'
-import type { Taken } from './rate-budget.ts'
-import { digest } from './key-secret.ts'
-import { tagByDigest } from './key-names.ts'
-import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
-import { tagged } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
+import { digest } from './api-keys.ts'
+import { tagByDigest } from './keys.ts'
+import type { KeyNames } from './keys.ts'
+import { tagged } from './replies.ts'
 
 /** The length of a rate window, in milliseconds. */
 export const rateWindow = 60_000
@@ -55,4 +53,113 @@ export class Rates {
 function readTaken (reply: unknown): Taken {
   const [, given, left, now, ends] = tagged(reply) as [string, number, number, number, number]
   return { given, left, now, ends }
+}
+
+/** What lua/rate.lua gave: how many requests, how many are left in the window for others; times by Redis's clock. */
+export interface Taken { given: number, left: number, now: number, ends: number }
+
+/** Takes as many as are needed now, and some more to hold. @throws {Unavailable} */
+export type Take = (needed: number, spare: number) => Promise<Taken>
+
+/** Called with whether a request is allowed, or with an error if Redis can't say. */
+export type Answered = (error: Error | null, allowed: boolean) => void
+
+/** How long an exhausted window is believed, in milliseconds. Then Redis is asked again, since its clock may have been changed. */
+const believed = 1000
+
+/**
+ * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts as spent in Redis, so all
+ * replicas together never allow more than the limit. They may allow less: what another replica holds when the last request is gone. A replica holds
+ * at most a tenth of what is left, and no more than it has spent in this window. So at least half of the limit is allowed however many replicas
+ * there are, and with one replica all of it. Times are this process's monotonic milliseconds.
+ */
+export class RateBudget {
+  readonly limit: number
+  readonly #take: Take
+  #held = 0
+  /** How much this replica has spent in this window. */
+  #spent = 0
+  /** How much was left in Redis at the last call. */
+  #left = 0
+  /** Until when the held part may be spent: never after the window's end. */
+  #spendUntil = 0
+  #refuseUntil = 0
+  /** The latest end of the window. */
+  #resets = 0
+  /** The window's end by Redis's clock, which identifies the window. */
+  #ends = 0
+  #asking = false
+  #waiting: Answered[] = []
+
+  constructor (limit: number, take: Take) {
+    this.limit = limit
+    this.#take = take
+  }
+
+  /** How many requests are left in this window, as far as this replica knows. */
+  get remaining (): number {
+    return this.#held + this.#left
+  }
+
+  /** Milliseconds until the next window begins, at the latest. */
+  resetsIn (now: number): number {
+    return Math.max(0, this.#resets - now)
+  }
+
+  /** Spends one request. @returns whether it is allowed; undefined if Redis must be asked */
+  spend (now: number): boolean | undefined {
+    if (this.#held > 0 && now < this.#spendUntil) {
+      this.#held--
+      this.#spent++
+      return true
+    }
+    return now < this.#refuseUntil ? false : undefined
+  }
+
+  /** Asks Redis for one request. All requests that come meanwhile share the next call. */
+  ask (answer: Answered): void {
+    this.#waiting.push(answer)
+    if (!this.#asking) this.#askRedis()
+  }
+
+  #askRedis (): void {
+    this.#asking = true
+    const waiting = this.#waiting
+    const asked = performance.now()
+    if (asked >= this.#spendUntil) this.#spent = 0
+    this.#take(waiting.length, this.#spent + waiting.length).then(taken => this.#got(taken, asked), (error: Error) => {
+      this.#asking = false
+      this.#waiting = []
+      for (const answer of waiting) answer(error, false)
+    })
+  }
+
+  #got ({ given, left, now, ends }: Taken, asked: number): void {
+    const here = performance.now()
+    if (ends !== this.#ends) this.#spent = 0
+    this.#ends = ends
+    // Counted from before the call, and a thousandth shorter, since the clocks may run at different rates: it may end too early, never too late.
+    this.#spendUntil = asked + (ends - now) * 0.999
+    this.#resets = here + (ends - now)
+    this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + believed) : 0
+    this.#held = given
+    this.#left = left
+    this.#asking = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    // Redis has just counted these requests, so they are in its window even if that has ended here meanwhile.
+    for (const [index, answer] of waiting.entries()) {
+      if (this.#held > 0) {
+        this.#held--
+        this.#spent++
+        answer(null, true)
+      } else if (left === 0) {
+        answer(null, false)
+      } else {
+        // These came after the call was sent.
+        this.#waiting = waiting.slice(index)
+        return this.#askRedis()
+      }
+    }
+  }
 }

@@ -1,4 +1,4 @@
-import type { KeyNames } from './key-names.ts'
+import type { KeyNames } from './keys.ts'
 import { Unavailable } from '../redis/lanes.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
@@ -6,7 +6,7 @@ import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'
 
 /** Commands that the service and ioredis call outside scripts. A script's commands need the caller's rights too. */
 const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE', 'TIME'] as const
-/** The service works without these: redis/stale-connections.ts says what is lost then. AUTH needs no right. */
+/** The service works without these: redis/lane.ts says what is lost then. AUTH needs no right. */
 export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
@@ -18,17 +18,17 @@ const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhoo
   'webhook-tried', 'webhook-deliveries'])
 
 /** The part of the configuration that needs rights of its own. */
-export interface Setup { cluster: boolean, replicas: number, events: boolean }
+export interface Deployment { cluster: boolean, replicas: number, events: boolean }
 
 /** The commands that the user of a service with this configuration needs, in the form that Redis's ACL uses. */
-export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Setup): string[] {
+export function neededCommands (scripts: Scripts, { cluster, replicas, events }: Deployment): string[] {
   const own = Object.values(scripts).filter(({ name }) => !ofOperators.has(name) && (events || !ofEvents.has(name)))
   const all = [...always, ...cluster ? ofCluster : [], ...replicas > 0 ? ofDurability : [], ...own.flatMap(commandsIn)]
   return [...new Set(all)].sort()
 }
 
 /** The further commands that operators' scripts need. */
-export function operatorCommands (scripts: Scripts, setup: Setup): string[] {
+export function operatorCommands (scripts: Scripts, setup: Deployment): string[] {
   const needed = new Set(neededCommands(scripts, setup))
   return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name)).sort()
 }
@@ -57,7 +57,7 @@ export class Rights {
   readonly #keyNames: KeyNames
   readonly #needed: readonly string[]
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, setup: Setup) {
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, setup: Deployment) {
     this.#lanes = lanes
     this.#script = scripts.rights
     this.#keyNames = keyNames

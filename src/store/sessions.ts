@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { digest } from './key-secret.ts'
-import { tagIn } from '../redis/hash-tag.ts'
-import { tagByDigest } from './key-names.ts'
-import type { KeyNames } from './key-names.ts'
+import { digest } from './api-keys.ts'
+import { tagIn } from '../core/ids.ts'
+import { tagByDigest } from './keys.ts'
+import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { tagged } from './replies.ts'
@@ -15,7 +15,7 @@ const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
  * Who is signed in. Redis keeps only a digest of a session's secret, so reading Redis gives nobody a session. It leads to the mark of the key that
- * opened the session (auth/api-keys.ts), so a session is worth no more than that key is now.
+ * opened the session (auth/keys.ts), so a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes

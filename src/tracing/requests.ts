@@ -1,9 +1,47 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { subscribe, tracingChannel } from 'node:diagnostics_channel'
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, propagation, trace } from '@opentelemetry/api'
 import type { Context, Span } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { RequestTrace, noteRequest, traceOf } from './request-trace.ts'
+import type { ScriptCall } from '../redis/call.ts'
 
-const tracer = trace.getTracer('handoff')
+/** The trace of a request under way. */
+export class RequestTrace {
+  readonly startTime = Date.now()
+  /** The client's trace context; without a span if the client sent none. */
+  readonly asked: Context
+  /** The request's own span, once its trace is known. */
+  span: Span | undefined
+  #waiting: Array<(span: Span) => void> = []
+
+  constructor (asked: Context) {
+    this.asked = asked
+  }
+
+  begin (span: Span): void {
+    this.span = span
+    for (const tell of this.#waiting) tell(span)
+    this.#waiting = []
+  }
+
+  /** Calls `tell` with the request's span: now, or as soon as there is one. */
+  whenBegun (tell: (span: Span) => void): void {
+    if (this.span === undefined) this.#waiting.push(tell)
+    else tell(this.span)
+  }
+}
+
+const byRequest = new WeakMap<FastifyRequest, RequestTrace>()
+
+export function noteRequest (request: FastifyRequest, its: RequestTrace): void {
+  byRequest.set(request, its)
+}
+
+export function traceOf (request: FastifyRequest): RequestTrace | undefined {
+  return byRequest.get(request)
+}
+
+export const tracer = trace.getTracer('handoff')
 
 /** Routes without spans: balancers and Prometheus request them all the time. */
 const unseen = new Set(['/healthz', '/readyz', '/metrics'])
@@ -73,4 +111,31 @@ function end (request: FastifyRequest, reply: FastifyReply, own: RequestTrace): 
   own.span!.setAttribute('http.response.status_code', statusCode)
   if (statusCode >= 500) own.span!.setAttribute('error.type', String(statusCode)).setStatus({ code: SpanStatusCode.ERROR })
   own.span!.end()
+}
+
+/** The trace of the request whose handler runs. */
+const current = new AsyncLocalStorage<RequestTrace | undefined>()
+
+/** A span for each script that Redis runs for a request (semantic conventions: database client). The sweep's scripts get none. */
+export function traceScripts (): void {
+  tracingChannel<unknown, { request: FastifyRequest }>('fastify.request.handler').start.bindStore(current, ({ request }) => traceOf(request))
+  subscribe('handoff.script', message => {
+    const own = current.getStore()
+    if (own === undefined) return
+    const { script, answer } = message as ScriptCall
+    const startTime = Date.now()
+    const finished = (failed: boolean) => {
+      const endTime = Date.now()
+      own.whenBegun(parent => {
+        const span = tracer.startSpan(`EVALSHA ${script}`, {
+          kind: SpanKind.CLIENT,
+          startTime,
+          attributes: { 'db.system.name': 'redis', 'db.operation.name': 'EVALSHA', 'db.stored_procedure.name': script },
+        }, trace.setSpan(ROOT_CONTEXT, parent))
+        if (failed) span.setStatus({ code: SpanStatusCode.ERROR })
+        span.end(endTime)
+      })
+    }
+    answer.then(() => finished(false), () => finished(true))
+  })
 }

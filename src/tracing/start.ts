@@ -7,10 +7,9 @@ import { convertLegacyHttpOptions } from '@opentelemetry/otlp-exporter-base/node
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import type { FastifyInstance } from 'fastify'
-import { Lookups } from '../dns/lookups.ts'
-import { stderr } from '../stdio.ts'
-import { traceRequests } from './requests.ts'
-import { traceScripts } from './scripts.ts'
+import { Lookups } from '../core/lookups.ts'
+import { stderr } from '../core/stdio.ts'
+import { traceRequests, traceScripts } from './requests.ts'
 
 /** How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests. */
 const flushing = 2000

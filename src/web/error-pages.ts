@@ -1,17 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Problem, errorTable } from '../errors.ts'
-import type { ErrorCode } from '../errors.ts'
-import { requestFields } from '../http/logs.ts'
-import type { FaultLog } from '../http/logs.ts'
-import type { AnswerPage } from '../http/problem.ts'
+import { Problem, errorTable } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { requestFields } from '../http/observe.ts'
+import type { FaultLog } from '../http/observe.ts'
+import type { AnswerPage } from '../http/problems.ts'
 import { Unavailable } from '../redis/lanes.ts'
-import { handoffOf, sendToSignIn, show } from './guard.ts'
-import { SessionEnded } from './session.ts'
+import { SessionEnded, handoffOf, sendToSignIn, show } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
-import type { Site } from './views/sign-in.ts'
 import type { Trouble } from './views/problem.ts'
+import type { Site } from './views/list.ts'
 
-/** By status: what went wrong, and what to do. Refused decisions are shown on the handoff's page instead (routes/decide.ts). */
+/** By status: what went wrong, and what to do. Refused decisions are shown on the handoff's page instead (approvals.ts). */
 const troubles: Record<number, Trouble> = {
   400: { title: 'This request is not valid', text: 'It did not come from one of these pages. Go back and try again.' },
   403: { title: 'Another site sent this form', text: 'So nothing was decided. Decide on the handoff’s own page.' },

@@ -1,33 +1,29 @@
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { parse as parseForm } from 'node:querystring'
+import { fileURLToPath } from 'node:url'
 import cookie from '@fastify/cookie'
 import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
-import { Problem } from '../errors.ts'
-import type { ErrorCode } from '../errors.ts'
-import type { ApprovalService } from '../handoff/approvals.ts'
-import type { Caller } from '../model.ts'
-import type { Credentials } from '../auth/credentials.ts'
-import type { Bodies } from '../http/bodies.ts'
-import type { GuessesOf } from '../http/guesses.ts'
-import { keepFilesInMemory } from '../http/files.ts'
-import type { DecisionLog, FaultLog } from '../http/logs.ts'
-import { authoriseAgain } from '../http/slow-bodies.ts'
-import type { ApiKeys } from '../auth/api-keys.ts'
+import type { ApiKeys, Credentials } from '../auth/keys.ts'
+import { Problem } from '../core/errors.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
+import type { ApprovalService } from '../handoffs/approvals.ts'
+import type { GuessesOf } from '../http/auth.ts'
+import type { Bodies } from '../http/body.ts'
+import { authoriseAgain } from '../http/connections.ts'
+import { fixed, keepFilesInMemory, oncePer, sendFixed } from '../http/fixed.ts'
+import type { DecisionLog, FaultLog } from '../http/observe.ts'
+import type { Endpoint } from '../http/openapi.ts'
 import type { Sessions } from '../store/sessions.ts'
-import { requireSession } from './guard.ts'
-import { securityHeaders } from './headers.ts'
-import { refuseForeignForms } from './origin.ts'
-import { decisionRoutes } from './routes/decide.ts'
-import { listRoutes } from './routes/list.ts'
-import { handoffRoutes } from './routes/one.ts'
-import { signInRoutes } from './routes/sign-in.ts'
-import { SignIn } from './session.ts'
-import type { Session } from './session.ts'
+import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
 import { showErrors } from './error-pages.ts'
+import { SignIn, requireSession, signInRoutes } from './session.ts'
+import type { Session } from './session.ts'
+import { frontView } from './views/layout.ts'
+import { problemsView } from './views/problem.ts'
 
 export interface Pages {
   approvals: ApprovalService
@@ -47,7 +43,7 @@ export interface Pages {
 }
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from dist/web.
-const assets = fileURLToPath(new URL('../../src/web/assets/', import.meta.url))
+const assets = fileURLToPath(new URL('./assets/', import.meta.url))
 const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
@@ -92,4 +88,69 @@ export async function approvalPages (app: FastifyInstance, { approvals, keys, cr
     handoffRoutes(own, base, approvals)
     decisionRoutes(own, base, approvals, log, refused)
   })
+}
+
+/** helmet's options for every page of the service. @param isSecure the pages are served over https */
+export function securityHeaders (isSecure: boolean) {
+  return {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'"],
+        imgSrc: ["'self'", 'data:'],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"],
+      },
+    },
+    frameguard: { action: 'deny' as const },
+    strictTransportSecurity: isSecure,
+    // Not no-referrer: with that, browsers send `Origin: null` to us too, and our own forms look like a stranger's.
+    referrerPolicy: { policy: 'same-origin' as const },
+  }
+}
+
+/**
+ * Refuses a form that another site sent (CSRF). The browser states the origin in these headers, and a page can't change them.
+ * Browsers send Sec-Fetch-Site only to https and localhost, but Origin with every POST.
+ * @throws {Problem} cross_origin
+ */
+export function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
+  if (request.method !== 'POST') return
+  const { 'sec-fetch-site': site, origin, host } = request.headers
+  if (site !== undefined ? site === 'same-origin' || site === 'none' : isOwn(origin, host, baseUrl)) return
+  throw new Problem('cross_origin')
+}
+
+/** Compares hosts, not schemes: a proxy in front may terminate TLS, so the scheme here may differ from the browser's. */
+function isOwn (origin: string | undefined, host: string | undefined, baseUrl: string): boolean {
+  if (origin === undefined || !URL.canParse(origin)) return false
+  const from = new URL(origin)
+  return from.origin === new URL(baseUrl).origin || from.host === host
+}
+
+export interface Front {
+  endpoints: readonly Endpoint[]
+  baseUrl: () => string
+  /** BASE_URL's path. */
+  base: string
+}
+
+/** `GET /`: introduces the service to newcomers. It doesn't call Redis, so an outage doesn't affect it. */
+export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, base }: Front): Promise<void> {
+  await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
+  const page = oncePer(baseUrl, url => fixed(frontView(endpoints, url, base)))
+  app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
+    sendFixed(request, reply.header('cache-control', 'max-age=300').type('text/html; charset=utf-8'), page()))
+}
+
+/** The page that each problem's `type` links to. @param isSecure the pages are served over https @param base BASE_URL's path */
+export async function problemsPage (app: FastifyInstance, isSecure: boolean, base: string): Promise<void> {
+  await app.register(helmet, securityHeaders(isSecure))
+  const page = fixed(problemsView(base))
+  app.get('/problems', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
+    sendFixed(request, reply.type('text/html; charset=utf-8'), page))
 }

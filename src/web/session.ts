@@ -1,12 +1,13 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Grant } from '../auth/grant.ts'
-import type { Caller } from '../model.ts'
-import type { Credentials } from '../auth/credentials.ts'
-import type { ApiKeys } from '../auth/api-keys.ts'
-import { hasScope } from '../auth/key-grant.ts'
-import type { GuessesOf } from '../http/guesses.ts'
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { hasScope } from '../auth/keys.ts'
+import type { ApiKeys, Credentials, Grant } from '../auth/keys.ts'
+import { Problem } from '../core/errors.ts'
+import type { Caller } from '../core/model.ts'
+import type { GuessesOf } from '../http/auth.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
+import { againPage, signInPage } from './views/list.ts'
+import type { Site } from './views/list.ts'
 
 /** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
 export interface Session { caller: Caller, secret: string, mark: string }
@@ -104,4 +105,90 @@ export class SignIn {
 
 function approver (caller: Caller | undefined): Caller | undefined {
   return caller !== undefined && hasScope(caller, 'approve') ? caller : undefined
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The session that authenticated the request; set together with `caller`. */
+    session: Session
+  }
+}
+
+/** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
+export function requireSession (site: Site, signIn: SignIn) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const session = await signIn.find(request)
+    if (session === undefined) return sendToSignIn(site, request, reply, signIn.secretOf(request) !== undefined)
+    request.session = session
+    request.caller = session.caller
+    return undefined
+  }
+}
+
+/** Answers a request without a valid session. @param hadSession there was one, and it has ended */
+export function sendToSignIn (site: Site, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
+  const { base } = site
+  if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
+    return show(reply, 200, againPage(base + request.url))
+  }
+  if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+  if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
+  return show(reply, 401, signInPage(site, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+}
+
+/** Sends a page. */
+export function show (reply: FastifyReply, status: number, page: string): FastifyReply {
+  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
+}
+
+/** A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as an encoded dot segment would lead (URL Standard, 4.4). */
+export function ownPath (path: unknown): string {
+  return typeof path === 'string' && /^\/approvals([/?](?!.*%2[eE])[\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
+}
+
+/** The page that a form was on: the form's own URL without its last segment. */
+export function handoffOf (url: string): string {
+  return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
+}
+
+function signInUrl (next: string, ended: boolean): string {
+  return `/approvals/sign-in?next=${encodeURIComponent(next)}${ended ? '&ended=1' : ''}`
+}
+
+const schema = { hide: true }
+/** A key and a path. Nobody knows yet who sends them. */
+const form = { schema, bodyLimit: 16 * 1024 }
+
+type Form = Record<string, unknown> | undefined
+
+/** The same sentence for every fault: it must not tell a stranger what kind of key this is. */
+const wrongKey = 'This key can’t be used here. Check it, or ask the operator of this service for an approver key.'
+
+export function signInRoutes (app: FastifyInstance, site: Site, signIn: SignIn): void {
+  const { base } = site
+  app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
+    const { next, ended } = request.query
+    return show(reply, 200, signInPage(site, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to continue.'))
+  })
+
+  app.post<{ Body: Form }>('/sign-in', {
+    ...form,
+    // What is too long for this form isn't a key either.
+    errorHandler (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) {
+      if (!(error instanceof Problem) || error.code !== 'payload_too_large') throw error
+      return show(reply, 401, signInPage(site, ownPath(undefined), wrongKey))
+    },
+  }, async (request, reply) => {
+    const { key, next } = request.body ?? {}
+    const way = ownPath(next)
+    if (typeof key !== 'string' || !await signIn.start(request, reply, key.trim())) {
+      return show(reply, 401, signInPage(site, way, wrongKey))
+    }
+    return reply.redirect(base + way, 303)
+  })
+
+  app.post('/sign-out', form, async (request, reply) => {
+    await signIn.end(request, reply)
+    return reply.redirect(`${base}/approvals/sign-in`, 303)
+  })
 }

@@ -1,8 +1,9 @@
+import { createHmac } from 'node:crypto'
 import { Agent as HttpAgent, request as httpRequest } from 'node:http'
 import type { IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
-import { version } from '../version.ts'
-import { readRetryAfter } from './schedule.ts'
+import { Webhook as Signer } from 'standardwebhooks'
+import { version } from '../core/version.ts'
 import { TargetRefused } from './targets.ts'
 import type { Targets } from './targets.ts'
 
@@ -102,4 +103,61 @@ function drain (answer: IncomingMessage): void {
 function nameOf ({ name, code }: NodeJS.ErrnoException): string {
   if (name === 'AbortError') return 'timeout'
   return /^\w{1,64}$/.test(code ?? '') ? code! : 'failed'
+}
+
+/** After how long a delivery is tried again, in milliseconds: behind the first attempt, the second, and so on. */
+export const pauses: readonly number[] = [5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 28_800_000]
+/** How much longer or shorter a pause may be, so that what failed at once doesn't come again at once. */
+const spread = 0.2
+/** The longest that a receiver may ask to be spared, in milliseconds. */
+const longestWait = 3_600_000
+/** After how long without a success a webhook is disabled, in milliseconds. */
+export const disableAfter = 72 * 3_600_000
+
+/**
+ * When a delivery is tried again.
+ * @param tried how often it was, the failure that asks included @param retryAfter what the receiver asks for, in milliseconds
+ * @returns milliseconds; null: never
+ */
+export function pauseAfter (tried: number, retryAfter: number | null, random: () => number = Math.random): number | null {
+  const pause = pauses[tried - 1]
+  if (pause === undefined) return null
+  return Math.round(Math.max(pause * (1 - spread + 2 * spread * random()), Math.min(retryAfter ?? 0, longestWait)))
+}
+
+/** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the clock of whoever sent it. @returns milliseconds; null for none */
+export function readRetryAfter ({ 'retry-after': value, date: sent = '' }: { 'retry-after'?: string | undefined, date?: string | undefined }): number | null {
+  if (value === undefined) return null
+  if (/^\d+$/.test(value)) return Number(value) * 1000
+  const date = /[A-Za-z]/.test(value) ? Date.parse(value) : NaN
+  const now = Date.parse(sent)
+  return Number.isNaN(date) ? null : Math.max(0, date - (Number.isNaN(now) ? Date.now() : now))
+}
+
+/** Who signs: a webhook's newest secret, and the one before it until `oldUntil`. */
+export interface Signing { id: string, generation: number, oldUntil: number | null }
+
+/** Secrets of webhooks. None is kept anywhere: each is derived from the service's own, so who reads Redis can sign nothing. */
+export class WebhookSecrets {
+  readonly #root: string
+
+  /** @param root WEBHOOK_SECRET, the same at all replicas */
+  constructor (root: string) {
+    this.#root = root
+  }
+
+  /** As its receiver gets it (Standard Webhooks, "Signature scheme"). */
+  secretOf (id: string, generation: number): string {
+    return `whsec_${createHmac('sha256', this.#root).update(`webhook ${id} ${generation}`).digest('base64')}`
+  }
+
+  /** The header fields of a message. @param at when it is sent, by the clock that `oldUntil` is of: Redis's */
+  sign ({ id, generation, oldUntil }: Signing, messageId: string, at: Date, body: string): Record<string, string> {
+    const generations = oldUntil !== null && at.getTime() < oldUntil ? [generation, generation - 1] : [generation]
+    return {
+      'webhook-id': messageId,
+      'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+      'webhook-signature': generations.map(one => new Signer(this.secretOf(id, one)).sign(messageId, at, body)).join(' '),
+    }
+  }
 }

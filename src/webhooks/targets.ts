@@ -2,8 +2,8 @@ import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { NotLookedUp } from '../dns/lookups.ts'
-import type { Lookups } from '../dns/lookups.ts'
+import { NotLookedUp } from '../core/lookups.ts'
+import type { Lookups } from '../core/lookups.ts'
 
 type Address = ReturnType<typeof ipaddr.process>
 type Network = [address: Address, bits: number]

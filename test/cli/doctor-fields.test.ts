@@ -1,5 +1,5 @@
 import t from 'tap'
-import { mostFields } from '../../src/cli/doctor/server-checks.ts'
+import { mostFields } from '../../src/cli/doctor/server.ts'
 import { testApp } from '../helpers/app.ts'
 
 t.test('a handoff that uses everything has as many fields as doctor counts on', async t => {

@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { tags } from '../../src/handoff/id.ts'
+import { tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'

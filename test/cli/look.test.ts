@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { randomHomeId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import { randomHomeId, randomToken, tagOf } from '../../src/core/ids.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { testApp } from '../helpers/app.ts'
 import { builtHandoff, handoff, parsed } from '../helpers/command.ts'

@@ -1,8 +1,7 @@
 import t from 'tap'
-import { checkSlots } from '../../src/cli/doctor/cluster.ts'
+import { checkSentinels, checkSlots } from '../../src/cli/doctor/fleet.ts'
 import { checkRights } from '../../src/cli/doctor/rights.ts'
-import { checkSentinels } from '../../src/cli/doctor/sentinels.ts'
-import { serverChecks } from '../../src/cli/doctor/server-checks.ts'
+import { serverChecks } from '../../src/cli/doctor/server.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 

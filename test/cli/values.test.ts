@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { UsageError, oneLine } from '../../src/cli/failure.ts'
-import { harmless, span, table } from '../../src/cli/output.ts'
-import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
-import { parseDuration, parseName, parseRate, parseScopes } from '../../src/cli/values.ts'
+import {
+  UsageError, harmless, oneLine, parseDuration, parseName, parseRate, parseScopes, span, table
+} from '../../src/cli/output.ts'
+import { newKeyId, newSecret } from '../../src/store/api-keys.ts'
 
 const long = 'x'.repeat(10_000)
 

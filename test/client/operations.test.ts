@@ -1,7 +1,7 @@
 import t from 'tap'
 import { HandoffClient, isHandoffError, rawJson } from '../../src/client/index.ts'
 import type { PassBody } from '../../src/client/index.ts'
-import { tagOf } from '../../src/handoff/id.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import { clientTest, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 

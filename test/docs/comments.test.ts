@@ -6,7 +6,7 @@ import { projectFiles, readPage } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
 
 const files = projectFiles()
-/** Every suffix of a path: `http/problem.ts` and `problem.ts` are src/http/problem.ts. */
+/** Every suffix of a path: `http/problems.ts` and `problems.ts` are src/http/problems.ts. */
 const known = new Set(files.flatMap(file => {
   const parts = file.split('/')
   return parts.map((_, at) => parts.slice(at).join('/'))

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { which } from '../../src/embedded/programs.ts'
+import { which } from '../../src/embedded/binary.ts'
 import { startSentinelFleet } from '../faults/fleet/sentinel.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 

@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
-import { errorTable } from '../../src/errors.ts'
-import { scopes, statuses } from '../../src/model.ts'
-import { testedServers } from '../../src/redis/server-info.ts'
+import { errorTable } from '../../src/core/errors.ts'
+import { scopes, statuses } from '../../src/core/model.ts'
+import { testedServers } from '../../src/redis/connect.ts'
 import { anchorsOf, isManual, projectFiles, readPage } from '../helpers/pages.ts'
 import type { Page } from '../helpers/pages.ts'
 import { projectRoot } from '../helpers/service.ts'
@@ -104,7 +104,7 @@ t.test('the pages name what the code has', async t => {
   t.strictSame(metrics.filter(name => !told.includes(name)), [], 'each family of metrics has its row')
 
   const commands = [...read('src/cli/command.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
-  commands.push(...[...read('src/cli/webhook-verbs.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
+  commands.push(...[...read('src/cli/command.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
   t.equal(commands.filter(name => name.startsWith('webhooks ')).length, 9)
   for (const command of commands.filter(name => name !== 'keys')) {
     t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { errorTable } from '../../src/errors.ts'
-import type { ErrorCode } from '../../src/errors.ts'
-import { byItself, operations, refusalOf, standings } from '../../src/model.ts'
-import type { OperationName, Standing } from '../../src/model.ts'
+import { errorTable } from '../../src/core/errors.ts'
+import type { ErrorCode } from '../../src/core/errors.ts'
+import { byItself, operations, refusalOf, standings } from '../../src/core/model.ts'
+import type { OperationName, Standing } from '../../src/core/model.ts'
 
 const page = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
 
@@ -35,7 +35,7 @@ const names: Record<Standing, string> = {
   rejected: '`rejected`',
 }
 
-/** The state machine of src/model.ts as a table. */
+/** The state machine of src/core/model.ts as a table. */
 function table (): string {
   const columns = ['catch', 'done', 'cancel', 'reissue', 'approve', 'reject'] as const
   const rows = standings.map(standing => `| ${names[standing]} | ${columns.map(name => cell(name, standing)).join(' | ')} |`)

@@ -1,8 +1,8 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { localKeys } from '../../src/embedded/local-keys.ts'
-import { idOfSecret, newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { localKeys } from '../../src/embedded/start.ts'
+import { idOfSecret, newKeyId, newSecret } from '../../src/store/api-keys.ts'
 import { scratchDir } from '../helpers/processes.ts'
 
 const newKey = () => newSecret(newKeyId())

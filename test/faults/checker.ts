@@ -1,5 +1,5 @@
-import { errorTable } from '../../src/errors.ts'
-import type { ErrorCode } from '../../src/errors.ts'
+import { errorTable } from '../../src/core/errors.ts'
+import type { ErrorCode } from '../../src/core/errors.ts'
 import { chainFaults } from './chain-checks.ts'
 import { deadlineFaults } from './deadlines.ts'
 import { factsOf } from './facts.ts'

@@ -1,6 +1,6 @@
 /** The requests to the service and its answers, by handoff: the checker's input. */
 
-import type { OperationName } from '../../src/model.ts'
+import type { OperationName } from '../../src/core/model.ts'
 
 export type Kind = OperationName | 'status'
 

@@ -16,7 +16,7 @@ import { Tally, operationsMore, runTrial } from './trial.ts'
 interface Mutation { file: string, from: string, to: string }
 
 /** Without WAIT the service acknowledges what no replica has. */
-const noWait: Mutation[] = [{ file: 'dist/redis/group.js', from: 'count >= replicas', to: 'true' }]
+const noWait: Mutation[] = [{ file: 'dist/redis/lane.js', from: 'count >= replicas', to: 'true' }]
 
 /** Without the lease a delivery is forgotten when the replica that took it dies. */
 const noLease: Mutation[] = [{ file: 'lua/webhook-claim.lua', from: "redis.call('ZADD', due, again, id)", to: "redis.call('ZREM', due, id)" }]

@@ -1,4 +1,4 @@
-import { overloaded } from '../../src/http/shed.ts'
+import { overloaded } from '../../src/http/overload.ts'
 import type { Wish } from './asking.ts'
 import { clock } from './history.ts'
 import type { Answer, Answered, History, Operation } from './history.ts'

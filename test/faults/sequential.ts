@@ -1,5 +1,5 @@
-import { operations, refusalOf as refusalInTable } from '../../src/model.ts'
-import type { Standing } from '../../src/model.ts'
+import { operations, refusalOf as refusalInTable } from '../../src/core/model.ts'
+import type { Standing } from '../../src/core/model.ts'
 import { markOf, nameOf } from './history.ts'
 import type { Operation } from './history.ts'
 import { approvalOf, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'

@@ -1,5 +1,5 @@
-import { operations, standingOf as standingInTable } from '../../src/model.ts'
-import type { Approval, OperationName, Standing, Status } from '../../src/model.ts'
+import { operations, standingOf as standingInTable } from '../../src/core/model.ts'
+import type { Approval, OperationName, Standing, Status } from '../../src/core/model.ts'
 import type { Facts } from './facts.ts'
 import { attemptOf, passOf } from './history.ts'
 import type { Operation, Track } from './history.ts'

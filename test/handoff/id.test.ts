@@ -1,6 +1,8 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { derivedId, digestToken, homeTag, isId, partitionCount, randomHomeId, randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
+import {
+  derivedId, digestToken, homeTag, isId, partitionCount, randomHomeId, randomId, randomToken, tagOf, tags
+} from '../../src/core/ids.ts'
 
 t.test('each of 1,024 partitions has sixteen slots of its own', async t => {
   t.equal(tags.length, partitionCount)

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { isUtf8 } from 'node:buffer'
 import fc from 'fast-check'
 import t from 'tap'
-import { BodyError, cutMembers, pointerTo } from '../../src/handoff/json.ts'
-import { skipValue } from '../../src/handoff/json-scan.ts'
+import { BodyError, cutMembers, pointerTo, skipValue } from '../../src/core/json.ts'
 import { isWhole } from '../helpers/extent.ts'
 
 /** How much of the random bodies there is. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import { cutMembers } from '../../src/handoff/json.ts'
-import { joinPayload, spliceAnswer } from '../../src/handoff/payload.ts'
+import { cutMembers } from '../../src/core/json.ts'
+import { joinPayload, spliceAnswer } from '../../src/handoffs/answers.ts'
 
 const payloadOf = (body: string) => joinPayload(cutMembers(Buffer.from(body))).toString()
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { Grant } from '../../src/auth/grant.ts'
-import { Waiter } from '../../src/handoff/waiter.ts'
+import type { Grant } from '../../src/auth/keys.ts'
+import { Waiter } from '../../src/handoffs/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 

@@ -1,4 +1,4 @@
-import { isId } from '../../src/handoff/id.ts'
+import { isId } from '../../src/core/ids.ts'
 
 /** Shorter texts occur in lines by chance. */
 const shortest = 12

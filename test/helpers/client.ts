@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { HandoffClient } from '../../src/client/index.ts'
-import type { ClientOptions } from '../../src/client/settings.ts'
+import type { ClientOptions } from '../../src/client/call.ts'
 import { secrets, testApp } from './app.ts'
 import type { TestApp, Who } from './app.ts'
 import { keepSecret } from './log-sink.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { randomId, randomToken, tagOf } from '../../src/handoff/id.ts'
+import { randomId, randomToken, tagOf } from '../../src/core/ids.ts'
 import type { Handoffs, Place } from '../../src/store/handoffs.ts'
 
 /** Helpers that pass handoffs through the store. */

@@ -1,6 +1,6 @@
 import luaparse from 'luaparse'
 import type { LuaNode } from 'luaparse'
-import { statuses } from '../../src/model.ts'
+import { statuses } from '../../src/core/model.ts'
 
 /** What a script's code does, according to its syntax tree. */
 export interface LuaCode {

@@ -1,5 +1,5 @@
-import { operations, refusalOf } from '../../src/model.ts'
-import type { OperationName } from '../../src/model.ts'
+import { operations, refusalOf } from '../../src/core/model.ts'
+import type { OperationName } from '../../src/core/model.ts'
 import { Modelled, digestOf, iso } from './modelled.ts'
 import type { Passed } from './modelled.ts'
 import { catchable, countOf } from './modelled-inbox.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { byItself, operations, standingOf } from '../../src/model.ts'
-import type { Approval, Standing, Status } from '../../src/model.ts'
+import { byItself, operations, standingOf } from '../../src/core/model.ts'
+import type { Approval, Standing, Status } from '../../src/core/model.ts'
 
 /** The body of pass; durations in seconds. */
 export interface Passed {

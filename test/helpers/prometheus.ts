@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { which } from '../../src/embedded/programs.ts'
+import { which } from '../../src/embedded/binary.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback, run } from '../faults/fleet/process.ts'
 import { scratchDir } from './processes.ts'

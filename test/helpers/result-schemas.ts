@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
-import { Problem } from '../../src/errors.ts'
-import type { Fault } from '../../src/errors.ts'
+import { Problem } from '../../src/core/errors.ts'
+import type { Fault } from '../../src/core/errors.ts'
 import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
 import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
 import type { Sender } from '../../src/result-schema/thread.ts'

@@ -1,4 +1,4 @@
-import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { newKeyId, newSecret } from '../../src/store/api-keys.ts'
 import type { LightMyRequestResponse } from 'fastify'
 import type { TestApp, Who } from './app.ts'
 import { form } from './forms.ts'

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
-import type { KeyRecord, KeyRecords, NewKey } from '../../src/store/key-records.ts'
+import type { KeyRecord, KeyRecords, NewKey } from '../../src/store/api-keys.ts'
 import { KeyMemory } from '../../src/auth/key-memory.ts'
-import { StoredKeys } from '../../src/auth/stored-keys.ts'
+import { StoredKeys } from '../../src/auth/key-cache.ts'
 import { quiet, testStore } from './redis.ts'
 import type { TestStore, TestStoreOptions } from './redis.ts'
 

@@ -4,16 +4,16 @@ import type { Source } from './sources.ts'
  * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
  * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
-const floors = ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
 
 /** Leaves: any file may import them, and they import only one another. */
-const leaves = (path: string) => ['errors.ts', 'redis-url.ts', 'histogram.ts', 'durations.ts', 'stdio.ts', 'stop-signals.ts', 'version.ts', 'model.ts'].includes(path) || path.startsWith('schemas/') || path.startsWith('dns/')
+const leaves = (path: string) => path.startsWith('core/')
 
 /** The only files that read the environment. bootstrap.mjs runs before the config exists, and passes npm's own settings on. */
-const readers = ['cli/agent/environment.ts', 'config.ts', 'bootstrap.mjs']
+const readers = ['cli/agent/ask.ts', 'config.ts', 'bootstrap.mjs']
 
 /** Made by a program, as long as it may be. */
 const generated = 'client/api.ts'
@@ -27,10 +27,10 @@ export function structureFaults (sources: readonly Source[]): string[] {
   for (const source of sources) {
     const { path } = source
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
-    if (source.lines > 250 && path !== generated) faults.push(`${path} has ${source.lines} lines: 250 at the most`)
+    if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
-    if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
-    if (['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    if (path !== 'store/keys.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/keys.ts's alone`)
+    if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
@@ -47,7 +47,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoff', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
@@ -59,18 +59,18 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'bootstrap.mjs' || there === 'bootstrap.mjs') return false
   // A preload: the service doesn't import it. It imports only the types of what it observes, and looks up its collector as webhooks' names are.
   if (there === 'tracing') return here === 'tracing'
-  if (here === 'tracing') return typeOnly || ['dns/lookups.ts', 'stdio.ts'].includes(of)
+  if (here === 'tracing') return typeOnly || ['core/lookups.ts', 'core/stdio.ts'].includes(of)
   // pino's setup, for the entry points of the process.
   if (there === 'log.ts') return here === 'main.ts'
-  if (here === 'log.ts') return of === 'stdio.ts'
+  if (here === 'log.ts') return of === 'core/stdio.ts'
   // The schemas import the two others, which import nothing.
-  if (here === 'leaf') return there === 'leaf' && (from.startsWith('schemas/') || (from.startsWith('dns/') && of.startsWith('dns/')))
+  if (here === 'leaf') return there === 'leaf'
   // Independent: it imports nothing of the service, leaves included. Only main starts it, and only the command looks for it.
   if (here === 'embedded' || there === 'embedded') return here === there || here === 'main.ts' || here === 'cli'
   // A package of its own, which knows nothing of the service. The command, for agents, is one of its users.
   if (here === 'client' || there === 'client') return here === there || here === 'cli'
   // It knows Redis, and no handoffs.
-  if (here === 'redis' && of === 'model.ts') return false
+  if (here === 'redis' && of === 'core/model.ts') return false
   if (there === 'leaf') return true
   // It alone parses strangers' schemas and outputs, isolated from the rest.
   if (here === 'result-schema') return here === there

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { tagOf } from '../../src/handoff/id.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import type { TestApp } from './app.ts'
 import { through } from './through.ts'
 import { until } from './until.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
-import { callerOf } from '../../src/model.ts'
+import { callerOf } from '../../src/core/model.ts'
 import { testApp } from './app.ts'
 import type { TestApp } from './app.ts'
 import { keepSecret } from './log-sink.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { randomId } from '../../src/handoff/id.ts'
+import { randomId } from '../../src/core/ids.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { newKeyId, newSecret } from '../../src/store/api-keys.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { form } from '../helpers/forms.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import type { KeyRecord } from '../../src/store/key-records.ts'
+import type { KeyRecord } from '../../src/store/api-keys.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { timeRun } from '../helpers/clock.ts'

@@ -1,9 +1,9 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
-import { callerOf } from '../../src/model.ts'
-import { randomId } from '../../src/handoff/id.ts'
-import { ApiKeys } from '../../src/auth/api-keys.ts'
-import { digest } from '../../src/store/key-secret.ts'
+import { callerOf } from '../../src/core/model.ts'
+import { randomId } from '../../src/core/ids.ts'
+import { ApiKeys } from '../../src/auth/keys.ts'
+import { digest } from '../../src/store/api-keys.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { loadConfig } from '../../src/config.ts'
-import { networkOf } from '../../src/http/bodies.ts'
+import { networkOf } from '../../src/http/body.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'

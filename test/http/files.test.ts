@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import files from '@fastify/static'
 import Fastify from 'fastify'
 import t from 'tap'
-import { keepFilesInMemory } from '../../src/http/files.ts'
+import { keepFilesInMemory } from '../../src/http/fixed.ts'
 import { scratchDir } from '../helpers/processes.ts'
 
 t.test('files are served from memory', async t => {

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { homeTag, inboxTag, tagOfDigest } from '../../src/handoff/id.ts'
-import { callerOf } from '../../src/model.ts'
+import { homeTag, inboxTag, tagOfDigest } from '../../src/core/ids.ts'
+import { callerOf } from '../../src/core/model.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'

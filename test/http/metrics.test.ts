@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { randomId } from '../../src/handoff/id.ts'
+import { randomId } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { openStream } from '../helpers/event-stream.ts'
 import { asked, form, own, shown, signedIn } from '../helpers/forms.ts'

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import t from 'tap'
-import { isId } from '../../src/handoff/id.ts'
+import { isId } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { overloaded } from '../../src/http/shed.ts'
+import { overloaded } from '../../src/http/overload.ts'
 import type { Test } from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
 import { startServiceReplica } from '../faults/fleet/service.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import t from 'tap'
-import { errorTable } from '../../src/errors.ts'
+import { errorTable } from '../../src/core/errors.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { callerOf } from '../../src/model.ts'
+import { callerOf } from '../../src/core/model.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { scrape } from '../helpers/metrics.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Turns } from '../../src/http/turns.ts'
+import { Turns } from '../../src/http/overload.ts'
 import { Unavailable } from '../../src/redis/lanes.ts'
 
 /** Operations that end when they are told to. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { tagOf } from '../../src/handoff/id.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'

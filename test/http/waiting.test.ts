@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomId } from '../../src/handoff/id.ts'
+import { randomId } from '../../src/core/ids.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isId, tags } from '../../src/handoff/id.ts'
+import { isId, tags } from '../../src/core/ids.ts'
 import { successorOf as idBehind } from '../helpers/modelled.ts'
 import { testRedis } from '../helpers/redis.ts'
 import type { TestRedis } from '../helpers/redis.ts'

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { Histogram } from '../../src/histogram.ts'
+import { Histogram } from '../../src/core/histogram.ts'
 import { Call } from '../../src/redis/call.ts'
 import type { Script } from '../../src/redis/scripts.ts'
 

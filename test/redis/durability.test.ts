@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomToken } from '../../src/handoff/id.ts'
+import { randomToken } from '../../src/core/ids.ts'
 import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
 import { info, isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'

@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { randomToken, tags } from '../../src/handoff/id.ts'
+import { randomToken, tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import type { RedisServer } from '../faults/fleet/redis.ts'
 import { done, pass, payload, placeIn, untilServing } from '../helpers/handoffs.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { randomToken } from '../../src/handoff/id.ts'
+import { randomToken } from '../../src/core/ids.ts'
 import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
 import { timeRun } from '../helpers/clock.ts'
 import { isWhole } from '../helpers/extent.ts'

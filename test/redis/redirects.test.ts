@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
-import { randomToken, tags } from '../../src/handoff/id.ts'
+import { randomToken, tags } from '../../src/core/ids.ts'
 import type { Place } from '../../src/store/handoffs.ts'
 import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
 import { info } from '../faults/fleet/ask.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { askSlots } from '../../src/redis/slots.ts'
+import { askSlots } from '../../src/redis/masters.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'

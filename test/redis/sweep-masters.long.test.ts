@@ -1,5 +1,5 @@
 import t from 'tap'
-import { randomId, tags } from '../../src/handoff/id.ts'
+import { randomId, tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { untilServing, placeIn } from '../helpers/handoffs.ts'
 import { fleetStore } from '../helpers/redis.ts'

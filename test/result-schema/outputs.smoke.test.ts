@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import t from 'tap'
-import type { Fault } from '../../src/errors.ts'
+import type { Fault } from '../../src/core/errors.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { judging } from '../helpers/result-schemas.ts'
 

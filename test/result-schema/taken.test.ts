@@ -1,7 +1,7 @@
 /** Which schemas are accepted as a result_schema. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
-import type { Fault } from '../../src/errors.ts'
+import type { Fault } from '../../src/core/errors.ts'
 import { judging, someone } from '../helpers/result-schemas.ts'
 import type { Outcome } from '../helpers/result-schemas.ts'
 

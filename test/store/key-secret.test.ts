@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
-import { digest, idOfSecret, isKeyId, newKeyId, newSecret } from '../../src/store/key-secret.ts'
+import { digest, idOfSecret, isKeyId, newKeyId, newSecret } from '../../src/store/api-keys.ts'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { tags } from '../../src/handoff/id.ts'
+import { tags } from '../../src/core/ids.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { placeIn, untilServing } from '../helpers/handoffs.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { Paced } from '../../src/store/paced.ts'
+import { Paced } from '../../src/store/leases.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 

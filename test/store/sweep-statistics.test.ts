@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { SweepStatistics } from '../../src/store/sweep-statistics.ts'
+import { SweepStatistics } from '../../src/store/sweeper.ts'
 
 const near = (seen: number | undefined, expected: number) => seen !== undefined && seen >= expected - 1 && seen < expected + 1000
 

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { randomId, randomToken, tagOf, tags } from '../../src/handoff/id.ts'
+import { randomId, randomToken, tagOf, tags } from '../../src/core/ids.ts'
 import type { Handoffs } from '../../src/store/handoffs.ts'
 import type { Leases } from '../../src/store/leases.ts'
 import { Sweeper } from '../../src/store/sweeper.ts'

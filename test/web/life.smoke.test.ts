@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Page } from 'playwright-core'
-import { tagOf } from '../../src/handoff/id.ts'
+import { tagOf } from '../../src/core/ids.ts'
 import { devices, picture, skip, webApp } from '../helpers/browser.ts'
 import type { WebApp } from '../helpers/browser.ts'
 import type { Who } from '../helpers/app.ts'

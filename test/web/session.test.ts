@@ -1,7 +1,7 @@
 import t from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
-import { ApiKeys } from '../../src/auth/api-keys.ts'
+import { ApiKeys } from '../../src/auth/keys.ts'
 import { secrets, testApp, testKeys } from '../helpers/app.ts'
 import { form, own, signedIn } from '../helpers/forms.ts'
 

@@ -1,7 +1,5 @@
 import t from 'tap'
-import { jsonView } from '../../src/web/json-view.ts'
-import { beginningOf, visible } from '../../src/web/text.ts'
-import { expiresIn, waitingFor } from '../../src/web/words.ts'
+import { beginningOf, expiresIn, jsonView, visible, waitingFor } from '../../src/web/text.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
 /** The text that a browser would show, on one line. */

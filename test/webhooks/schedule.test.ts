@@ -1,5 +1,5 @@
 import t from 'tap'
-import { pauseAfter, readRetryAfter } from '../../src/webhooks/schedule.ts'
+import { pauseAfter, readRetryAfter } from '../../src/webhooks/sender.ts'
 
 t.test('a delivery is tried ten times, after longer and longer pauses', async t => {
   const pauses = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800]

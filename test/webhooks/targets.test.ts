@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { Lookups } from '../../src/dns/lookups.ts'
+import { Lookups } from '../../src/core/lookups.ts'
 import { Sender } from '../../src/webhooks/sender.ts'
 import { Targets } from '../../src/webhooks/targets.ts'
 

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { addressOf } from '../../client/call.ts'
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
 import type { ClientOptions, HandoffError } from '../../client/index.ts'
-import { Failure, UsageError } from '../failure.ts'
-import { print } from '../output.ts'
-import { notWritten, outputFault } from '../streams.ts'
-import { destinationOf } from './environment.ts'
+import { cutMembers } from '../../core/json.ts'
+import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from '../output.ts'
 
 /** How the agents' commands call the service, and what they print. */
 
@@ -72,4 +74,96 @@ export function refused (options: AskOptions, error: unknown): number {
 /** What went wrong, with the way out. */
 export function lineOf ({ message, code, status }: HandoffError): string {
   return code === 'connection_failed' && status === undefined ? `${message}: is the service running, and is HANDOFF_URL or --url its address?` : message
+}
+
+/** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
+
+const usual = 'http://127.0.0.1:8080'
+
+/**
+ * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is unset), and the agent's key
+ * of an `npm start` to the address that it wrote beside it. No key is sent anywhere else, whatever `url` says.
+ * @param url what --url says
+ * @throws {TypeError} for what is no address
+ * @throws {UsageError} if no key belongs there
+ */
+export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
+  const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
+  const local = localAddress(DATA_DIR)
+  const baseUrl = addressOf(url ?? (HANDOFF_URL || local || usual))
+  const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
+  // Read from a file, it may have a byte order mark in front.
+  if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY.replace(/^\ufeff/, '') }
+  const file = join(DATA_DIR, 'agent.key')
+  const key = textOf(file)
+  if (key !== undefined && local === baseUrl) return { baseUrl, key }
+  // What the keys that are here belong to.
+  const belongs = [...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [], ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]]
+  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0 ? '' : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there`)
+}
+
+/**
+ * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one: whoever brought such a folder
+ * here would be sent what HANDOFF_KEY may do.
+ */
+function localAddress (dataDir: string): string | undefined {
+  try {
+    const address = addressOf(textOf(join(dataDir, 'address')) ?? '')
+    const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
+    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host) ? address : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isSame (text: string, address: string): boolean {
+  try {
+    return addressOf(text) === address
+  } catch {
+    return false
+  }
+}
+
+/** What a file says; undefined where there is none, or nothing in it. */
+function textOf (file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim() || undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The folders in which programs are searched. */
+export function programFolders (): string {
+  return process.env.PATH ?? ''
+}
+
+/** The environment for a child process, with these variables added. */
+export function environmentWith (more: Record<string, string>): NodeJS.ProcessEnv {
+  return { ...process.env, ...more }
+}
+
+/** Answers for people: one line per member, with the API's names. Escapes keep any text from controlling the terminal. */
+
+/** @param text an answer's JSON. It is cut, not parsed, so that numbers stay as they are */
+export function lines (text: string): string {
+  return linesOf(Buffer.from(text)).join('\n')
+}
+
+/** The items of a list, separated by empty lines. @param none what to print if there are none */
+export function items (all: ReadonlyArray<{ readonly text: string }>, none: string): string {
+  return all.length === 0 ? none : all.map(({ text }) => lines(text)).join('\n\n')
+}
+
+function linesOf (json: Buffer): string[] {
+  const { values, raw } = cutMembers(json)
+  const names = Object.keys(values).filter(name => values[name] !== null)
+  const widest = Math.max(...names.map(name => name.length))
+  return names.map(name => `${name.padEnd(widest)}  ${shown(values[name], raw(name)!.toString())}`)
+}
+
+/** Plain strings are shown without quotes; all other values as JSON on one line. */
+function shown (value: unknown, json: string): string {
+  const isPlain = typeof value === 'string' && /^[\p{L}\p{N}\p{P}\p{S} ]*$/u.test(value)
+  return harmless(isPlain ? value : unbroken(json))
 }

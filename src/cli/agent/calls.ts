@@ -1,7 +1,6 @@
 import type { PassBody } from '../../client/index.ts'
-import { ask } from './ask.ts'
+import { ask, items, lines } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { items, lines } from './told.ts'
 
 /** The calls that the agents' commands make, by the command's name. */
 

@@ -1,8 +1,6 @@
 import type { HandoffEvent } from '../../client/index.ts'
-import { onStopSignal } from '../../stop-signals.ts'
-import { Failure, oneLine } from '../failure.ts'
-import { harmless, print } from '../output.ts'
-import { notWritten, outputFault } from '../streams.ts'
+import { onStopSignal } from '../../core/stdio.ts'
+import { Failure, harmless, notWritten, oneLine, outputFault, print } from '../output.ts'
 import { clientFor, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

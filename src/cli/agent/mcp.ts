@@ -1,5 +1,4 @@
-import { reasonOf, redirectOf } from '../../client/attempt.ts'
-import { settingsOf } from '../../client/settings.ts'
+import { reasonOf, redirectOf, settingsOf } from '../../client/call.ts'
 import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 

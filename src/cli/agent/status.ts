@@ -1,11 +1,9 @@
 import { isHandoffError } from '../../client/index.ts'
 import type { HandoffClient, Status } from '../../client/index.ts'
-import { isReached } from '../../client/wait-for.ts'
-import { Failure, oneLine } from '../failure.ts'
-import { print } from '../output.ts'
-import { clientFor, refused } from './ask.ts'
+import { isReached } from '../../client/client.ts'
+import { Failure, oneLine, print } from '../output.ts'
+import { clientFor, lines, refused } from './ask.ts'
 import type { AskOptions } from './ask.ts'
-import { lines } from './told.ts'
 
 /** `handoff status`: what became of handoffs, in the order asked. */
 

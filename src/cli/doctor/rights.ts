@@ -1,16 +1,16 @@
 import type { Redis } from 'ioredis'
 import { neededCommands, operatorCommands, readRights, optionalCommands } from '../../store/rights.ts'
-import type { RightsTold, Setup } from '../../store/rights.ts'
+import type { RightsTold, Deployment } from '../../store/rights.ts'
 import { loadScripts } from '../../redis/scripts.ts'
-import { testedServers } from '../../redis/server-info.ts'
-import type { Finding } from './finding.ts'
-import { unseen } from './server-checks.ts'
+import { testedServers } from '../../redis/connect.ts'
+import { unseen } from './server.ts'
+import type { Finding } from './server.ts'
 
 /** The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without `optionalCommands` and `forKeys`. */
 export interface Rights extends RightsTold { user: string, optionalCommands: string[], forKeys: string[] }
 
 /** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
-export async function askRights (redis: Redis, key: string, setup: Setup): Promise<Rights> {
+export async function askRights (redis: Redis, key: string, setup: Deployment): Promise<Rights> {
   const scripts = loadScripts({ events: setup.events ? 'outbox' : undefined })
   const forKeys = operatorCommands(scripts, setup)
   const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]

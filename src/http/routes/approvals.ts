@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { inspectionText, listText } from '../../handoff/approvals.ts'
-import type { ApprovalService } from '../../handoff/approvals.ts'
-import { approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody } from '../../schemas/approvals.ts'
-import type { ListQuery } from '../../schemas/approvals.ts'
-import { handoffParams, noQuery } from '../../schemas/handoff.ts'
-import { problems } from '../../schemas/problem.ts'
-import { logDecision } from '../logs.ts'
-import type { DecisionLog } from '../logs.ts'
-import { jsonType } from '../media.ts'
+import { inspectionText, listText } from '../../handoffs/approvals.ts'
+import type { ApprovalService } from '../../handoffs/approvals.ts'
+import { approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody } from '../../core/schemas/approvals.ts'
+import type { ListQuery } from '../../core/schemas/approvals.ts'
+import { handoffParams, noQuery } from '../../core/schemas/handoffs.ts'
+import { problems } from '../../core/schemas/problem.ts'
+import { logDecision } from '../observe.ts'
+import type { DecisionLog } from '../observe.ts'
+import { jsonType } from '../body.ts'
 
 interface OneHandoff { Params: { id: string } }
 interface Decide extends OneHandoff { Body: { digest?: string | null } }

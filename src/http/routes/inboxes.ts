@@ -1,14 +1,13 @@
 import type { FastifyInstance } from 'fastify'
-import type { InboxService } from '../../handoff/inboxes.ts'
-import { takenText } from '../../handoff/taken-answer.ts'
-import { idempotencyHeaders, noQuery, waitQuery } from '../../schemas/handoff.ts'
-import type { WaitQuery } from '../../schemas/handoff.ts'
-import { inboxAnswer, inboxParams, takeAnswer, takeBody } from '../../schemas/inboxes.ts'
-import type { TakeBody } from '../../schemas/inboxes.ts'
-import { problems } from '../../schemas/problem.ts'
-import { idempotencyKey, markReplayed } from '../idempotency.ts'
-import { jsonType } from '../media.ts'
-import { waitOptions } from '../waiting.ts'
+import type { InboxService } from '../../handoffs/inboxes.ts'
+import { takenText } from '../../handoffs/answers.ts'
+import { idempotencyHeaders, noQuery, waitQuery } from '../../core/schemas/handoffs.ts'
+import type { WaitQuery } from '../../core/schemas/handoffs.ts'
+import { inboxAnswer, inboxParams, takeAnswer, takeBody } from '../../core/schemas/inboxes.ts'
+import type { TakeBody } from '../../core/schemas/inboxes.ts'
+import { problems } from '../../core/schemas/problem.ts'
+import { idempotencyKey, markReplayed, waitOptions } from '../operations.ts'
+import { jsonType } from '../body.ts'
 
 export function inboxRoutes (app: FastifyInstance, service: InboxService): void {
   app.post<{ Body: TakeBody, Querystring: WaitQuery }>('/api/catch', {

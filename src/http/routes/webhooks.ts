@@ -1,10 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { noQuery } from '../../schemas/handoff.ts'
-import { problems } from '../../schemas/problem.ts'
+import { noQuery } from '../../core/schemas/handoffs.ts'
+import { problems } from '../../core/schemas/problem.ts'
 import {
-  createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, noMembers, replayAnswer, replayBody, rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams, webhooksAnswer
-} from '../../schemas/webhooks.ts'
-import type { CreateWebhookBody, DeliveriesQuery, ReplayBody, RotateBody } from '../../schemas/webhooks.ts'
+  createWebhookBody, createdWebhook, deliveriesAnswer, deliveriesQuery, noMembers, replayAnswer, replayBody,
+  rotateBody, rotatedWebhook, testAnswer, webhookAnswer, webhookParams, webhooksAnswer
+} from '../../core/schemas/webhooks.ts'
+import type { CreateWebhookBody, DeliveriesQuery, ReplayBody, RotateBody } from '../../core/schemas/webhooks.ts'
 import { defaultGrace } from '../../webhooks/service.ts'
 import type { WebhookService } from '../../webhooks/service.ts'
 

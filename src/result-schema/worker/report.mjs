@@ -1,4 +1,4 @@
-/** @typedef {{ pointer: string, message: string }} Fault as in errors.ts */
+/** @typedef {{ pointer: string, message: string }} Fault as in core/errors.ts */
 
 /** The maximum number of errors in an answer. */
 const mostFaults = 100

@@ -1,15 +1,11 @@
 import { html } from 'ghtml'
-import type { ToRead } from '../../handoff/approvals.ts'
-import type { Caller } from '../../model.ts'
-import { cutMembers } from '../../handoff/json.ts'
-import { jsonView } from '../json-view.ts'
-import { beginningOf, visible } from '../text.ts'
-import { expiresIn, moment, size, waitingFor } from '../words.ts'
-import { decisionForm } from './decision-form.ts'
-import type { Draft } from './decision-form.ts'
+import { cutMembers } from '../../core/json.ts'
+import { expiryOf, statusAt } from '../../core/model.ts'
+import type { Caller, Decision } from '../../core/model.ts'
+import { digestText, endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
+import type { ToRead } from '../../handoffs/approvals.ts'
+import { beginningOf, duration, expiresIn, jsonView, moment, size, visible, waitingFor } from '../text.ts'
 import { layout, notice } from './layout.ts'
-import { standing } from './standing.ts'
-import { terms } from './terms.ts'
 
 /** How much of a part the page shows, in characters; the download has the rest. */
 const textShown = 20_000
@@ -93,4 +89,132 @@ function jsonPart (address: string, json: string): string {
 function leftOut (address: string, characters: number): string {
   if (characters === 0) return ''
   return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="${address}/whole">Download the whole handoff</a> before you decide.</p>`
+}
+
+/** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
+export interface Draft { note: string, problem?: string, isAnother?: boolean }
+
+/**
+ * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what nobody has read.
+ * @param address of the handoff's page @param createdAt when the shown content was passed @param digest of that content
+ */
+export function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {
+  const problem = draft?.problem
+  return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
+<input type="hidden" name="created_at" value="${new Date(createdAt).toISOString()}"><input type="hidden" name="digest" value="${digest}">
+!${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
+<label for="note">Note <span class="quiet">(needed to reject)</span></label>
+<textarea id="note" name="note" rows="2" dir="auto"!${problem === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+${draft?.note ?? ''}</textarea>
+<div class="buttons"><button class="good">Approve</button> <button class="bad" formaction="${address}/reject">Reject</button></div>
+</form>`
+}
+
+/** Why this person can't decide on the handoff, checked in the service's order; null if they can. */
+export function standing (caller: Caller, one: ToRead): string | null {
+  const { record, decision, now } = one
+  const status = statusAt(record, now)
+  if (decision !== null) return verdictLine(caller, record.approval, decision) + endLine(caller, one)
+  if (status === 'cancelled') return `${endLine(caller, one)}<p>There is nothing to decide any more.</p>`
+  if (status === 'expired') {
+    return html`<p>This expired !${moment(record.expiresAt)}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
+  }
+  return record.passedBy === caller.agent ? '<p>You passed this yourself. Somebody else has to decide on it.</p>' : null
+}
+
+/** Who decided what and when, and their note. */
+function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
+  const said = JSON.parse(note) as string | null
+  const what = approval === 'rejected' ? 'rejected' : 'approved'
+  return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${moment(at)}. A decision is final.</p>
+!${said === null ? '' : quote('Note', said)}`
+}
+
+/** How the handoff ended without being done: by whom, when and why. Empty otherwise, and if it expired without a catch. */
+function endLine (caller: Caller, one: ToRead): string {
+  const { record, now, told } = one
+  const status = statusAt(record, now)
+  const end = endOf(record, now)
+  if (end === null) return ''
+  const sentence = (what: string) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${moment(end.at)}.`
+  if (status === 'failed') return `${sentence('could not do this')}</p>${told?.fault == null ? '' : fault(told.fault)}`
+  if (status === 'declined') return `${sentence('declined this')}</p>${reason(told?.fault)}`
+  if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(told?.cancelReason)}`
+  if (status !== 'expired' || record.caught === null) return ''
+  const missed = expiryOf(record).because === 'stalled' ? 'sent no heartbeat in time' : 'was not done in time'
+  return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(record, now) ? ' The next attempt starts soon.' : ''}</p>`
+}
+
+/** A passer who reissues a caught handoff takes it from its catcher: that attempt is cancelled. */
+function takenFrom ({ record: { caught, extra } }: ToRead): string {
+  if (caught === null) return ''
+  return html` ${caught.by} had caught it${extra.reissuedAs === undefined ? '' : ', and there is a new attempt'}.`
+}
+
+function nameOf (agent: string, caller: Caller): string {
+  return agent === caller.agent ? 'You' : agent
+}
+
+/** @param text JSON text, if there is one */
+function reason (text: string | null | undefined): string {
+  return text == null ? '' : quote('Reason', JSON.parse(text) as string)
+}
+
+/** @param text JSON text */
+function fault (text: string): string {
+  const { message, code } = JSON.parse(text) as { message: string, code?: string | null }
+  return quote(code == null ? 'Error' : `Error ${code}`, message)
+}
+
+/** Text that a person or an agent wrote. */
+function quote (what: string, said: string): string {
+  return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(said)}</blockquote>`
+}
+
+/** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */
+const digestShown = 12
+
+/** A name, and HTML. */
+type Row = [name: string, value: string]
+
+/** The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff. @param base BASE_URL's path */
+export function terms (base: string, one: ToRead): string | null {
+  const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
+  if (rows.length === 0 && one.schema === null) return null
+  rows.push(['Digest', digest(digestText(one.digest))])
+  return html`<dl class="terms">!${rows.map(([name, value]) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
+}
+
+function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
+  return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
+}
+
+function windows ({ record: { extra } }: ToRead): Row[] {
+  const rows: Row[] = []
+  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', moment(extra.availableAt)])
+  if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
+  if (extra.heartbeatWithin !== undefined) rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
+  return rows
+}
+
+function attempts (base: string, { record: { extra } }: ToRead): Row[] {
+  const { attempt, maxAttempts, reissueOf, reissuedAs } = extra
+  const rows: Row[] = []
+  if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
+  if (attempt !== undefined && reissueOf !== undefined) rows.push(['This attempt', html`number ${attempt}, after !${link(base, reissueOf)}`])
+  if (reissuedAs !== undefined) rows.push(['Next attempt', link(base, reissuedAs)])
+  return rows
+}
+
+function lineage (base: string, { record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
+  return parent === undefined ? [] : [['Part of', isParentShown ? link(base, parent) : html`<code>${parent}</code>`]]
+}
+
+/** To another handoff's page. */
+function link (base: string, id: string): string {
+  return html`<a href="${base}/approvals/${id}"><code>${id}</code></a>`
+}
+
+function digest (whole: string): string {
+  return html`<details><summary><code>${whole.slice(0, whole.indexOf(':') + 1 + digestShown)}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
 }

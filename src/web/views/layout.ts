@@ -1,5 +1,7 @@
 import { html } from 'ghtml'
-import type { Caller } from '../../model.ts'
+import type { Caller } from '../../core/model.ts'
+import { about, curlOf } from '../../http/openapi.ts'
+import type { Endpoint } from '../../http/openapi.ts'
 
 export interface Page {
   /** BASE_URL's path. */
@@ -60,4 +62,47 @@ function signedIn (base: string, { tenant, agent }: Caller): string {
 /** A message at the top, which screen readers read out. */
 export function notice (kind: 'good' | 'bad', inside: string): string {
   return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
+}
+
+/** @param base BASE_URL's path */
+export function frontView (endpoints: readonly Endpoint[], baseUrl: string, base: string): string {
+  const command = (wanted: string) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
+  const main = html`<h1>Hand work from one agent to another</h1>
+<p>${about.description} Where it matters, a person approves first.</p>
+<h2>A first call</h2>
+<p>Put a key into your shell. The operator of this service hands out keys. <code>npm start</code> makes one; this command reads it, in the folder where you started it:</p>
+<pre>HANDOFF_KEY=$(cat .data/agent.key)</pre>
+<p>Pass a task, and keep the handoff’s id:</p>
+<pre>ID=$(${command('pass')} |
+  grep -o '"handoff_id":"[^"]*' | cut -d '"' -f 4)
+echo "$ID"</pre>
+<p>Another agent catches it, and from then on the work is that agent’s alone. To try it, take the same key:</p>
+<pre>${command('catch')}</pre>
+<p>It does the work, and reports it done:</p>
+<pre>${command('done')}</pre>
+<p>Whoever passed the task reads the result:</p>
+<pre>${command('status')}</pre>
+<h2>As tools of an agent</h2>
+<p>Agents that use the Model Context Protocol (MCP) find the operations as tools at <code>${baseUrl}/mcp</code>, with the same keys. For Claude Code:</p>
+<pre>claude mcp add --transport http handoff ${baseUrl}/mcp --header "Authorization: Bearer $HANDOFF_KEY"</pre>
+<h2>Operations</h2>
+<ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
+<h2>More</h2>
+<ul>
+<li><a href="${base}/docs">Documentation</a>, and the same for programs: <a href="${base}/openapi.json">OpenAPI</a></li>
+<li><a href="${base}/llms.txt">llms.txt</a>: the documentation for agents</li>
+<li><a href="${base}/approvals">Approvals</a>: handoffs that wait for a person</li>
+<li><a href="${base}/problems">Problems</a>: what each error means, and what to do</li>
+!${health(endpoints, base)}
+</ul>`
+  return frame({ base, title: about.title, head: '', header: html`<span class="home">${about.title}</span>`, main })
+}
+
+function operation ({ method, path, summary }: Endpoint): string {
+  return html`<li><code>${method} ${path}</code> ${summary}</li>`
+}
+
+/** Empty with METRICS_PORT: then health is on that port. */
+function health (endpoints: readonly Endpoint[], base: string): string {
+  return endpoints.some(({ path }) => path === '/healthz') ? html`<li><a href="${base}/healthz">Health</a>: does the service answer?</li>` : ''
 }

@@ -1,5 +1,6 @@
 import { html } from 'ghtml'
-import type { Caller } from '../../model.ts'
+import { errorTable, isRetryable } from '../../core/errors.ts'
+import type { Caller } from '../../core/model.ts'
 import { about } from '../../http/openapi.ts'
 import { frame, layout, notice } from './layout.ts'
 
@@ -38,4 +39,20 @@ export function strayPage (base: string, unavailable: string | undefined, reques
 <p>!${links}</p>
 <p class="quiet">Request ${requestId}</p>`,
   })
+}
+
+/** What each error means, from the table of errors. @param base BASE_URL's path */
+export function problemsView (base: string): string {
+  const main = html`<h1>Problems</h1>
+<p>What each error <code>code</code> means, and what to do. An error that is retryable may be sent again as it is, after the seconds in <code>Retry-After</code>.</p>
+!${Object.entries(errorTable).map(problem)}`
+  return frame({ base, title: `Problems · ${about.title}`, head: '', header: html`<a class="home" href="${base}/">${about.title}</a>`, main })
+}
+
+function problem ([code, { status, title, detail }]: [string, { status: number, title: string, detail: string }]): string {
+  return html`<section id="${code}">
+<h2>${String(status)} ${title}</h2>
+<p><code>${code}</code>${isRetryable(status) ? ', retryable' : ''}</p>
+<p>${detail}</p>
+</section>`
 }

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { run as execute } from '../../../src/embedded/programs.ts'
+import { run as execute } from '../../../src/embedded/binary.ts'
 import { isAlive } from '../../helpers/processes.ts'
 import type { Stage } from '../scenario.ts'
 import type { Host } from './process.ts'

@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot'
 import { median } from '../../../bench/report.ts'
-import { homeTag, tags } from '../../../src/handoff/id.ts'
+import { homeTag, tags } from '../../../src/core/ids.ts'
 import { until } from '../../helpers/until.ts'
 import { eventSettings, inboxShare, triedShare } from '../agents.ts'
 import { info, isReplicated } from '../fleet/ask.ts'

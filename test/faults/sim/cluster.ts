@@ -1,4 +1,4 @@
-import { ClusterMasters } from '../../../src/redis/cluster.ts'
+import { ClusterMasters } from '../../../src/redis/masters.ts'
 import type { Masters } from '../../../src/redis/masters.ts'
 import { Connection } from './connection.ts'
 import { moveSlot } from './migration.ts'

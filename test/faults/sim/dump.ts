@@ -1,4 +1,4 @@
-import { tagIn } from '../../../src/redis/hash-tag.ts'
+import { tagIn } from '../../../src/core/ids.ts'
 import type { RedisState } from '../redis-state.ts'
 import type { Database } from './database.ts'
 import { epoch } from './time.ts'

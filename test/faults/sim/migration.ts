@@ -1,4 +1,4 @@
-import { tagIn } from '../../../src/redis/hash-tag.ts'
+import { tagIn } from '../../../src/core/ids.ts'
 import { askHolds } from '../../../src/redis/lanes.ts'
 import type { Shard } from './shard.ts'
 import { slotOfTag } from './slots.ts'

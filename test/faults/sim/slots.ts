@@ -1,5 +1,5 @@
 import slotOf from 'cluster-key-slot'
-import { tagIn } from '../../../src/redis/hash-tag.ts'
+import { tagIn } from '../../../src/core/ids.ts'
 import { ReplyError } from './keyspace.ts'
 import type { Server } from './server.ts'
 

@@ -1,4 +1,4 @@
-import { homeTag, inboxTag, tagOfDigest, tags } from '../../../src/handoff/id.ts'
+import { homeTag, inboxTag, tagOfDigest, tags } from '../../../src/core/ids.ts'
 import type { Place } from '../../../src/store/handoffs.ts'
 import type { Asked } from '../history.ts'
 import type { Random } from '../random.ts'
@@ -56,7 +56,7 @@ function termsOf (random: Random, expiresIn: number): Partial<Asked> {
   }
 }
 
-/** As options.ts in src/handoff writes them. */
+/** As src/handoffs/service.ts writes them. */
 function wordsOf ({ workWithin, heartbeatWithin, delay, maxAttempts, retryDelay, to }: Asked): string {
   const words = [['w', workWithin], ['b', heartbeatWithin], ['a', delay], ['d', retryDelay], ['t', to], ['m', maxAttempts]] as const
   return words.map(([letter, value]) => value === undefined ? '' : ` ${letter}${value}`).join('')

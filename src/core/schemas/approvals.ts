@@ -1,0 +1,77 @@
+import { Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { statuses } from '../model.ts'
+import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, object, priority, to } from './handoffs.ts'
+
+/** The schemas of what people see and decide. */
+
+/** In characters. Nobody reads a longer note; a document belongs elsewhere. */
+export const longestNote = 4000
+// Tabs and line breaks are text. Other control characters could mislead the reader.
+const noteRules = { maxLength: longestNote, pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$', examples: ['Go ahead, but read only.'] }
+
+export const listQuery = Type.Object({
+  cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })),
+}, { additionalProperties: false })
+export type ListQuery = Static<typeof listQuery>
+
+const exampleDigest = 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:'
+const passedBy = Type.String({ description: 'Name of the agent that passed the handoff.', examples: ['planner'] })
+const task = { description: 'As passed.', examples: ['Delete the old invoices.'] }
+
+export const listAnswer = Type.Object({
+  items: Type.Array(Type.Object({
+    handoff_id: handoffId,
+    task: Type.String({ description: 'As passed, truncated to 1,000 characters.', examples: task.examples }),
+    task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })),
+    created_at: createdAt,
+    expires_at: expiresAt,
+    passed_by: passedBy,
+    available_at: Type.Optional(availableAt),
+  }), { description: 'May be fewer than `limit`, or none, even if there is a next_cursor.' }),
+  next_cursor: nullable<string>('string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }),
+}, { description: 'Handoffs that wait for approval, oldest first.' })
+
+export const inspectAnswer = Type.Object({
+  handoff_id: handoffId,
+  status: Type.Union(statuses.map(status => Type.Literal(status)), { examples: ['pending'] }),
+  task: nullable<string>('string', task),
+  output: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{ rows: 128 }] }),
+  context: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{}] }),
+  constraints: nullable<string>('string', { description: 'As passed.', examples: [null] }),
+  created_at: createdAt,
+  expires_at: expiresAt,
+  passed_by: passedBy,
+  approval,
+  to: Type.Optional(to),
+  priority: Type.Optional(priority),
+  parent: Type.Optional(Type.String({ description: 'As passed.' })),
+  work_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
+  heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
+  max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
+  available_at: Type.Optional(availableAt),
+  digest: Type.Optional(Type.String({ description: 'Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then.', examples: [exampleDigest] })),
+  result_schema: Type.Optional(object('As passed.', { type: 'object' })),
+}, { description: 'The complete handoff.' })
+
+const reasonExample = 'Not this quarter’s: ask again in May.'
+const digest = Type.Optional(nullable<string>('string', {
+  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match.', examples: [exampleDigest],
+}))
+
+export const approveBody = Type.Object({
+  note: Type.Optional(nullable<string>('string', { description: 'For the agent that catches the handoff.', ...noteRules })),
+  digest,
+}, { additionalProperties: false, examples: [{ note: noteRules.examples[0] }] })
+
+export const rejectBody = Type.Object({
+  note: Type.String({ minLength: 1, description: 'The reason.', ...noteRules, examples: [reasonExample] }),
+  digest,
+}, { additionalProperties: false, examples: [{ note: reasonExample }] })
+
+export const decisionAnswer = Type.Object({
+  handoff_id: handoffId,
+  status: Type.Union([Type.Literal('pending'), Type.Literal('rejected')], { examples: ['pending'] }),
+  approval,
+}, { description: 'The decision is recorded.' })

@@ -1,0 +1,62 @@
+import { Type } from '@sinclair/typebox'
+import type { Static } from '@sinclair/typebox'
+import { endedAt, handoffId, nullable, reissuedAs, replayedField, time, workExpiresAt } from './handoffs.ts'
+import type { Limits } from './handoffs.ts'
+
+interface Progress { message?: string | null, percent?: number | null }
+
+export const heartbeatBody = ({ maxWorkTtl }: Limits) => Type.Object({
+  extend_by: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxWorkTtl, description: 'Moves the work’s deadline to this many seconds from now, if that is later.', examples: [900] })),
+  progress: Type.Optional(nullable<Progress>('object', {
+    properties: {
+      message: nullable<string>('string', { minLength: 1, maxLength: 1000 }),
+      percent: nullable<number>('number', { minimum: 0, maximum: 100 }),
+    },
+    additionalProperties: false,
+    description: 'Progress of the work: a message, a percentage, or both. It replaces the previous report.',
+    examples: [{ message: 'Half of the rows are read.', percent: 50 }],
+  })),
+}, { additionalProperties: false })
+
+export const heartbeatAnswer = Type.Object({
+  handoff_id: handoffId,
+  status: Type.Literal('caught'),
+  work_expires_at: workExpiresAt,
+  heartbeat_expires_at: nullable<string>('string', { format: 'date-time', description: 'Deadline of the next heartbeat; null without heartbeat_within.', examples: ['2026-11-20T09:02:00.000Z'] }),
+  cancel_requested: Type.Boolean({ description: 'True if the passer wants the work stopped: fail or decline it, or go on and report it done.', examples: [false] }),
+  cancel_reason: nullable<string>('string', { description: 'Why the passer cancels.', examples: [null] }),
+}, { description: 'The heartbeat is recorded.' })
+export type HeartbeatAnswer = Static<typeof heartbeatAnswer>
+
+const reason = { minLength: 1, maxLength: 4000 }
+
+export const failBody = Type.Object({
+  error: Type.Object({
+    message: Type.String({ minLength: 1, maxLength: 4000 }),
+    code: Type.Optional(nullable<string>('string', { pattern: '^[A-Za-z0-9._-]{1,64}$' })),
+    data: Type.Optional(nullable<object>('object', { additionalProperties: true })),
+  }, { additionalProperties: false, description: 'What went wrong; status shows it.', examples: [{ message: 'The archive is not readable.', code: 'bad_archive' }] }),
+  retry: Type.Optional(nullable<boolean>('boolean', { default: true, description: 'If false, no successor is made, even if attempts are left.' })),
+}, { additionalProperties: false })
+
+export const declineBody = Type.Object({
+  reason: Type.String({ ...reason, description: 'Why; status shows it.', examples: ['Not my field.'] }),
+}, { additionalProperties: false })
+
+export const endAnswer = (status: 'failed' | 'declined') => Type.Object({
+  handoff_id: handoffId, status: Type.Literal(status), ended_at: endedAt, reissued_as: Type.Optional(reissuedAs),
+}, { description: 'The handoff has ended.', headers: replayedField })
+export interface EndAnswer { handoff_id: string, status: 'failed' | 'declined', ended_at: string, reissued_as?: string }
+
+export const cancelBody = Type.Object({
+  reason: Type.Optional(nullable<string>('string', { ...reason, description: 'Why; heartbeats show it to the catcher.', examples: ['Not needed any more.'] })),
+  force: Type.Optional(nullable<boolean>('boolean', { default: false, description: 'If true, takes a caught handoff from its catcher.' })),
+}, { additionalProperties: false })
+
+export const cancelledAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('cancelled'), ended_at: endedAt }, { description: 'Cancelled.' })
+export const cancelRequestedAnswer = Type.Object({
+  handoff_id: handoffId, status: Type.Literal('caught'), cancel_requested_at: time('When cancelling was first requested.', '2026-11-20T09:03:00.000Z'),
+}, { description: 'The catcher is asked to stop; it may go on.' })
+export type CancelAnswer = Static<typeof cancelledAnswer> | Static<typeof cancelRequestedAnswer>
+
+export const reissueBody = Type.Object({}, { additionalProperties: false })

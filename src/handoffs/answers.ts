@@ -1,0 +1,335 @@
+import { createHash } from 'node:crypto'
+import { Problem, errorTable } from '../core/errors.ts'
+import type { ErrorCode, ProblemMore } from '../core/errors.ts'
+import { isId, tagOf } from '../core/ids.ts'
+import type { Members } from '../core/json.ts'
+import { deadlineOf, expiryOf, isTriedAgain, statusAt } from '../core/model.ts'
+import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
+import type { Caught, Handoffs, NewHandoff, StatusReply, Told } from '../store/handoffs.ts'
+import type { Taken } from '../store/inboxes.ts'
+import type { Refused, Seen } from '../store/replies.ts'
+
+/** What the answers of all operations share. */
+
+/** An answer. `replayed`: it is the answer to an operation that was already made. */
+export interface Answered<T> { answer: T, replayed: boolean }
+
+/**
+ * Where a handoff of the caller's tenant is stored. A text that can't be an id gets the same answer as an unknown id, without a call to
+ * Redis.
+ */
+export function placeOf (caller: Caller, id: string) {
+  if (!isId(id)) throw new Problem('not_found')
+  return { tenant: caller.tenant, id, tag: tagOf(id) }
+}
+
+/** Turns a script's refusal into a Problem: its error code, and what the script found the handoff to be. */
+export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
+  return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(outcome, seen), ...more.members } })
+}
+
+/** What every refusal says about the handoff: its status, when it ended if it has ended, and, unless it is another agent's, its successor. */
+function standing (outcome: ErrorCode, { now, record, decision }: Seen): Record<string, string> {
+  const status = statusAt(record, now)
+  const { reissuedAs } = record.extra
+  const end = endOf(record, now)
+  return {
+    handoff_status: status,
+    ...record.completedAt !== null && { completed_at: iso(record.completedAt) },
+    ...end !== null && { ended_at: iso(end.at) },
+    ...status === 'rejected' && decision !== null && { ended_at: iso(decision.at) },
+    ...reissuedAs !== undefined && errorTable[outcome].status !== 403 && { reissued_as: reissuedAs },
+  }
+}
+
+/** When and by whom it was ended. Null while it hasn't ended; also for done and rejected, which report their end in members of their own. */
+export function endOf (record: HandoffRecord, now: number): { at: number, by: string | null } | null {
+  const { endedAt, endedBy } = record.extra
+  if (statusAt(record, now) === 'expired') return { at: expiryOf(record).at, by: null }
+  return endedAt === undefined ? null : { at: endedAt, by: endedBy! }
+}
+
+/** The answer to a second decision: the decision that stands. */
+export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
+  const { record, decision } = refused.seen!
+  return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
+}
+
+/** Timestamps without their milliseconds, by second. Few seconds occur, and formatting this part is most of the cost of a timestamp. */
+const beginnings = new Map<number, string>()
+const beginningsKept = 100
+
+/** A timestamp: ISO 8601, UTC, with milliseconds. */
+export function iso (milliseconds: number): string {
+  const second = Math.floor(milliseconds / 1000)
+  let beginning = beginnings.get(second)
+  if (beginning === undefined) {
+    if (beginnings.size === beginningsKept) beginnings.clear()
+    beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
+    beginnings.set(second, beginning)
+  }
+  return `${beginning}${String(milliseconds - second * 1000).padStart(3, '0')}Z`
+}
+
+/** The `approval` member of a handoff, as JSON text; null if it needs no approval. */
+export function approvalText (approval: Approval, decision: Decision | null): string {
+  if (approval === 'none') return 'null'
+  if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
+  const { at, by, note, digest } = decision
+  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined ? '' : `,"digest":"${digestText(digest)}"`}}`
+}
+
+/** The digest of what a person saw, in the form of RFC 9530. @param digest SHA-256 in base64 */
+export function digestText (digest: string): string {
+  return `sha-256=:${digest}:`
+}
+
+// What an agent passes is never parsed and serialised again. JSON.parse rounds integers beyond 2^53, turns `1.0` into 1 and `1e400` into
+// Infinity, moves names that look like numbers to the front, keeps only the last of repeated names and loses a `__proto__`; and a lone
+// surrogate that came as an escape is lost when strings are written as UTF-8. So the bytes are kept: cut out of pass's body, stored in
+// Redis as they are, and copied into the answer of catch.
+
+/** A payload's members in order, each with what it gets if it is absent or null. The task comes first: lua/pass.lua cuts it out. */
+export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
+
+const pieces = payloadMembers.map(([name, absent], at) => ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
+
+/**
+ * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a JSON object.
+ * @param members of a body that the schema has accepted, so it has a task
+ */
+export function joinPayload (members: Members): Buffer {
+  const parts: Buffer[] = []
+  for (const { name, before, absent } of pieces) parts.push(before, given(members, name) ?? absent)
+  return Buffer.concat(parts)
+}
+
+function given (members: Members, name: string): Buffer | undefined {
+  return members.values[name] === null ? undefined : members.raw(name)
+}
+
+/** The bytes of an answer: JSON text, the payload as it is, and JSON text. */
+export function spliceAnswer (head: string, payload: Buffer, tail: string): Buffer {
+  const headLength = Buffer.byteLength(head)
+  const answer = Buffer.allocUnsafe(headLength + payload.length + Buffer.byteLength(tail))
+  answer.write(head, 0)
+  answer.set(payload, headLength)
+  answer.write(tail, headLength + payload.length)
+  return answer
+}
+
+type Found = Extract<StatusReply, { outcome: 'found' }>
+
+const noResult = Buffer.from('null')
+
+/** The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as they were sent. */
+export function statusText (id: string, found: Found): Buffer {
+  const { record, now, decision, result, told } = found
+  const { caught } = record
+  const known = JSON.stringify({
+    handoff_id: id,
+    status: statusAt(record, now),
+    require_human: record.approval !== 'none',
+    created_at: iso(record.createdAt),
+    expires_at: iso(record.expiresAt),
+    caught_at: caught && iso(caught.at),
+    caught_by: caught && caught.by,
+    completed_at: record.completedAt === null ? null : iso(record.completedAt),
+  }).slice(0, -1)
+  return spliceAnswer(`${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noResult, `${membersText(moreMembers(record, now))}${toldText(told, record)}}`)
+}
+
+/** The members that only some handoffs have. */
+export function moreMembers (record: HandoffRecord, now: number): object {
+  const { extra } = record
+  const end = endOf(record, now)
+  return {
+    ...extra.to !== undefined && { to: extra.to, priority: extra.priority ?? 0 },
+    ...extra.availableAt !== undefined && { available_at: iso(extra.availableAt) },
+    ...windowMembers(record),
+    ...extra.cancelRequestedAt !== undefined && { cancel_requested_at: iso(extra.cancelRequestedAt) },
+    ...end !== null && { ended_at: iso(end.at), ended_by: end.by },
+    ...statusAt(record, now) === 'expired' && { expired_because: expiryOf(record).because },
+    ...attemptMembers(record),
+    ...willBeTriedAgain(record, now) && { reissued_as: null },
+    ...extra.reissuedAs !== undefined && { reissued_as: extra.reissuedAs },
+    ...lineageMembers(record),
+  }
+}
+
+/** Has its time run out, and will the sweep make its successor, but hasn't yet? */
+export function willBeTriedAgain (record: HandoffRecord, now: number): boolean {
+  return record.status === 'caught' && now >= deadlineOf(record) && isTriedAgain(record)
+}
+
+/** The text of these members, to be appended to an object that has others. */
+export function membersText (members: object): string {
+  const text = JSON.stringify(members)
+  return text === '{}' ? '' : `,${text.slice(1, -1)}`
+}
+
+/** The deadlines of its work, if they differ from the default. */
+export function windowMembers ({ caught, extra }: HandoffRecord): object {
+  const { workWithin, heartbeatWithin, extended, heartbeatDeadline } = extra
+  const isShown = caught !== null && (workWithin !== undefined || heartbeatWithin !== undefined || extended === true)
+  return {
+    ...isShown && { work_expires_at: iso(caught.deadline) },
+    ...heartbeatDeadline !== undefined && { heartbeat_expires_at: iso(heartbeatDeadline) },
+  }
+}
+
+export function attemptMembers ({ extra: { attempt, reissueOf } }: HandoffRecord): object {
+  return attempt === undefined ? {} : { attempt, reissue_of: reissueOf }
+}
+
+export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord): object {
+  return parent === undefined ? {} : { parent, root, hops }
+}
+
+/** The other terms that it was passed with, for people who decide on it or look after it. Durations in seconds. */
+export function agreedMembers ({ extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord): object {
+  return {
+    ...to !== undefined && { to },
+    ...priority !== undefined && { priority },
+    ...parent !== undefined && { parent },
+    ...workWithin !== undefined && { work_within: workWithin / 1000 },
+    ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
+    ...maxAttempts !== undefined && { max_attempts: maxAttempts },
+    ...availableAt !== undefined && { available_at: iso(availableAt) },
+  }
+}
+
+/** What agents said about it, in their own bytes: members to be appended to an object that has others. */
+export function toldText (told: Told | null, { status }: HandoffRecord): string {
+  if (told === null) return ''
+  const { fault, cancelReason, progress } = told
+  return (progress === null ? '' : `,"progress":${progress.told.slice(0, -1)},"at":"${iso(progress.at)}"}`) +
+    (cancelReason === null ? '' : `,"cancel_reason":${cancelReason}`) +
+    (fault === null ? '' : `,"${status === 'failed' ? 'error' : 'reason'}":${fault}`)
+}
+
+/**
+ * The answer of catch: the members that every handoff has, then those that only this one has. The payload and the schema are as they were
+ * passed.
+ */
+export function caughtText (id: string, reply: Caught): Buffer {
+  const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
+  return spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`)
+}
+
+function more ({ record, schema }: Caught): string {
+  if (record === null) return ''
+  const { to, heartbeatWithin } = record.extra
+  const members = {
+    ...to !== undefined && { to },
+    ...windowMembers(record),
+    ...heartbeatWithin !== undefined && { heartbeat_within: heartbeatWithin / 1000 },
+    ...attemptMembers(record),
+    ...lineageMembers(record),
+  }
+  return membersText(members) + (schema === null ? '' : `,"result_schema":${schema}`)
+}
+
+/** The answer of a catch from an inbox, with the payloads as they were passed. */
+export function takenText (items: readonly Taken[]): Buffer {
+  const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
+  return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
+}
+
+/** How many bytes of the answer these items take. */
+export function sizeOf (items: readonly Taken[]): number {
+  return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
+}
+
+const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [Buffer, Buffer, Buffer, Buffer]
+
+/** A child's place in its line of ancestors. */
+export interface Line {
+  parent: string
+  root: string
+  /** 1 directly under the root. */
+  hops: number
+  /** The marks of the whole line's payloads, the child's last: 12 characters each. */
+  marks: string
+}
+
+/** Characters of a mark: 48 bits. A line is so short that two of its marks don't collide by chance. */
+const markLength = 12
+/** How often the same work may be passed on along one line. */
+const most = 2
+
+/**
+ * The place of a handoff that this caller passes on from `parent`. The parent is looked up before the pass, in a call of its own, since it
+ * is in another partition. Meanwhile it can only end, which makes no difference here.
+ * @throws {Problem} unknown_parent, hop_limit, loop_detected
+ */
+export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number): Promise<Line> {
+  if (!isId(parent)) throw new Problem('unknown_parent')
+  const reply = await handoffs.lineage({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
+  if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')
+  const { root = parent, hops = 0, marks = reply.mark ?? '' } = reply.record.extra
+  if (hops + 1 > hopLimit) throw new Problem('hop_limit')
+  const mark = markOf(caller.agent, to, payload)
+  if (timesIn(marks, mark) >= most) throw new Problem('loop_detected')
+  return { parent, root, hops: hops + 1, marks: marks + mark }
+}
+
+/** A payload's mark, from who passed it, the inbox that it is for, and its bytes. lua/lineage.lua makes a root's mark in the same way. */
+function markOf (agent: string, inbox: string, payload: Buffer): string {
+  return sha1(`${agent} ${inbox} ${sha1(payload)}`).slice(0, markLength)
+}
+
+function sha1 (content: string | Buffer): string {
+  return createHash('sha1').update(content).digest('hex')
+}
+
+function timesIn (marks: string, mark: string): number {
+  let times = 0
+  for (let at = 0; at < marks.length; at += markLength) if (marks.startsWith(mark, at)) times++
+  return times
+}
+
+/** Cuts the beginning off a JSON string by its bytes. It is never parsed and written again (spliceAnswer says why). */
+
+/** How much of a task the list of waiting handoffs shows, in characters (Unicode code points). */
+const shown = 1000
+/** The list keeps one character more, which shows that the task is longer. */
+const kept = shown + 1
+
+const [quote, backslash, u] = [0x22, 0x5c, 0x75]
+
+/** How much of a task, a JSON string, to keep for the list: bytes from its opening quote on, without a closing quote. */
+export function keptLength (task: Buffer): number {
+  return endOfString(task, kept)
+}
+
+/** A task as the list shows it, as JSON text, and whether it was cut. @param task a JSON string: the whole of it, or what `keptLength` says */
+export function excerpt (task: Buffer): { text: string, truncated: boolean } {
+  const end = endOfString(task, shown)
+  return { text: `${task.toString('utf8', 0, end)}"`, truncated: task[end] !== quote }
+}
+
+/** The offset at which so many characters end, or at which the string ends if that comes first. */
+function endOfString (json: Buffer, characters: number): number {
+  let at = 1
+  for (let left = characters; left > 0 && json[at] !== quote; left--) at += widthAt(json, at)
+  return at
+}
+
+/** The length in bytes of the character at this offset. */
+function widthAt (json: Buffer, at: number): number {
+  const byte = json[at] as number
+  if (byte === backslash) return escapeAt(json, at)
+  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4
+}
+
+/** Two escaped surrogates are one character; a lone one counts as one too. */
+function escapeAt (json: Buffer, at: number): number {
+  if (json[at + 1] !== u) return 2
+  return isEscaped(json, at, 0xd8) && json[at + 6] === backslash && json[at + 7] === u && isEscaped(json, at + 6, 0xdc) ? 12 : 6
+}
+
+/** Is the escaped code unit one of the 1,024 that begin at this block (256 to a block)? High surrogates begin at d8, low ones at dc. */
+function isEscaped (json: Buffer, at: number, block: number): boolean {
+  return (parseInt(json.toString('latin1', at + 2, at + 4), 16) & 0xfc) === block
+}

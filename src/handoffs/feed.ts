@@ -1,0 +1,189 @@
+import pLimit from 'p-limit'
+import type { LimitFunction } from 'p-limit'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Entry, Events, FeedPage } from '../store/events.ts'
+import { iso } from './answers.ts'
+
+/** From the oldest event that is kept. */
+export const fromOldest = '0-0'
+/** Events read from Redis at once. */
+export const pageSize = 500
+/** Pages that searches read at once at a replica, and so many of one tenant's. */
+const searchesAtOnce = 2
+
+/** Where a reader is. */
+export interface Place {
+  /** The event behind which it reads. */
+  after: string
+  /** Where a client goes on from here. Where nothing is kept it is a time: nothing before it is missing. */
+  next: string
+  /** When it had last read to the end, by Redis's clock (ms); null if it hasn't yet. */
+  seen: number | null
+}
+
+/** What comes next. `isReset`: what was behind the place isn't kept any more, or never was. `isMore`: the end may not be reached. */
+export interface Read { events: Event[], place: Place, isReset: boolean, isMore: boolean }
+
+interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
+
+/** Reads feeds, for pages and streams alike: readers at one place share what is read, and who reads much takes turns with the others. */
+export class FeedReader {
+  readonly #feed: Events
+  readonly #pages = new Map<string, Promise<Page>>()
+  readonly #searches = pLimit(searchesAtOnce)
+  readonly #byTenant = new Map<string, LimitFunction>()
+
+  constructor (feed: Events) {
+    this.#feed = feed
+  }
+
+  /** Where a reader begins that wants what happens from now on. */
+  async now (tenant: string): Promise<Place> {
+    const { newest, clock } = await this.#feed.read(tenant, null, 1)
+    return newest !== null ? { after: newest, next: newest, seen: clock } : (await this.next(tenant, placeBehind(fromOldest))).place
+  }
+
+  /** The feed changed: what is being read for others may have been read before. */
+  changed (tenant: string): void {
+    for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
+  }
+
+  /** @param isSearch it is behind a full page: then it takes turns */
+  async next (tenant: string, place: Place, isSearch = false): Promise<Read> {
+    const found = await this.#page(tenant, place.after, isSearch)
+    const isReset = isLost(place, found, this.#feed.retention)
+    const isBeyond = isReset && found.oldest !== null && isBehind(place.after, found.oldest)
+    const page = isBeyond ? await this.#page(tenant, fromOldest, isSearch) : found
+    const { events, oldest, clock } = page
+    const isMore = events.length === pageSize
+    const last = events.at(-1)?.id
+    if (last !== undefined) return { events, isReset, isMore, place: { after: last, next: last, seen: isMore ? null : clock } }
+    if (oldest !== null) return { events, isReset, isMore, place: { ...place, seen: clock } }
+    const at = page.isNoted ? clock : await this.#feed.note(tenant)
+    // Something came meanwhile.
+    if (at === null) return { events, isReset, isMore: true, place: isReset ? placeBehind(fromOldest) : place }
+    // The same as long as it is recent: so whoever reads on to the end sees that this is it. An event of this millisecond may still come.
+    const isRecent = !isReset && timeIn(place.next) >= at - this.#feed.retention / 2
+    return { events, isReset, isMore, place: { after: fromOldest, next: isRecent ? place.next : `${at - 1}-0`, seen: at } }
+  }
+
+  #page (tenant: string, after: string, isSearch: boolean): Promise<Page> {
+    const name = `${tenant} ${after}`
+    const known = this.#pages.get(name)
+    if (known !== undefined) return known
+    const read = () => this.#feed.read(tenant, after, pageSize).then(({ entries, ...more }) => ({ ...more, events: entries.map(readEvent) }))
+    const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
+      if (this.#pages.get(name) === page) this.#pages.delete(name)
+    })
+    this.#pages.set(name, page)
+    return page
+  }
+
+  /** One page of a tenant's at a time, so that its many searches don't keep another tenant's waiting. */
+  #inTurn<T> (tenant: string, read: () => Promise<T>): Promise<T> {
+    const own = this.#byTenant.get(tenant) ?? pLimit(1)
+    this.#byTenant.set(tenant, own)
+    return own(() => this.#searches(read)).finally(() => {
+      if (own.activeCount + own.pendingCount === 0 && this.#byTenant.get(tenant) === own) this.#byTenant.delete(tenant)
+    })
+  }
+}
+
+/** The place behind an event, or behind a time. */
+export function placeBehind (after: string): Place {
+  return { after, next: after, seen: null }
+}
+
+/** Is anything missing that was behind this place, or was the place never there? The one rule for pages and streams. */
+function isLost ({ after, seen }: Place, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number): boolean {
+  if (after === fromOldest && seen === null) return false
+  if (oldest !== null && newest !== null && !isBehind(oldest, after)) return isBehind(after, newest) && timeIn(after) > clock
+  // A position is a time. Who had read to the end is as far as that moment, however old the last event is.
+  const time = Math.max(timeIn(after), seen === null ? 0 : seen - 1)
+  if (since === undefined) throw new Unavailable('since when the feed is whole can’t be known while its slot moves')
+  return time > clock || time < clock - retention || since === null || time < since
+}
+
+/** Which events a reader wants; null for any. */
+export interface EventFilter {
+  types: ReadonlySet<string> | null
+  handoffId: string | null
+  /** The inbox that the handoff is for. */
+  inbox: string | null
+}
+
+/** An event as readers get it. `text` is its JSON. */
+export interface Event { id: string, type: string, handoffId: string | null, inbox: string | null, text: string }
+
+/** Reads an entry of a feed. Its time is in its id: when it was written there. */
+export function readEvent ({ id, text }: Entry): Event {
+  const { type, data } = toldIn(text)
+  let json: string | undefined
+  return {
+    id,
+    type,
+    handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
+    inbox: (data as { to?: string }).to ?? null,
+    // Most events that are read for a filter don't pass it. Those that do may be sent to many.
+    get text () {
+      json ??= JSON.stringify({ id, type, time: iso(timeIn(id)), data })
+      return json
+    },
+  }
+}
+
+/** What an event tells, read off its text: its type, and its data. */
+export function toldIn (text: string): { type: string, data: object } {
+  const words = text.split(' ')
+  const isOfWebhook = words[0]!.startsWith('webhook.')
+  return {
+    type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
+    data: isOfWebhook ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined } : handoffData(words),
+  }
+}
+
+/** The words are those of lua/lib/events.lua. */
+function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
+  const found = new Map(more.map(word => [word[0], word.slice(1)]))
+  // JSON leaves out what is undefined.
+  return {
+    handoff_id: id,
+    status,
+    to: found.get('t'),
+    passed_by: passedBy,
+    caught_by: caughtBy === '-' ? undefined : caughtBy,
+    parent: found.get('p'),
+    attempt: found.has('n') ? Number(found.get('n')) : undefined,
+    reissue_of: found.get('o'),
+    reissued_as: found.get('i'),
+    expired_because: found.get('b'),
+  }
+}
+
+export function passes (event: Event, { types, handoffId, inbox }: EventFilter): boolean {
+  return (types === null || types.has(event.type)) && (handoffId === null || event.handoffId === handoffId) && (inbox === null || event.inbox === inbox)
+}
+
+/** Does one id of a feed come behind another? */
+export function isBehind (one: string, other: string): boolean {
+  const [oneTime, oneCount] = partsOf(one)
+  const [time, count] = partsOf(other)
+  return oneTime === time ? oneCount > count : oneTime > time
+}
+
+/** The time in an id, in milliseconds. */
+export function timeIn (id: string): number {
+  return Number(id.slice(0, id.indexOf('-')))
+}
+
+function partsOf (id: string): [bigint, bigint] {
+  const dash = id.indexOf('-')
+  return [BigInt(id.slice(0, dash)), BigInt(id.slice(dash + 1))]
+}
+
+const most = 2n ** 64n
+
+/** Can it be an id: two numbers of 64 bits with a hyphen between them? */
+export function isEventId (text: string): boolean {
+  return /^\d{1,20}-\d{1,20}$/.test(text) && partsOf(text).every(part => part < most)
+}

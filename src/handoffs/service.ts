@@ -1,0 +1,292 @@
+import { createHash } from 'node:crypto'
+import { Problem, invalid } from '../core/errors.ts'
+import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../core/ids.ts'
+import type { Members } from '../core/json.ts'
+import { deadlineOf, statusAt } from '../core/model.ts'
+import type { Caller } from '../core/model.ts'
+import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
+import type { DoneAnswer, PassAnswer, PassBody } from '../core/schemas/handoffs.ts'
+import type { ResultSchemas } from '../result-schema/result-schemas.ts'
+import type { Attempts, EndReply } from '../store/attempts.ts'
+import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
+import {
+  caughtText, iso, joinPayload, keptLength, lineOf, placeOf, refusal, statusText, willBeTriedAgain
+} from './answers.ts'
+import type { Answered, Line } from './answers.ts'
+import type { WaitOptions, Waiter } from './waiter.ts'
+
+/** Settings of the service. Times in milliseconds. */
+export interface ServiceOptions {
+  /** The address that links start with. A function, since the port may be known only after listening. */
+  baseUrl: () => string
+  defaultExpiresIn: number
+  /** How many times work may be passed on below its root. */
+  hopLimit: number
+}
+
+/**
+ * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same operation. Also the trace
+ * that it belongs to, which its catcher gets.
+ */
+export interface Passed { members: Members, raw: Buffer, traceparent: string | undefined }
+
+/** The answer of a catch, and the trace that the handoff was passed in. */
+export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
+
+/** What a status request may wait for: until the handoff is caught (or further), or until it has ended. */
+export type Until = 'caught' | 'done'
+
+const noResult = Buffer.alloc(0)
+/** The token of a pass without an Idempotency-Key. Its id is random, so only a retry of this very pass can meet it. */
+const noToken = '-'
+
+/** Turns the scripts' replies into an answer for an agent, or a Problem. */
+export class HandoffService {
+  readonly #handoffs: Handoffs
+  readonly #waiter: Waiter
+  readonly #schemas: ResultSchemas
+  readonly #options: ServiceOptions
+
+  constructor (handoffs: Handoffs, waiter: Waiter, schemas: ResultSchemas, options: ServiceOptions) {
+    this.#handoffs = handoffs
+    this.#waiter = waiter
+    this.#schemas = schemas
+    this.#options = options
+  }
+
+  async pass (caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
+    const { tenant, agent } = caller
+    const requireHuman = body.require_human === true
+    const to = body.to ?? undefined
+    const id = key !== undefined
+      ? derivedId(tenant, agent, requireHuman, key, to)
+      : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
+    const token = key === undefined ? noToken : digestToken('pass', key, raw)
+    const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
+    const isPlain = isPlainBody(body)
+    const payload = joinPayload(members)
+    const handoff = { tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload }
+    const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
+    if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
+    const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
+    return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
+  }
+
+  /** @returns the answer's JSON, with the payload's bytes as they were passed */
+  async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<Caught> {
+    const place = placeOf(caller, id)
+    const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
+    const look = () => this.#handoffs.catch(place, token, caller.agent, caller.inboxes)
+    const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
+    if (!('payload' in reply)) throw refusedCatch(reply)
+    return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
+  }
+
+  /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
+  async read (caller: Caller, id: string): Promise<Buffer> {
+    const reply = await this.#handoffs.read(placeOf(caller, id), caller.agent, caller.inboxes)
+    if (!('payload' in reply)) throw refusal(reply)
+    return caughtText(id, reply)
+  }
+
+  /** @param result the output's JSON text, if there is one @param raw the request's bytes */
+  async done (caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined): Promise<Answered<DoneAnswer>> {
+    const place = placeOf(caller, id)
+    const token = key === undefined ? randomToken() : digestToken('done', key, raw)
+    const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
+    let reply = await ask('')
+    // The script is called twice at most, unless the id is used again meanwhile, with another schema.
+    while (reply.outcome === 'unchecked') {
+      await this.#schemas.check(reply.digest, reply.schema, result, caller)
+      reply = await ask(reply.digest)
+    }
+    if (!('completedAt' in reply)) throw refusal(reply)
+    return { answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) }, replayed: key !== undefined && reply.outcome === 'replayed' }
+  }
+
+  /** @returns the answer's JSON, with the result's bytes as they were given to done */
+  async status (caller: Caller, id: string, until: Until, waiting: WaitOptions | null): Promise<Buffer> {
+    const place = placeOf(caller, id)
+    const look = () => this.#handoffs.status(place)
+    const reply = await (waiting === null
+      ? look()
+      : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, seen => untilReached(seen, until)))
+    if (reply.outcome === 'not_found') throw new Problem('not_found')
+    return statusText(id, reply)
+  }
+
+  /**
+   * Checks all options before anything is written. But if the same pass was made before, it gets its first answer, whatever has changed
+   * since.
+   */
+  async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
+    try {
+      if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
+      if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
+      const text = body.result_schema == null ? undefined : members.raw('result_schema')!
+      const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
+      const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
+      const options = optionWords(body, members, handoff.payload, schema, line)
+      return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
+    } catch (error) {
+      const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
+      // An invalid body is reported first, before a reused key.
+      if (before === null || (before.outcome === 'reused' && (error as Problem).code === 'invalid_request')) throw error
+      return before
+    }
+  }
+}
+
+/** Does the body have only what every handoff has? */
+function isPlainBody (body: PassBody): boolean {
+  return body.require_human !== true && body.work_within == null && body.heartbeat_within == null && body.delay == null && body.max_attempts == null &&
+    body.to == null && body.priority == null && body.retry_delay == null && body.result_schema == null && body.parent == null
+}
+
+/** The answer of pass, and of reissue for the successor. */
+export function passAnswer (baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times): PassAnswer {
+  const answer: PassAnswer = {
+    handoff_id: id,
+    pickup_url: `${baseUrl}/api/catch/${id}`,
+    status: 'pending',
+    created_at: iso(createdAt),
+    expires_at: iso(expiresAt),
+  }
+  if (availableAt !== null) answer.available_at = iso(availableAt)
+  if (requireHuman) answer.approval_url = `${baseUrl}/approvals/${id}`
+  return answer
+}
+
+interface Times { createdAt: number, expiresAt: number, availableAt: number | null }
+
+/** Turns a refused catch into a Problem. If it came too early, Retry-After says when it can be caught. */
+function refusedCatch (reply: Exclude<CatchReply, { payload: Buffer }>): Problem {
+  if (reply.outcome !== 'not_yet') return refusal(reply)
+  return refusal(reply, { headers: { 'retry-after': String(Math.ceil(untilCatchable(reply)! / 1000)) } })
+}
+
+/**
+ * A catch waits while a person may still decide, and until a delay is over.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
+function untilCatchable (reply: CatchReply): number | null {
+  if (reply.outcome !== 'approval_required' && reply.outcome !== 'not_yet') return null
+  const { record, now } = reply.seen!
+  return (reply.outcome === 'not_yet' ? record.extra.availableAt! : record.expiresAt) - now
+}
+
+/**
+ * A status request waits for the wanted state or a later one.
+ * @returns milliseconds until what it saw changes by itself; null if it needn't wait
+ */
+function untilReached (reply: StatusReply, until: Until): number | null {
+  if (reply.outcome === 'not_found') return null
+  const { record, now } = reply
+  const status = statusAt(record, now)
+  // The successor's id is part of how it ended, so the request waits until there is one.
+  if (until === 'done' && willBeTriedAgain(record, now)) return successorWithin
+  if (status !== 'pending' && (status !== 'caught' || until === 'caught')) return null
+  return deadlineOf(record) - now
+}
+
+/** The sweep reaches what is due within this time, in milliseconds. If no message has come by then, the request looks again. */
+const successorWithin = 3000
+
+/** What a plain handoff doesn't have, in the form that lua/pass.lua takes: words of a letter and a value (lua/lib/record.lua, field x). */
+
+/** The options that are durations. A body has them in seconds. */
+const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay'], ['d', 'retry_delay']] as const
+
+/** @param schema its digest and its text @param line the handoff's place under its parent; null without a parent */
+export function optionWords (body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null): string {
+  let words = ''
+  for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
+  if (body.to != null) words += ` t${body.to}`
+  if (body.priority != null) words += ` u${body.priority}`
+  if (body.max_attempts != null) words += ` m${body.max_attempts}`
+  if (schema !== null) words += ` s${schema.digest} z${schema.text.length}`
+  if (line !== null) words += ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`
+  if (body.require_human === true) words += ` l${keptLength(members.raw('task')!)} h${digestOf(payload)}`
+  return words
+}
+
+/** The digest of a payload that a person decides on: SHA-256 in base64, of an object with exactly these members. */
+export function digestOf (payload: Buffer): string {
+  return createHash('sha256').update('{').update(payload).update('}').digest('base64')
+}
+
+export interface AttemptOptions {
+  /** The address that links start with. A function, since the port may be known only after listening. */
+  baseUrl: () => string
+  /** The longest time, in milliseconds from the catch, to which heartbeats can extend the work. */
+  maxWorkTtl: number
+}
+
+/** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
+export interface Said { raw: Buffer, key: string | undefined }
+
+const nothing = Buffer.alloc(0)
+
+/** All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer wants. */
+export class AttemptService {
+  readonly #attempts: Attempts
+  readonly #options: AttemptOptions
+
+  constructor (attempts: Attempts, options: AttemptOptions) {
+    this.#attempts = attempts
+    this.#options = options
+  }
+
+  /** @param extendBy seconds @param progress an object's JSON text @returns the answer's JSON */
+  async heartbeat (caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined): Promise<string> {
+    const milliseconds = extendBy === null ? null : extendBy * 1000
+    const reply = await this.#attempts.heartbeat(placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing)
+    if (reply.outcome !== 'caught') throw refusal(reply)
+    const { deadline, heartbeatDeadline, isCancelRequested, cancelReason } = reply
+    const answer: Omit<HeartbeatAnswer, 'cancel_reason'> = {
+      handoff_id: id,
+      status: 'caught',
+      work_expires_at: iso(deadline),
+      heartbeat_expires_at: heartbeatDeadline === null ? null : iso(heartbeatDeadline),
+      cancel_requested: isCancelRequested,
+    }
+    return `${JSON.stringify(answer).slice(0, -1)},"cancel_reason":${cancelReason ?? 'null'}}`
+  }
+
+  /** @param fault JSON text */
+  async fail (caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { raw, key }: Said): Promise<Answered<EndAnswer>> {
+    const token = key === undefined ? randomToken() : digestToken('fail', key, raw)
+    return endAnswer(id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault), key)
+  }
+
+  /** @param reason JSON text */
+  async decline (caller: Caller, id: string, reason: Buffer, { raw, key }: Said): Promise<Answered<EndAnswer>> {
+    const token = key === undefined ? randomToken() : digestToken('decline', key, raw)
+    return endAnswer(id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key)
+  }
+
+  /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */
+  async cancel (caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined): Promise<Answered<CancelAnswer>> {
+    const reply = await this.#attempts.cancel(placeOf(caller, id), caller.agent, byForce, reason ?? nothing)
+    if (!('record' in reply)) throw refusal(reply)
+    const { endedAt, cancelRequestedAt } = reply.record.extra
+    if (reply.outcome === 'requested') return { answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) }, replayed: true }
+    return { answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) }, replayed: reply.outcome === 'replayed' }
+  }
+
+  /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
+  async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & { isTaken: boolean }> {
+    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent)
+    if (!('successor' in reply)) throw refusal(reply)
+    const { createdAt, expiresAt, approval, extra } = reply.record
+    const answer = passAnswer(this.#options.baseUrl(), reply.successor, approval !== 'none', { createdAt, expiresAt, availableAt: extra.availableAt ?? null })
+    return { answer, replayed: reply.outcome === 'replayed', isTaken: reply.isTaken }
+  }
+}
+
+function endAnswer (id: string, status: 'failed' | 'declined', reply: EndReply, key: string | undefined): Answered<EndAnswer> {
+  if (!('endedAt' in reply)) throw refusal(reply)
+  const answer: EndAnswer = { handoff_id: id, status, ended_at: iso(reply.endedAt) }
+  if (reply.successor !== null) answer.reissued_as = reply.successor
+  return { answer, replayed: key !== undefined && reply.outcome === 'replayed' }
+}

@@ -1,0 +1,124 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Grant } from '../auth/keys.ts'
+import type { Subscriptions } from '../redis/subscriptions.ts'
+
+/** How a request waits: how long at most, the grant that lets it in, and how it learns that its client has gone. */
+export interface WaitOptions {
+  milliseconds: number
+  /** Called only if the request really has to wait. */
+  grant (): Grant
+  /** Has its client gone? */
+  isGone (): boolean
+  /** @returns the function that removes the listener */
+  onGone (stop: () => void): () => void
+}
+
+/** How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported in the next. */
+const turnsToHear = 2
+
+/**
+ * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a request and the end
+ * both came while this process stood still, its client would seem to be there, and what is caught for it would be lost.
+ */
+export async function untilEndsAreHeard (): Promise<void> {
+  for (let turn = 0; turn < turnsToHear; turn++) await setImmediate()
+}
+
+/** Calls `wake` at each change from then on. Resolves, once that is so, with the function that stops it. */
+export type Listen = (wake: () => void) => Promise<() => void>
+
+/** Lets requests wait for a change without polling Redis. */
+export class Waiter {
+  readonly #subscriptions: Subscriptions
+  readonly #waiting = new Set<() => void>()
+  #draining = false
+
+  constructor (subscriptions: Subscriptions) {
+    this.#subscriptions = subscriptions
+  }
+
+  /** How many requests wait. */
+  get count (): number {
+    return this.#waiting.size
+  }
+
+  /**
+   * Looks, and looks again at each change until `left` says that it is enough, the time is over, or the service drains. Then returns what
+   * it saw last. A look may be a catch, so the grant is checked before each one, and no look begins once the client has gone.
+   * @param left milliseconds until what was seen changes by itself; null if what was seen is enough
+   * @throws {Error} the grant's own error, once it has ended
+   */
+  wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+    return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
+  }
+
+  /**
+   * The same, with `listen` as the source of changes. It is one function, and keeps only what it saw last: with others for the looks and for the
+   * sleep, and what the first look saw, a waiting request took 1.3 KB more.
+   */
+  async waitOn<T> (listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+    let seen = await look()
+    if (left(seen) === null || this.#draining) return seen
+    const sleeper = new Sleeper(options.grant())
+    const stopListening = options.onGone(sleeper.stop)
+    this.#waiting.add(sleeper.wake)
+    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse)])
+    const end = performance.now() + options.milliseconds
+    try {
+      while (!sleeper.stopped) {
+        // Set up before the look, so that a change during the look wakes it too.
+        const woken = sleeper.next()
+        if (sleeper.refusal === undefined) await sleeper.grant.authorise()
+        // Checked right before the look: the grant may have ended, or the client gone, while it was authorised.
+        if (sleeper.refusal !== undefined) throw sleeper.refusal
+        if (sleeper.stopped) break
+        seen = await look()
+        const untilChange = left(seen)
+        const untilEnd = end - performance.now()
+        if (untilChange === null || untilEnd <= 0 || this.#draining) break
+        const timer = setTimeout(sleeper.wake, Math.max(1, Math.ceil(Math.min(untilChange, untilEnd))))
+        await woken
+        clearTimeout(timer)
+      }
+      return seen
+    } finally {
+      for (const leave of [...leaving, stopListening]) leave()
+      this.#waiting.delete(sleeper.wake)
+    }
+  }
+
+  /** The service is stopping: from now on every waiting request is answered at once with what is true now. */
+  drain (): void {
+    this.#draining = true
+    for (const wake of this.#waiting) wake()
+  }
+}
+
+/** A waiting request's sleep: until it is woken or the time is over, whichever comes first. */
+class Sleeper {
+  readonly grant: Grant
+  stopped = false
+  /** The error to answer with, once the grant has ended. */
+  refusal: Error | undefined
+  #resolve = () => {}
+
+  constructor (grant: Grant) {
+    this.grant = grant
+  }
+
+  readonly wake = () => { this.#resolve() }
+
+  readonly stop = () => {
+    this.stopped = true
+    this.#resolve()
+  }
+
+  readonly refuse = (why: Error) => {
+    this.refusal = why
+    this.#resolve()
+  }
+
+  next (): Promise<void> {
+    return new Promise(resolve => { this.#resolve = resolve })
+  }
+}

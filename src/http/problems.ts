@@ -1,0 +1,127 @@
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { invalidToken } from '../auth/keys.ts'
+import { Problem, errorTable, invalid, isRetryable } from '../core/errors.ts'
+import type { ErrorCode, Fault } from '../core/errors.ts'
+import { BodyError, pointerTo } from '../core/json.ts'
+import { problemType } from '../core/schemas/problem.ts'
+import { Unavailable } from '../redis/lanes.ts'
+import { isPlainJson } from './body.ts'
+import { requestFields } from './observe.ts'
+import type { FaultLog } from './observe.ts'
+
+/** The error codes for the framework's own errors. readStatus covers those that aren't listed. */
+const frameworkCodes: Record<string, ErrorCode> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  // A path that can't be decoded can't exist.
+  FST_ERR_BAD_URL: 'not_found',
+  FST_ERR_MAX_PARAM_LENGTH: 'uri_too_long',
+}
+
+/** Without a credential, the challenge has no error code (RFC 6750, 3.1). */
+const challenges: Record<string, string> = {
+  FST_BEARER_AUTH_MISSING_AUTHORIZATION_HEADER: 'Bearer',
+  FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: invalidToken,
+}
+
+/** The problem document's text. Its `type` is a relative URI reference (RFC 9457, 3.1.1), so it includes BASE_URL's path. */
+export function problemText (problem: Problem, requestId: string, base: string): string {
+  const { status, title, detail } = errorTable[problem.code]
+  return JSON.stringify({
+    type: `${base}/problems#${problem.code}`,
+    title,
+    status,
+    detail: problem.more.detail ?? detail,
+    code: problem.code,
+    retryable: isRetryable(status),
+    request_id: requestId,
+    ...problem.more.members,
+  })
+}
+
+/**
+ * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown.
+ * @param refused called with each error code
+ * @param base BASE_URL's path
+ * @param answerPage answers a browser with a page instead, where there is one for the problem; it says whether it did
+ */
+export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const problem = afterRate(asProblem(firstFault(error, request)), request)
+    refused(problem.code)
+    if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
+    if (answerPage !== undefined && isBrowser(request) && answerPage(problem, request, reply)) return
+    answerProblem(problem, request, reply, base)
+  }
+}
+
+/** The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first (docs/api.md, "Errors"). */
+const toldAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
+
+function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
+  return toldAfterRate.has(problem.code) ? limit?.refusal() ?? problem : problem
+}
+
+export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean
+
+/** Somebody who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON. */
+function isBrowser ({ method, headers }: FastifyRequest): boolean {
+  return (method === 'GET' || method === 'HEAD') && headers.authorization === undefined && /\btext\/html\b/.test(headers.accept ?? '')
+}
+
+function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply, base: string): void {
+  reply
+    .code(errorTable[problem.code].status)
+    .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
+    .header('content-type', problemType)
+    .send(problemText(problem, request.id, base))
+}
+
+/** The problem that any error is answered with. */
+export function asProblem (error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof BodyError) return invalid({ pointer: error.pointer, message: error.message })
+  if (error instanceof Unavailable) return new Problem('unavailable', { headers: { 'retry-after': '1' } })
+  const { code, statusCode, validation, validationContext } = error as FastifyError
+  if (validation !== undefined) return invalid(...validation.map(fault => readFault(fault, validationContext)))
+  const challenge = challenges[code]
+  if (challenge !== undefined) return new Problem('unauthorized', { headers: { 'www-authenticate': challenge } })
+  return new Problem(frameworkCodes[code] ?? readStatus(statusCode))
+}
+
+/** The other errors: an upload that broke off, a bad request for a file of /docs. Without a 4xx status it is an internal error. */
+function readStatus (status: number | undefined): ErrorCode {
+  if (status === 403 || status === 404) return 'not_found'
+  return status !== undefined && status >= 400 && status < 500 ? 'invalid_request' : 'internal_error'
+}
+
+/** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
+export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
+  const { additionalProperty, missingProperty, allowedValues } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }
+  const member = additionalProperty ?? missingProperty
+  const place = context === undefined || context === 'body' ? '' : `${context}: `
+  const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
+  if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
+  if (missingProperty !== undefined) return { pointer, message: `${place}required` }
+  if (allowedValues !== undefined) return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
+  return { pointer, message: place + (fault.message ?? 'invalid') }
+}
+
+/** What is checked before a body, in this order: Fastify's names of it, and where the request has it. */
+const parts = [['querystring', 'query'], ['headers', 'headers']] as const
+
+/**
+ * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md, "Errors"). The body is
+ * limited, read and validated first. So the others are looked at here, which costs only the requests that are refused.
+ * @returns the error itself, or another that is to be told instead
+ */
+export function firstFault (error: unknown, request: FastifyRequest): unknown {
+  const { validationContext } = error as FastifyError
+  const isTooLarge = error instanceof Problem && error.code === 'payload_too_large'
+  const isWrongType = error instanceof Problem && error.code === 'unsupported_media_type'
+  if (!isTooLarge && !isWrongType && !(error instanceof BodyError) && validationContext !== 'body') return error
+  for (const [name, member] of parts) {
+    const validate = request.getValidationFunction(name)
+    if (validate?.(request[member]) === false) return { validation: validate.errors, validationContext: name }
+  }
+  return isTooLarge && request.routeOptions.schema?.body !== undefined && !isPlainJson(request) ? new Problem('unsupported_media_type') : error
+}

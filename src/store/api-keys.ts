@@ -1,0 +1,280 @@
+import { hash, randomInt, randomUUID } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Scope } from '../core/model.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { ScriptName, Scripts } from '../redis/scripts.ts'
+import type { KeyNames } from './keys.ts'
+import { tagged } from './replies.ts'
+
+/** How long a key is still listed after it ended or was revoked, in milliseconds. */
+export const keyRetention = 30 * 86400_000
+/** How many keys one call lists. */
+const page = 200
+/** How many changes one call reports (lua/key-changes.lua). */
+const changesAtOnce = 100
+/** How much of the author's name is kept in the log, in bytes. */
+const longestBy = 256
+
+/** A key as Redis keeps it, without its secrets' digests. Times are milliseconds since the epoch, by Redis's clock. */
+export interface KeyRecord {
+  id: string
+  tenant: string
+  agent: string
+  scopes: Scope[]
+  createdAt: number
+  /** When the key ends. */
+  endsAt: number | null
+  rotatedAt: number | null
+  /** When the secret before the last rotation ends. */
+  previousEndsAt: number | null
+  revokedAt: number | null
+  /** The key's own rate limit; null if the service's applies. */
+  ratePerMinute: number | null
+  /** The inboxes that it may catch from; null for any of its tenant. */
+  inboxes: string[] | null
+}
+
+export interface NewKey {
+  /** Like the other names: 1 to 64 of A-Z a-z 0-9 . _ - */
+  tenant: string
+  agent: string
+  scopes: readonly Scope[]
+  /** Milliseconds from now; null for no end. */
+  expiresIn: number | null
+  ratePerMinute: number | null
+  /** Names like the others; left out for any inbox. */
+  inboxes?: readonly string[] | undefined
+  /** Who makes the key, for the log: user@host. */
+  by: string
+}
+
+export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | { outcome: 'not_found' | 'revoked' | 'ended' }
+export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
+
+/** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
+export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
+
+/** A change of a key. */
+export interface KeyChange { id: string, tenant: string, agent: string, action: 'created' | 'rotated' | 'revoked', by: string }
+/** @see KeyRecords.changes */
+export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
+
+/**
+ * The API keys in Redis: one method per script. All are in one partition: they are few, replicas look them up in their own memory, and so one call
+ * reports all changes. A secret leaves this class once, when it is made; Redis keeps only SHA-256 digests.
+ */
+export class KeyRecords {
+  readonly #lanes: Lanes
+  readonly #scripts: Scripts
+  readonly #keyNames: KeyNames
+  readonly #tag: string
+
+  /** @param tag of the partition with the keys */
+  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tag: string) {
+    this.#lanes = lanes
+    this.#scripts = scripts
+    this.#keyNames = keyNames
+    this.#tag = tag
+  }
+
+  /** @returns the key with its secret, which can't be read again later @throws {Unavailable} */
+  async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, inboxes, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
+    const id = newKeyId()
+    const key = newSecret(id)
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
+    const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), inboxes?.join() ?? '', String(keyRetention)]
+    const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
+    if (outcome !== 'created') throw new Error('a new random key id already exists: the random numbers are not random')
+    return { id, key, record: parseFields(id, fields).record }
+  }
+
+  /** All keys, oldest first, including those that ended or were revoked in the last 30 days. @throws {Unavailable} */
+  async list (): Promise<KeyRecord[]> {
+    const records: KeyRecord[] = []
+    for (let more: unknown = 1; more === 1;) {
+      const last = records.at(-1)
+      const texts = [String(last?.createdAt ?? 0), last?.id ?? '', String(page), this.#keyNames.partition(this.#tag)]
+      const [, hasMore, ...parts] = await this.#run('key-list', [this.#keyNames.apiKeys(this.#tag)], texts)
+      for (let at = 0; at < parts.length; at += 2) records.push(parseFields(String(parts[at]), parts[at + 1]).record)
+      more = hasMore
+    }
+    return records
+  }
+
+  /** @returns null if there is no such key, or no longer @throws {Unavailable} */
+  async find (id: string): Promise<KeyRecord | null> {
+    return (await this.lookUp(id))?.record ?? null
+  }
+
+  /** Like `find`, with the digests of the secrets. */
+  async lookUp (id: string): Promise<Lookup | null> {
+    if (!isKeyId(id)) return null
+    const [outcome, now, fields] = await this.#run('key-find', [this.#keyOf(id)], [])
+    return outcome === 'not_found' ? null : { now: now as number, ...parseFields(id, fields) }
+  }
+
+  /**
+   * Gives a key a new secret.
+   * @param grace how long the present secret still works, in milliseconds; 0: not at all. The one before it stops at once.
+   * @throws {Unavailable}
+   */
+  async rotate (id: string, grace: number, by: string): Promise<RotateReply> {
+    if (!isKeyId(id)) return { outcome: 'not_found' }
+    const key = newSecret(id)
+    const texts = [id, digest(key), String(grace)]
+    const [outcome, fields] = await this.#run('key-rotate', [this.#keyOf(id), this.#log], texts, author(by))
+    if (outcome !== 'rotated') return { outcome: outcome as 'not_found' }
+    return { outcome, key, record: parseFields(id, fields).record }
+  }
+
+  /** Revokes a key. @throws {Unavailable} */
+  async revoke (id: string, by: string): Promise<RevokeReply> {
+    if (!isKeyId(id)) return { outcome: 'not_found' }
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
+    const texts = [id, randomUUID(), String(keyRetention)]
+    const [outcome, at] = await this.#run('key-revoke', keys, texts, author(by))
+    return at === undefined ? { outcome: 'not_found' } : { outcome: outcome as 'revoked', at: at as number }
+  }
+
+  /**
+   * The changes of keys since the last call, at most 100 at once.
+   * @param after the `last` of the previous answer; empty at first
+   * @returns `lost`: nobody knows what has changed since, so forget all that you know about keys and go on from `last`. `more`: there may be more.
+   * @throws {Unavailable}
+   */
+  async changes (after: string): Promise<KeyChanges> {
+    const [outcome, now, given] = await this.#run('key-changes', [this.#log], [after])
+    if (outcome === 'lost') return { now: now as number, lost: true, last: String(given), entries: [], more: false }
+    const entries = given as Array<[id: Buffer, fields: Buffer[]]>
+    return {
+      now: now as number,
+      lost: false,
+      last: String(entries.at(-1)?.[0] ?? after),
+      entries: entries.map(([, fields]) => readFields(fields) as unknown as KeyChange),
+      more: entries.length === changesAtOnce,
+    }
+  }
+
+  /** The channel that tells of changes. */
+  get channel (): string {
+    return this.#log
+  }
+
+  get #log (): string {
+    return this.#keyNames.apiKeysLog(this.#tag)
+  }
+
+  #run (name: ScriptName, keys: string[], texts: string[], bytes?: Buffer) {
+    return this.#lanes.call({ script: this.#scripts[name], tag: this.#tag, keys, texts, bytes, decode: tagged })
+  }
+
+  #keyOf (id: string): string {
+    return this.#keyNames.apiKey(this.#tag, id)
+  }
+}
+
+/** As bytes, since a name needn't be ASCII. */
+function author (by: string): Buffer {
+  return Buffer.from(by).subarray(0, longestBy)
+}
+
+/** Reads names and values, which alternate. */
+function readFields (parts: readonly Buffer[]): Record<string, string> {
+  const fields: Record<string, string> = {}
+  for (let at = 0; at < parts.length; at += 2) fields[String(parts[at])] = String(parts[at + 1])
+  return fields
+}
+
+/** Reads a key's fields; lua/key-create.lua lists them. */
+function parseFields (id: string, parts: unknown): Omit<Lookup, 'now'> {
+  const fields = readFields(parts as Buffer[])
+  const time = (name: string) => fields[name] === undefined ? null : Number(fields[name])
+  const record: KeyRecord = {
+    id,
+    tenant: fields.tenant as string,
+    agent: fields.agent as string,
+    scopes: (fields.scopes as string).split(',') as Scope[],
+    createdAt: Number(fields.created),
+    endsAt: time('ends'),
+    rotatedAt: time('rotated'),
+    previousEndsAt: time('previous_ends'),
+    revokedAt: time('revoked'),
+    ratePerMinute: time('rate'),
+    inboxes: fields.inboxes?.split(',') ?? null,
+  }
+  return { record, digest: fields.digest as string, previous: fields.previous ?? null }
+}
+
+/**
+ * A key's secret is `handoff_<id>_<rest>`: the id of 12 characters, then 32 random characters (190 bits) and 6 of a checksum over all that comes
+ * before. The prefix lets secret scanners find leaked keys. The checksum shows at once, without a call, that a key was mistyped or cut off. It is
+ * no protection: anyone can compute it.
+ */
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const prefix = 'handoff_'
+const idLength = 12
+const restLength = 32
+/** 62^6 is the first power of 62 above 2^32. */
+const checksumLength = 6
+
+const idShape = /^[0-9A-Za-z]{12}$/
+const secretShape = /^handoff_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/
+
+/** A new key's id: 71 random bits, so no two are the same; if they were, key-create would notice. */
+export function newKeyId (): string {
+  return random(idLength)
+}
+
+/** Can this be a key's id? If not, Redis is never asked. */
+export function isKeyId (text: string): boolean {
+  return idShape.test(text)
+}
+
+/** A new secret for the key with this id. */
+export function newSecret (id: string): string {
+  const text = `${prefix}${id}_${random(restLength)}`
+  return text + checksum(text)
+}
+
+/** @returns the id in a secret; null if its form or its checksum is wrong */
+export function idOfSecret (text: string): string | null {
+  if (!secretShape.test(text)) return null
+  const end = text.length - checksumLength
+  return checksum(text.slice(0, end)) === text.slice(end) ? placeOfId(text) : null
+}
+
+/** The text where a secret has its id, whether or not it is a valid secret. */
+export function placeOfId (text: string): string {
+  return text.slice(prefix.length, prefix.length + idLength)
+}
+
+/** The digest that is used where the secret itself must not be. */
+export function digest (secret: string): string {
+  return hash('sha256', secret, 'base64url')
+}
+
+/** A mark for the key with this id, valid as long as the secret with this digest works. */
+export function markOf (id: string, digested: string): string {
+  return `${id}.${digested}`
+}
+
+/** @returns null if it isn't such a mark */
+export function readMark (mark: string): { id: string, digested: string } | null {
+  const [id = '', digested] = mark.split('.')
+  return digested === undefined || !isKeyId(id) ? null : { id, digested }
+}
+
+function random (length: number): string {
+  // randomInt chooses each character with the same probability; a byte modulo 62 wouldn't.
+  return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')
+}
+
+function checksum (text: string): string {
+  let left = crc32(text)
+  let digits = ''
+  for (let i = 0; i < checksumLength; i++) {
+    digits = alphabet.charAt(left % alphabet.length) + digits
+    left = Math.floor(left / alphabet.length)
+  }
+  return digits
+}

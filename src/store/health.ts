@@ -1,0 +1,256 @@
+import { onlineReplicas, readInfo, testedServers, unsupported, versionOf } from '../redis/connect.ts'
+import type { ConnectionLog, ServerInfo } from '../redis/connect.ts'
+import { Unavailable } from '../redis/lanes.ts'
+import type { Lanes } from '../redis/lanes.ts'
+import type { Master, Masters } from '../redis/masters.ts'
+import type { Scripts } from '../redis/scripts.ts'
+import type { KeyNames } from './keys.ts'
+import type { Rights } from './rights.ts'
+
+/** How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it writes it every 5 s. */
+const markDuration = 2_592_000_000
+
+/** Why a master refuses writes, by how its error messages begin. */
+const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_few_replicas' } as const
+
+/** Full: it refuses what makes it larger, as pass does. Otherwise it refuses all writes. */
+export type Refusal = 'full' | typeof refusals[keyof typeof refusals]
+export const allRefusals: readonly Refusal[] = ['full', ...Object.values(refusals)]
+
+/** What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key. */
+const meanings: Array<[start: string, meaning: string]> = [
+  ['READONLY', 'Redis is a replica and takes no writes.'],
+  ['MISCONF', 'Redis takes no writes because it cannot save them; its own log says why.'],
+  ['NOREPLICAS', 'Redis takes no writes because it has too few replicas.'],
+  ['NOPERM', 'Redis does not give this service the rights that it needs.'],
+  ['ERR The user executing the script', 'Redis does not give this service the rights that it needs.'],
+  ['ERR ACL failure', 'Redis does not give this service the rights that it needs.'],
+  ['NOAUTH', 'Redis wants a password; set it in REDIS_URL.'],
+  ['WRONGPASS', 'Redis refuses the user and password of REDIS_URL.'],
+  ['max number of clients', 'Redis has as many clients as its maxclients allows; raise it, or close other clients.'],
+  ['DENIED', 'Redis is in protected mode, and lets in clients of its own machine only; give it a password or an ACL.'],
+  ['LOADING', 'Redis is still loading its data.'],
+  ['MASTERDOWN', 'Redis is a replica that has lost its master.'],
+  ['MOVED', 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…'],
+  ['CLUSTERDOWN', 'Redis Cluster is down: some of its slots have no master.'],
+]
+
+/** Node's and OpenSSL's error codes for a certificate that isn't trusted. */
+const untrusted = /CERT|VERIFY_LEAF/
+
+/** Why there is no connection, for an operator. */
+export function whyUnreached (trouble: Error | undefined): string {
+  const { message = '', code = '' }: Partial<NodeJS.ErrnoException> = trouble ?? {}
+  if (untrusted.test(code)) return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
+  return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'
+}
+
+/** What the check needs. */
+export interface Readiness {
+  masters: Masters
+  lanes: Lanes
+  scripts: Scripts
+  rights: Rights
+  keyNames: KeyNames
+  /** The mark that this replica gives to a data set that has none. */
+  newMark (): string
+  /** How many replicas of Redis every write needs. */
+  replicas: number
+}
+
+/** The result of a check of Redis. Redis's own messages are only for the log: /readyz needs no key. */
+export interface Verdict {
+  /** Why Redis can't serve, as a sentence for an operator; null if it can. */
+  reason: string | null
+  said?: string
+  /** What couldn't be found out. It doesn't make the service unready: no answer isn't a refusal. */
+  doubt?: { reason: string, said?: string }
+  /** Of each master that is connected and has partitions. */
+  looks: readonly Look[]
+}
+
+/** What was found at one master. */
+export interface Look extends Omit<Verdict, 'looks'> {
+  /** Its name in metrics. */
+  master: string
+  /** Whether it may drop what was acknowledged. */
+  unsafe?: boolean
+  /** A full one still serves: what is caught can be done, and that makes room. So its reason is null. */
+  refuses?: Refusal
+  /** The mark of the data set that it has, and in which partition; left out if that wasn't seen. */
+  mark?: { tag: string, value: string }
+  /** In bytes, where it tells. */
+  memory?: { used: number, limit: number }
+}
+
+/**
+ * Can Redis serve now? One of a Cluster's masters is enough, since an unready service gets no requests at all. But no master may be configured so
+ * that it drops acknowledged data.
+ */
+export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
+  const all = [...readiness.masters.all()]
+  const looks = await Promise.all(all.filter(isReached).map(master => look(master, readiness)))
+  const unreached: Pick<Verdict, 'reason' | 'said' | 'doubt'> = { reason: whyUnreached(all.find(master => !isReached(master))?.trouble ?? readiness.masters.trouble) }
+  const { reason, said, doubt } = looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? unreached
+  return { reason, ...said !== undefined && { said }, ...doubt !== undefined && { doubt }, looks }
+}
+
+/** A master that is only taking over slots has no partition yet. */
+function isReached ({ calls, tags }: Master): boolean {
+  return calls.status === 'ready' && tags.length > 0
+}
+
+async function look (master: Master, readiness: Readiness): Promise<Look> {
+  const tried = tryScripts(master.tags[0]!, readiness).catch((error: Error) => error)
+  const info = await master.calls.info('server', 'memory', 'replication')
+    // Before 7.0, INFO takes at most one section. Ask without any, to learn that the server is so old.
+    .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
+  const seen = { master: master.name, ...info.maxmemory !== undefined && { memory: { used: Number(info.used_memory), limit: Number(info.maxmemory) } } }
+  const unsafe = unsafeSetting(info)
+  if (unsafe !== null) return { ...seen, reason: unsafe, unsafe: true }
+  const online = onlineReplicas(info)
+  if (online !== undefined && online < readiness.replicas) {
+    return { ...seen, reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.`, refuses: 'too_few_replicas' }
+  }
+  const outcome = await tried
+  if (!(outcome instanceof Error)) return { ...seen, ...outcome }
+  const [, refuses] = Object.entries(refusals).find(([start]) => outcome.message.startsWith(start)) ?? []
+  return { ...seen, reason: meaningOf(outcome, info), said: outcome.message, ...refuses !== undefined && { refuses } }
+}
+
+/** Writes as pass does: that shows a replica that takes no writes, a disk that can't save, and a full Redis. Missing rights of other scripts show before. */
+async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness): Promise<Omit<Look, 'master' | 'memory'>> {
+  const { lacking, missing, untold, said } = await rights.ask(tag)
+  if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
+  if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
+  const texts = [newMark(), String(markDuration)]
+  const [outcome, mark] = await lanes.call({ script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null] })
+  return {
+    reason: null,
+    ...String(outcome) === 'no_room' && { refuses: 'full' },
+    ...mark !== null && { mark: { tag, value: String(mark) } },
+    ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
+  }
+}
+
+const ofAnotherVersion = `tested are ${testedServers.join(', ')}. Its own words are in the service’s log.`
+
+function meaningOf (error: Error, info: ServerInfo): string {
+  const meaning = meanings.find(([start]) => error.message.startsWith(start))?.[1]
+  if (meaning !== undefined) return meaning
+  if (error instanceof Unavailable && !unsupported.test(error.message)) return 'Redis does not answer in time.'
+  return `${versionOf(info)?.name ?? 'Redis'} does not run our scripts; ${ofAnotherVersion}`
+}
+
+/** Why nothing should be stored on this server, from its INFO; null if it is safe. */
+function unsafeSetting (info: ServerInfo): string | null {
+  const version = versionOf(info)
+  if (version?.tooOld) return `${version.name} is too old: 7.0 or later is needed.`
+  const policy = info.maxmemory_policy
+  if (policy !== undefined && policy !== 'noeviction') {
+    return `maxmemory-policy is ${policy}: Redis may drop handoffs that were acknowledged. Set it to noeviction.`
+  }
+  return null
+}
+
+/**
+ * For how long a master must be well before the log says that it is, in milliseconds. At the limit a Redis is full and has room by turns, with each
+ * handoff that is passed and done, and that is one event.
+ */
+const quiet = 15_000
+
+/** What is wrong with a master that the log has told of. */
+interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number }
+
+/** What an operator is told of a full Redis. */
+export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
+  'Raise maxmemory, or see that handoffs are done or cancelled.'
+
+type CheckLog = ConnectionLog & { error (details: object, message: string): void }
+
+/** Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is over. */
+export class Checks {
+  readonly #look: () => Promise<Verdict>
+  readonly #log: CheckLog
+  readonly #quiet: number
+  readonly #told = new Map<string, Told>()
+  #underWay: Promise<string | null> | undefined
+  #last: string | null | undefined
+  #lastDoubt: string | undefined
+  #looks: readonly Look[] = []
+  /** The marks of the data set by partition, as far as they were seen. They stay the same over restarts, failovers and moved slots. */
+  readonly #marks = new Map<string, string>()
+  /** How often a mark was gone, or another one. */
+  replaced = 0
+
+  /** @param quietFor tests have a shorter one */
+  constructor (look: () => Promise<Verdict>, log: CheckLog, quietFor = quiet) {
+    this.#look = look
+    this.#log = log
+    this.#quiet = quietFor
+  }
+
+  /** Why Redis can't serve; null if it can. Whoever asks during a check gets its result, so any number of probes cost Redis one check at a time. */
+  whyNotReady (): Promise<string | null> {
+    this.#underWay ??= this.#check().finally(() => { this.#underWay = undefined })
+    return this.#underWay
+  }
+
+  /** Could it serve at the last check? Undefined before the first one. */
+  get ready (): boolean | undefined {
+    return this.#last === undefined ? undefined : this.#last === null
+  }
+
+  /** Did no master take a pass at the last check, and one at least only because it is full? Pass is 503 then, while done and cancel go on there. */
+  get isFull (): boolean {
+    const isFull = ({ refuses }: Look) => refuses === 'full'
+    return this.#looks.some(isFull) && this.#looks.every(look => isFull(look) || look.reason !== null)
+  }
+
+  /** What the last check found at each master. */
+  get looks (): readonly Look[] {
+    return this.#looks
+  }
+
+  async #check (): Promise<string | null> {
+    const { reason, said, doubt, looks } = await this.#look()
+    if (reason !== null && reason !== this.#last) this.#log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
+    if (reason === null && this.#last !== null) this.#log.info({}, 'ready')
+    if (doubt !== undefined && doubt.reason !== this.#lastDoubt) this.#log.warn(doubt, 'some checks of Redis could not be made')
+    this.#last = reason
+    if (reason === null) this.#lastDoubt = doubt?.reason
+    this.#looks = looks
+    for (const look of looks) {
+      this.#tell(look, reason)
+      this.#compare(look)
+    }
+    return reason
+  }
+
+  /** A mark that is gone was made anew by the first replica that looked. So for each replica it is another one, once. */
+  #compare ({ master, mark }: Look): void {
+    if (mark === undefined) return
+    const before = this.#marks.get(mark.tag)
+    this.#marks.set(mark.tag, mark.value)
+    if (before === undefined || before === mark.value) return
+    this.replaced++
+    this.#log.error({ master }, 'Redis is empty, or another one than before: handoffs and keys that it had are not there, and clients see 404 and 401. ' +
+      'Check REDIS_URL, its data directory and who may have emptied it, and restore a backup')
+  }
+
+  /** One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told as such. */
+  #tell ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
+    const reason = refuses === 'full' ? whyFull : unready
+    const told = this.#told.get(master)
+    const numbers = memory !== undefined && { used_memory: memory.used, maxmemory: memory.limit }
+    if (reason !== null && reason === whole) return
+    if (reason !== null) {
+      this.#told.set(master, { reason, refuses, lastSeen: performance.now() })
+      if (told?.reason === reason) return
+      this.#log.warn({ master, reason, ...said !== undefined && { said }, ...numbers }, refuses === undefined ? 'a Redis master can’t serve' : 'Redis refuses writes')
+    } else if (told !== undefined && performance.now() - told.lastSeen >= this.#quiet) {
+      this.#told.delete(master)
+      this.#log.info({ master, ...numbers }, told.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again')
+    }
+  }
+}

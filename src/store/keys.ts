@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Builds every Redis key; no other file does. In a Cluster all keys that one script touches carry the same hash tag, so a call is one hop to
+ * one shard. A handoff's key contains the tenant, so another tenant's handoff simply isn't found.
+ */
+export class KeyNames {
+  readonly #prefix: string
+  readonly #isOneRedis: boolean
+
+  /** @param isOneRedis whether one Redis has all keys: then the feeds are in no partition, so that scripts of any can write to them */
+  constructor (prefix: string, isOneRedis = false) {
+    this.#prefix = prefix
+    this.#isOneRedis = isOneRedis
+  }
+
+  /** The prefix of all keys of a partition: `prefix:{tag}:`. */
+  partition (tag: string): string {
+    return `${this.#prefix}:{${tag}}:`
+  }
+
+  handoff (tag: string, member: string): string {
+    return `${this.partition(tag)}h:${member}`
+  }
+
+  /** A partition's live handoffs, by when the sweep is to look at them. */
+  due (tag: string): string {
+    return `${this.partition(tag)}due`
+  }
+
+  /** A tenant's handoffs that wait for a person. */
+  waiting (tag: string, tenant: string): string {
+    return `${this.partition(tag)}w:${tenant}`
+  }
+
+  /** What can be caught from a tenant's inbox, by turn. */
+  inbox (tag: string, tenant: string, inbox: string): string {
+    return `${this.partition(tag)}i:${tenant}:${inbox}`
+  }
+
+  /** What is for an inbox and waits for a person, by when it expires. */
+  undecided (tag: string, tenant: string, inbox: string): string {
+    return `${this.inbox(tag, tenant, inbox)}:waiting`
+  }
+
+  /** What a catch from an inbox took, by its token. */
+  taken (tag: string, token: string): string {
+    return `${this.partition(tag)}n:${token}`
+  }
+
+  /** Which request an Idempotency-Key of an inbox came with. The name differs from `taken`, since both may be in one partition. */
+  request (tag: string, token: string): string {
+    return `${this.partition(tag)}q:${token}`
+  }
+
+  /** What transitions of a tenant told here and may not be in its feed yet (lua/lib/relayed.lua). */
+  outbox (tag: string, tenant: string): string {
+    return `${this.outboxes(tag)}:${tenant}`
+  }
+
+  /** The tenants that have an outbox here, by the number of their last event. */
+  outboxes (tag: string): string {
+    return `${this.partition(tag)}o`
+  }
+
+  /** A tenant's events, in one order; and the channel where new ones are told. */
+  feed (tag: string, tenant: string): string {
+    return this.#isOneRedis ? this.feeds() + tenant : `${this.partition(tag)}e:${tenant}`
+  }
+
+  /** What all feeds begin with, where one Redis has them. */
+  feeds (): string {
+    return `${this.#prefix}:e:`
+  }
+
+  /** Since when nothing of the feed was lost. */
+  feedSince (tag: string, tenant: string): string {
+    return `${this.feed(tag, tenant)}:since`
+  }
+
+  /** How far each partition's events are in the feed. */
+  relayed (tag: string, tenant: string): string {
+    return `${this.feed(tag, tenant)}:moved`
+  }
+
+  /** Who looks for events that nobody has moved to their feed. */
+  relay (tag: string): string {
+    return `${this.partition(tag)}relay`
+  }
+
+  /** The tenants that have webhooks here. */
+  webhookTenants (tag: string): string {
+    return `${this.partition(tag)}hooks`
+  }
+
+  /** A tenant's webhooks by when they were made. */
+  webhooks (tag: string, tenant: string): string {
+    return `${this.webhookTenants(tag)}:${tenant}`
+  }
+
+  webhook (tag: string, tenant: string, id: string): string {
+    return `${this.partition(tag)}hook:${tenant}:${id}`
+  }
+
+  /** A webhook's deliveries by when each is tried next. */
+  webhookDue (tag: string, tenant: string, id: string): string {
+    return `${this.webhook(tag, tenant, id)}:due`
+  }
+
+  /** A webhook's deliveries: what is to be delivered, and the newest that were or could not be. */
+  deliveries (tag: string, tenant: string, id: string, status: 'pending' | 'delivered' | 'failed'): string {
+    return `${this.webhook(tag, tenant, id)}:${status}`
+  }
+
+  /** Who delivers to webhooks. */
+  deliverer (tag: string): string {
+    return `${this.partition(tag)}deliverer`
+  }
+
+  /** A person's session, by its secret's digest. */
+  session (tag: string, digest: string): string {
+    return `${this.partition(tag)}s:${digest}`
+  }
+
+  /** An API key, by its id. */
+  apiKey (tag: string, id: string): string {
+    return `${this.partition(tag)}k:${id}`
+  }
+
+  /** All API keys by when they were made. */
+  apiKeys (tag: string): string {
+    return `${this.partition(tag)}keys`
+  }
+
+  /** The API keys that end or have ended, by when they are forgotten. */
+  apiKeysOver (tag: string): string {
+    return `${this.partition(tag)}keys:over`
+  }
+
+  /** The log of changes of API keys, and the channel that tells of them. */
+  apiKeysLog (tag: string): string {
+    return `${this.partition(tag)}keys:log`
+  }
+
+  /** How many requests an agent has taken of its window (store/rates.ts). */
+  rate (tag: string, tenant: string, agent: string): string {
+    return `${this.partition(tag)}r:${tenant}:${agent}`
+  }
+
+  /** The lease of the replica that sweeps. */
+  sweeper (tag: string): string {
+    return `${this.partition(tag)}sweeper`
+  }
+
+  /** The key that a group writes last, so that replicas that acknowledge it have all that was written before (redis/lane.ts). */
+  barrier (tag: string): string {
+    return `${this.partition(tag)}barrier`
+  }
+
+  /** The mark of the data set, written again and again to show that Redis takes writes. */
+  dataSet (tag: string): string {
+    return `${this.partition(tag)}dataset`
+  }
+}
+
+/** A handoff's name in its partition's sorted sets, and the end of its key. */
+export function memberOf (tenant: string, id: string): string {
+  return `${tenant}:${id}`
+}
+
+/** Splits such a member, as Redis returns it, into tenant and id. Neither contains a colon. */
+export function handoffOf (member: unknown): { tenant: string, id: string } {
+  const [tenant, id] = String(member).split(':') as [string, string]
+  return { tenant, id }
+}
+
+/** The partition that has what belongs to a tenant as a whole. */
+export function homeTagOf (tenant: string, tags: readonly string[]): string {
+  return tagByDigest(createHash('sha256').update(`home ${tenant}`).digest('base64url'), tags)
+}
+
+/** A partition for something without an id, chosen by a SHA-256 digest in base64url, and so evenly spread. */
+export function tagByDigest (digest: string, tags: readonly string[]): string {
+  return tags[Buffer.from(digest, 'base64url').readUInt16LE(0) % tags.length] as string
+}
