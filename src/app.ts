@@ -51,7 +51,10 @@ import { Targets } from './webhooks/targets.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The instance for operators and probes, if it has a port of its own (METRICS_PORT). It isn't listening yet, and closes after the service. */
+    /**
+     * The instance for operators and probes, if it has a port of its own (METRICS_PORT). It isn't listening yet, and
+     * closes after the service.
+     */
     operations: FastifyInstance | undefined
     /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
     deliverer: Deliverer | null
@@ -71,7 +74,9 @@ export interface AppDependencies {
 }
 
 /** Builds the whole HTTP service, not yet listening. The process and the tests use the same one. */
-export async function buildApp (config: Config, { store, keys, log, lostLines, ...more }: AppDependencies): Promise<FastifyInstance> {
+export async function buildApp (
+  config: Config, { store, keys, log, lostLines, ...more }: AppDependencies
+): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray(basePath))
@@ -87,7 +92,9 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   const streams = new EventStreams(events)
   const parts = webhookParts(config, store, more)
   const { attemptTimeout } = more.webhooks ?? {}
-  const deliverer = parts === null ? null : new Deliverer({ ...parts, targets: targetsFor(config, mostWebhooks, more), store, log, attemptTimeout })
+  const deliverer = parts === null
+    ? null
+    : new Deliverer({ ...parts, targets: targetsFor(config, mostWebhooks, more), store, log, attemptTimeout })
   app.decorate('deliverer', deliverer)
   app.addHook('onClose', async () => deliverer?.stop())
   // Before the server waits for the requests that are open: a name server may be silent for longer.
@@ -103,10 +110,25 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   await useOpenApi(app, version, basePath, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
-  const { registry, close } = makeRegistry({ requests, waiter, inboxes, streams, store, keys: keys.counts, refused, bodies, deliverer, isDraining, lostLines, version })
+  const { registry, close } = makeRegistry({
+    requests,
+    waiter,
+    inboxes,
+    streams,
+    store,
+    keys: keys.counts,
+    refused,
+    bodies,
+    deliverer,
+    isDraining,
+    lostLines,
+    version
+  })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
-  const operations = config.metricsPort === undefined ? undefined : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
+  const operations = config.metricsPort === undefined
+    ? undefined
+    : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
   app.decorate('operations', operations)
   app.addHook('onClose', async () => operations?.close())
   healthRoutes(operations ?? app, async (mayBeFull) => isDraining()
@@ -120,7 +142,9 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:'), basePath))
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
-  const service = new HandoffService(store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit })
+  const service = new HandoffService(
+    store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit }
+  )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const asked = operationsOf(service, attempts, limits)
@@ -149,9 +173,16 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     statusRoute(api, asked.status, basePath)
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
-    const onFault = (error: unknown, requestId: string) => log.error({ err: error, request_id: requestId }, 'internal error')
-    const batches = new Batches(asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId))
-    batchRoute(api, batches, { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit) })
+    const onFault = (
+      error: unknown, requestId: string
+    ) => log.error({ err: error, request_id: requestId }, 'internal error')
+    const batches = new Batches(
+      asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId)
+    )
+    batchRoute(
+      api, batches,
+      { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit) }
+    )
     approvalRoutes(api, approvals, log)
     mcpRoute(api, {
       operations: asked,
@@ -168,7 +199,19 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
     })
   })
   await app.register(pages => approvalPages(pages,
-    { approvals, keys, credentials, guessesOf, sessions: store.sessions, bodies, baseUrl, base: basePath, shed, log, refused: code => requests.refused(code) }), { prefix: '/approvals' })
+    {
+      approvals,
+      keys,
+      credentials,
+      guessesOf,
+      sessions: store.sessions,
+      bodies,
+      baseUrl,
+      base: basePath,
+      shed,
+      log,
+      refused: code => requests.refused(code)
+    }), { prefix: '/approvals' })
   app.addHook('onReady', async () => refuseOwnPath(basePath, requests))
   return app
 }
@@ -176,7 +219,9 @@ export async function buildApp (config: Config, { store, keys, log, lostLines, .
 type WebhookDependencies = Pick<AppDependencies, 'webhookSecret' | 'webhooks'>
 
 /** @returns null where webhooks are off */
-function webhookParts (config: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, ...more }: WebhookDependencies) {
+function webhookParts (
+  config: Config, { events, webhooks }: AppDependencies['store'], { webhookSecret, ...more }: WebhookDependencies
+) {
   if (events === null || webhooks === null || webhookSecret === undefined) return null
   return { events, webhooks, secrets: new WebhookSecrets(webhookSecret), targets: targetsFor(config, madeAtOnce, more) }
 }
@@ -186,14 +231,19 @@ function targetsFor ({ webhookAllow }: Config, atOnce: number, { webhooks: more 
   return new Targets(webhookAllow, new Lookups({ atOnce, ...more?.lookups }))
 }
 
-/** BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has removed it. */
+/**
+ * BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has
+ * removed it.
+ */
 function refuseOwnPath (basePath: string, { routes }: Requests): void {
   if (basePath === '' || !routes.some(({ route }) => `${route}/`.startsWith(`${basePath}/`))) return
   throw new SettingError(`BASE_URL: ${basePath} is the service’s own; take another path`)
 }
 
 /** An instance that counts requests and answers errors, and has no routes yet. */
-function bareApp (options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage): FastifyInstance {
+function bareApp (
+  options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage
+): FastifyInstance {
   const answerError = answerErrors(log, code => requests.refused(code), basePath, answerPage)
   const app = Fastify({
     ...options,

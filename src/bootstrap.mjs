@@ -1,8 +1,10 @@
-// Makes a clone ready to run: packages installed, dist/ built, each only when it isn't so already. npm runs it before start, and
-// with --all before test and bench. Only what Node itself has is used here: there may be nothing else yet.
+// Makes a clone ready to run: packages installed, dist/ built, each only when it isn't so already. npm runs it before
+// start, and with --all before test and bench. Only what Node itself has is used here: there may be nothing else yet.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync, constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +12,8 @@ import { fileURLToPath } from 'node:url'
 const oldest = [20, 20]
 
 /**
- * Whether `node_modules` holds what package-lock.json says, by the list that npm keeps there of what it has installed, and nothing else.
+ * Whether `node_modules` holds what package-lock.json says, by the list that npm keeps there of what it has installed,
+ * and nothing else.
  * @param all the packages of tests and benches too: starting needs neither those nor the optional ones
  */
 export function isInstalled (root, all) {
@@ -20,7 +23,9 @@ export function isInstalled (root, all) {
   const { '': project, ...needed } = wanted
   // Optional ones may be for other machines. npm writes its list at the end, so an install that was killed has none.
   const mayBeMissing = ({ dev, optional, devOptional }) => optional || (!all && (dev || devOptional))
-  return Object.entries(needed).every(([path, entry]) => path in present ? isSame(entry, present[path]) : mayBeMissing(entry)) &&
+  return Object.entries(needed).every((
+    [path, entry]
+  ) => path in present ? isSame(entry, present[path]) : mayBeMissing(entry)) &&
     Object.keys(present).every((path) => path in needed)
 }
 
@@ -95,7 +100,9 @@ function lock (root) {
   if (process.platform === 'linux') spawnSync('flock', ['3'], { stdio: ['ignore', 'ignore', 'ignore', fd] })
 }
 
-/** What a start doesn't need is left out of an install; but not where it was there before, since somebody works with it. */
+/**
+ * What a start doesn't need is left out of an install; but not where it was there before, since somebody works with it.
+ */
 function leftOut (root) {
   const present = Object.values(packages(join(root, 'node_modules/.package-lock.json')) ?? {})
   return [
@@ -107,19 +114,34 @@ function leftOut (root) {
 function npmCi (cwd, ...options) {
   const npm = process.env.npm_execpath
   const [command, first] = basename(npm ?? '').startsWith('npm-cli') ? [process.execPath, [npm]] : ['npm', []]
-  // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't ours.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
-  const args = [...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false', '--package-lock-only=false']
-  const { status, signal, error, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
+  // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't
+  // ours.
+  const env = Object.fromEntries(Object.entries(process.env).filter((
+    [name]
+  ) => !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
+  const args = [
+    ...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false',
+    '--package-lock-only=false'
+  ]
+  const {
+    status, signal, error, stdout, stderr
+  } = spawnSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 2 ** 26 })
   if (status === 0) return
-  const [, unreached] = /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
-  if (unreached !== undefined) throw new Error(`npm can't reach its registry (${unreached}), and packages are missing: try again when there is a network`)
-  throw new Error(error?.message ?? `${stdout}${stderr}${signal === null ? '' : `npm was ended by ${signal}`}`.trimEnd())
+  const [, unreached] =
+    /^npm error code (E(?:AI_AGAIN|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH|NOTCACHED|NOTFOUND|TIMEDOUT)|ERR_SOCKET_TIMEOUT)$/m.exec(stderr) ?? []
+  if (unreached !== undefined) {
+    throw new Error(`npm can't reach its registry (${unreached}), and packages are ` +
+    'missing: try again when there is a network')
+  }
+  throw new Error(
+    error?.message ?? `${stdout}${stderr}${signal === null ? '' : `npm was ended by ${signal}`}`.trimEnd()
+  )
 }
 
 /**
- * Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output. Types are only
- * taken out, as `npm run build` would: to check them needs the packages of tests, and five times as long.
+ * Compiled beside and then put in place, so a run that is killed leaves no half build and a deleted source no output.
+ * Types are only taken out, as `npm run build` would: to check them needs the packages of tests, and five times as
+ * long.
  */
 function build (root) {
   const made = join(root, '.cache/build')
@@ -133,13 +155,19 @@ function build (root) {
 }
 
 function compile (root, made, ts) {
-  const { options } = ts.convertCompilerOptionsFromJson(JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions, root)
+  const { options } = ts.convertCompilerOptionsFromJson(
+    JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions, root
+  )
   // A file by itself doesn't show that package.json makes all of them ES modules.
   const compilerOptions = { ...options, module: ts.ModuleKind.ESNext, moduleDetection: ts.ModuleDetectionKind.Force }
   for (const file of sourcesOf(root)) {
-    const { outputText, diagnostics } = ts.transpileModule(readFileSync(join(root, file), 'utf8'), { fileName: join(root, file), compilerOptions, reportDiagnostics: true })
+    const { outputText, diagnostics } = ts.transpileModule(
+      readFileSync(join(root, file), 'utf8'), { fileName: join(root, file), compilerOptions, reportDiagnostics: true }
+    )
     if (diagnostics.length > 0) {
-      throw new Error(ts.formatDiagnostics(diagnostics, { getCanonicalFileName: (name) => name, getCurrentDirectory: () => root, getNewLine: () => '\n' }).trimEnd())
+      throw new Error(ts.formatDiagnostics(
+        diagnostics, { getCanonicalFileName: (name) => name, getCurrentDirectory: () => root, getNewLine: () => '\n' }
+      ).trimEnd())
     }
     const to = join(made, relative('src', file).replace(/\.ts$/, '.js'))
     mkdirSync(dirname(to), { recursive: true })
@@ -163,7 +191,9 @@ function compilerHome (root) {
     mkdirSync(apart, { recursive: true })
     const project = { name: 'compiler', dependencies: { typescript: wanted.version } }
     writeFileSync(join(apart, 'package.json'), JSON.stringify(project))
-    writeFileSync(join(apart, 'package-lock.json'), JSON.stringify({ name: 'compiler', lockfileVersion: 3, packages: { '': project, [path]: { ...wanted, dev: false } } }))
+    writeFileSync(join(apart, 'package-lock.json'), JSON.stringify({
+      name: 'compiler', lockfileVersion: 3, packages: { '': project, [path]: { ...wanted, dev: false } }
+    }))
     npmCi(apart)
   }
   return holds(root) ? root : apart
@@ -178,7 +208,9 @@ function makeExecutable (root, made) {
 /** The compiler's own command, for the package of the client: after `npm start` there may be none in node_modules. */
 function tsc (root, args) {
   lock(root)
-  const { status, error } = spawnSync(process.execPath, [join(compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' })
+  const { status, error } = spawnSync(
+    process.execPath, [join(compilerHome(root), 'node_modules/typescript/bin/tsc'), ...args], { stdio: 'inherit' }
+  )
   if (error !== undefined) throw error
   process.exitCode = status ?? 1
 }
@@ -186,7 +218,8 @@ function tsc (root, args) {
 function main () {
   const [major, minor] = process.versions.node.split('.').map(Number)
   if (major < oldest[0] || (major === oldest[0] && minor < oldest[1])) {
-    throw new Error(`This needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}: see https://nodejs.org`)
+    throw new Error(`This needs Node.js ${oldest.join('.')} or newer, and this is ${process.versions.node}: see ` +
+      'https://nodejs.org')
   }
   const root = dirname(dirname(fileURLToPath(import.meta.url)))
   if (process.argv[2] === '--tsc') return tsc(root, process.argv.slice(3))

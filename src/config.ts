@@ -10,69 +10,132 @@ import { parseRedisUrl } from './core/redis-url.ts'
 /** The property of a schema that holds its unit in milliseconds. A symbol, so JSON Schema ignores it. */
 const unit = Symbol('unit')
 
-/** Durations. A plain number is in the setting's own unit; a value with a unit, such as `48h`, works in every setting. */
+/**
+ * Durations. A plain number is in the setting's own unit; a value with a unit, such as `48h`, works in every setting.
+ */
 const seconds = (standard: number, what: string, least = 1) =>
-  Type.Integer({ [unit]: 1000, minimum: least, maximum: 10 * 365 * 86400, default: standard, description: `${what}: a duration, as in 90s, 15m, 48h or 30d, ${least === 0 ? '0 for off' : '1s at least'}; a plain number is seconds` })
+  Type.Integer({
+    [unit]: 1000,
+    minimum: least,
+    maximum: 10 * 365 * 86400,
+    default: standard,
+    description: `${what}: a duration, as in 90s, 15m, 48h or 30d, ${least === 0
+      ? '0 for off'
+      : '1s at least'}; a plain number is seconds`
+  })
 const milliseconds = (standard: number, what: string) =>
-  Type.Integer({ [unit]: 1, minimum: 0, maximum: 3600_000, default: standard, description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds` })
+  Type.Integer({
+    [unit]: 1,
+    minimum: 0,
+    maximum: 3600_000,
+    default: standard,
+    description: `${what}: a duration, as in 1500ms or 15s, 1h at most; a plain number is milliseconds`
+  })
 
 /** All settings. A description says what the variable takes; a wrong value stops the start with it. */
 const environment = Type.Object({
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
-  PORT: Type.Integer({ minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one' }),
+  PORT: Type.Integer({
+    minimum: 0, maximum: 65535, default: 8080, description: 'the port to listen on: 0 to 65535, 0 for any free one'
+  }),
   BASE_URL: Type.Optional(Type.String({
     pattern: '^https?://[^/?#\\s]+(/(?!\\.\\.?(/|$))[A-Za-z0-9._~-]+)*/*$',
-    description: 'what links are built on: an http(s) URL without query, its path, if any, of names of A-Z a-z 0-9 . _ ~ - between slashes'
+    description: 'what links are built on: an http(s) URL without query, its path, if any, of names of A-Z a-z 0-9 ' +
+      '. _ ~ - between slashes'
   })),
   REDIS_URL: Type.Optional(Type.String({
-    description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port; rediss… with TLS'
+    description: 'where Redis is: redis://…, redis+sentinel://host:port,host:port/name or ' +
+      'redis+cluster://host:port,host:port; rediss… with TLS'
   })),
-  REDIS_SERVER_BIN: Type.Optional(Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })),
+  REDIS_SERVER_BIN: Type.Optional(
+    Type.String({ description: 'the redis-server or valkey-server to run when REDIS_URL is unset: a path' })
+  ),
   // No braces: they would change the hash tag.
   REDIS_KEY_PREFIX: Type.String({
-    pattern: '^[A-Za-z0-9._:-]{1,64}$', default: 'handoff', description: 'what every Redis key begins with: 1 to 64 of A-Z a-z 0-9 . _ : -'
+    pattern: '^[A-Za-z0-9._:-]{1,64}$',
+    default: 'handoff',
+    description: 'what every Redis key begins with: 1 to 64 of A-Z a-z 0-9 . _ : -'
   }),
   DATA_DIR: Type.String({ default: '.data', description: 'where the embedded Redis keeps its data: a directory' }),
   API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
   APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
   TRUSTED_PROXIES: Type.String({
-    default: '', description: 'who is believed about where a request came from (X-Forwarded-For): addresses and networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
+    default: '',
+    description: 'who is believed about where a request came from (X-Forwarded-For): addresses and ' +
+      'networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
   DEFAULT_EXPIRES_IN: seconds(86400, 'how long a handoff waits for its catch'),
   MAX_EXPIRES_IN: seconds(30 * 86400, 'the most that expires_in may ask for'),
   WORK_TTL: seconds(86400, 'how long a catcher has until done'),
   MAX_WORK_TTL: seconds(7 * 86400, 'the most that work_within and extend_by may ask for'),
-  HOP_LIMIT: Type.Integer({ minimum: 1, maximum: 1000, default: 25, description: 'how often work may be passed on below its first handoff: 1 to 1000' }),
+  HOP_LIMIT: Type.Integer({
+    minimum: 1,
+    maximum: 1000,
+    default: 25,
+    description: 'how often work may be passed on below its first handoff: 1 to 1000'
+  }),
   RETENTION: seconds(86400, 'how long a finished handoff stays readable'),
   EVENTS_RETENTION: seconds(0, 'how long events are kept', 0),
   WEBHOOK_SECRET: Type.Optional(Type.String({
-    pattern: '^[!-~]{16,}$', description: 'what the secrets of webhooks are derived from, the same for all replicas: at least 16 visible ASCII characters'
+    pattern: '^[!-~]{16,}$',
+    description: 'what the secrets of webhooks are derived from, the same for all ' +
+      'replicas: at least 16 visible ASCII characters'
   })),
   WEBHOOK_ALLOW: Type.String({
-    default: '', description: 'where webhooks may go besides https to public addresses: addresses and networks, 10.0.0.7,10.1.0.0/16,fd00::/8'
+    default: '',
+    description: 'where webhooks may go besides https to public addresses: addresses and networks, ' +
+      '10.0.0.7,10.1.0.0/16,fd00::/8'
   }),
-  BATCH_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 8388608, description: 'the largest body of a batch: bytes, 1024 to 268435456' }),
-  BODIES_LIMIT: Type.Optional(Type.Integer({ minimum: 2048, maximum: 2 ** 40, description: 'all request bodies that the process holds at once: bytes, 2048 to 1099511627776, at least twice BODY_LIMIT and BATCH_LIMIT' })),
-  BODY_LIMIT: Type.Integer({ minimum: 1024, maximum: 256 * 1024 * 1024, default: 1048576, description: 'the largest request body: bytes, 1024 to 268435456' }),
+  BATCH_LIMIT: Type.Integer({
+    minimum: 1024,
+    maximum: 256 * 1024 * 1024,
+    default: 8388608,
+    description: 'the largest body of a batch: bytes, 1024 to 268435456'
+  }),
+  BODIES_LIMIT: Type.Optional(Type.Integer({
+    minimum: 2048,
+    maximum: 2 ** 40,
+    description: 'all request bodies that ' +
+    'the process holds at once: bytes, 2048 to 1099511627776, at least twice BODY_LIMIT and BATCH_LIMIT'
+  })),
+  BODY_LIMIT: Type.Integer({
+    minimum: 1024,
+    maximum: 256 * 1024 * 1024,
+    default: 1048576,
+    description: 'the largest request body: bytes, 1024 to 268435456'
+  }),
   DURABILITY: Type.String({
     pattern: '^(none|replicas:[1-9][0-9]?)$',
     default: 'none',
-    description: 'when a write is acknowledged: none (the master has it) or replicas:N (N replicas, 1 to 99, have it as well)'
+    description: 'when a write is acknowledged: none (the master has it) or replicas:N (N replicas, 1 to 99, have ' +
+      'it as well)'
   }),
   RATE_LIMIT_PER_MINUTE: Type.Integer({
-    minimum: 0, maximum: 1e9, default: 0, description: 'requests of one agent a minute, all replicas together: 0 (no limit) to 1000000000'
+    minimum: 0,
+    maximum: 1e9,
+    default: 0,
+    description: 'requests of one agent a minute, all replicas together: 0 (no limit) to 1000000000'
   }),
-  MCP_ORIGINS: Type.String({ default: '', description: 'origins of the browsers that may call /mcp: https://agents.example.com,http://localhost:3000' }),
+  MCP_ORIGINS: Type.String({
+    default: '',
+    description: 'origins of the browsers that may call /mcp: https://agents.example.com,http://localhost:3000'
+  }),
   METRICS_PORT: Type.Optional(Type.Integer({
-    minimum: 0, maximum: 65535, description: 'another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for any free one; with the rest when unset'
+    minimum: 0,
+    maximum: 65535,
+    description: 'another port for /metrics, /healthz and /readyz: 0 to 65535, 0 for ' +
+      'any free one; with the rest when unset'
   })),
   DRAIN_DELAY: milliseconds(1500, 'how long a stopping service goes on serving'),
   DRAIN_TIMEOUT: milliseconds(15000, 'when a stopping service stops at the latest'),
-  LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level => Type.Literal(level)),
-    { default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' }),
+  LOG_LEVEL: Type.Union(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map(level =>
+    Type.Literal(level)),
+  { default: 'info', description: 'trace, debug, info, warn, error, fatal or silent' }),
 })
 
-/** All bodies at once take up to three times as much memory as they have bytes. With this a process stays below 512 MiB. */
+/**
+ * All bodies at once take up to three times as much memory as they have bytes. With this a process stays below 512 MiB.
+ */
 const defaultBodiesLimit = 64 * 1024 * 1024
 
 /** An invalid setting. Its message is one line for the operator. */
@@ -82,10 +145,15 @@ export class SettingError extends Error {
 
 export type Config = ReturnType<typeof loadConfig>
 
-/** The settings, checked and frozen. All durations are in milliseconds from here on, whatever unit the variable has. @throws {SettingError} */
+/**
+ * The settings, checked and frozen. All durations are in milliseconds from here on, whatever unit the variable has.
+ * @throws {SettingError}
+ */
 export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   const given = read(env)
-  if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
+  if (given.DEFAULT_EXPIRES_IN > given.MAX_EXPIRES_IN) {
+    throw new SettingError('DEFAULT_EXPIRES_IN must not be above MAX_EXPIRES_IN')
+  }
   if (given.BASE_URL !== undefined && !URL.canParse(given.BASE_URL)) throw wrong('BASE_URL')
   if (given.REDIS_URL !== undefined && !isRedisUrl(given.REDIS_URL)) throw wrong('REDIS_URL')
   const trustedProxies = listed(given.TRUSTED_PROXIES)
@@ -142,12 +210,19 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
   return config
 }
 
-/** The schema isn't checked against JSON Schema itself: it is part of this code, and the check takes longer than all the rest. */
-const isEnvironment = new Ajv({ allErrors: true, useDefaults: true, coerceTypes: true, meta: false, validateSchema: false }).compile<Static<typeof environment>>(environment)
+/**
+ * The schema isn't checked against JSON Schema itself: it is part of this code, and the check takes longer than all the
+ * rest.
+ */
+const isEnvironment = new Ajv({
+  allErrors: true, useDefaults: true, coerceTypes: true, meta: false, validateSchema: false
+}).compile<Static<typeof environment>>(environment)
 
 function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
   // An empty value counts as unset, as `PORT=` in a compose file.
-  const data: unknown = Object.fromEntries(Object.entries(env).filter(([name, value]) => name in environment.properties && value !== '')
+  const data: unknown = Object.fromEntries(Object.entries(env).filter((
+    [name, value]
+  ) => name in environment.properties && value !== '')
     .map(([name, value]) => [name, inItsUnit(name, value as string)]))
   if (isEnvironment(data)) return data
   // No setting is required and other variables are left out above, so an error always belongs to one setting.
@@ -159,7 +234,9 @@ function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
  * @throws {SettingError} for a number that is blank: Ajv would take it for 0, which may mean that there is no limit
  */
 function inItsUnit (name: string, text: string): string {
-  const { type, [unit]: its } = environment.properties[name as keyof typeof environment.properties] as { type?: string, [unit]?: number }
+  const {
+    type, [unit]: its
+  } = environment.properties[name as keyof typeof environment.properties] as { type?: string, [unit]?: number }
   if (type === 'integer' && text.trim() === '') throw wrong(name as keyof typeof environment.properties)
   const duration = its === undefined ? undefined : readDuration(text)
   return its === undefined || duration === undefined ? text : String(duration / its)
@@ -206,7 +283,10 @@ function isNetwork (text: string): boolean {
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
 export const approverScopes: readonly Scope[] = ['approve', 'status']
 
-/** `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII characters except , and : */
+/**
+ * `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII
+ * characters except , and :
+ */
 const keyShape = /^(?:([A-Za-z0-9._-]{1,64})\/)?([A-Za-z0-9._-]{1,64}):([!-+\--9;-~]{16,})$/
 
 function parseKeys (variable: string, text: string, scopes: readonly Scope[]): ApiKey[] {
@@ -214,7 +294,8 @@ function parseKeys (variable: string, text: string, scopes: readonly Scope[]): A
     const [, tenant = 'default', agent, secret] = keyShape.exec(entry) ?? []
     if (agent === undefined || secret === undefined) {
       // Says which entry is wrong, and not its text: a mistyped secret is still a secret.
-      throw new SettingError(`${variable}: entry ${index + 1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
+      throw new SettingError(`${variable}: entry ${index +
+        1} is not name:secret or tenant/name:secret, names of 1 to 64 of ` +
         'A-Z a-z 0-9 . _ -, a secret of at least 16 visible ASCII characters other than , and :')
     }
     return { caller: callerOf(tenant, agent, scopes), secret }
@@ -227,7 +308,8 @@ function refuseSharedSecrets (keys: readonly ApiKey[]): void {
   for (const { secret, caller } of keys) {
     const owner = owners.get(secret)
     if (owner !== undefined) {
-      throw new SettingError(`API_KEYS, APPROVER_KEYS: ${owner.tenant}/${owner.agent} and ${caller.tenant}/${caller.agent} have the same secret`)
+      throw new SettingError(`API_KEYS, APPROVER_KEYS: ${owner.tenant}/${owner.agent} and ` +
+        `${caller.tenant}/${caller.agent} have the same secret`)
     }
     owners.set(secret, caller)
   }

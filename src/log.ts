@@ -16,7 +16,10 @@ export interface Log {
   end (): Promise<void>
 }
 
-/** The process's log: JSON lines on stdout, which never make the event loop wait. The service goes on if they can't be written. */
+/**
+ * The process's log: JSON lines on stdout, which never make the event loop wait. The service goes on if they can't be
+ * written.
+ */
 export function openStdoutLog (level: string): Log {
   let mentioned = -Infinity
   const stdout = new LineWriter(1, {
@@ -37,11 +40,18 @@ export function openLog (level: string, destination: DestinationStream): Logger 
 }
 
 /**
- * What a line says of an error. Not all of its members, as pino's own way is: an error of ioredis has the command that failed, and
- * an AUTH's arguments are a password. A cause is told likewise; what is thrown and is no error is told by its type alone.
+ * What a line says of an error. Not all of its members, as pino's own way is: an error of ioredis has the command that
+ * failed, and an AUTH's arguments are a password. A cause is told likewise; what is thrown and is no error is told by
+ * its type alone.
  */
 function errorFields (error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error }
   const { name, message, stack, cause, code } = error as NodeJS.ErrnoException
-  return { type: name, message, stack, ...code !== undefined && { code }, ...cause !== undefined && { cause: errorFields(cause) } }
+  return {
+    type: name,
+    message,
+    stack,
+    ...code !== undefined && { code },
+    ...cause !== undefined && { cause: errorFields(cause) }
+  }
 }

@@ -21,9 +21,10 @@ import { StoredKeys } from './auth/key-cache.ts'
 /** How often Redis is checked for the log, in milliseconds. */
 const readinessCheck = 5000
 
-// The garbage collector moves young objects on one thread instead of several: a request waits until all of them are done, also those that have no
-// core. With 10,000 waiting requests on two busy cores the p99 of a wake-up was 12.7 and 11.1 ms instead of 26.0 and 15.9; the CPU of pass, catch
-// and done stayed the same with 64 agents, and was 7 % less with 128 (bench/README.md, "Waiting").
+// The garbage collector moves young objects on one thread instead of several: a request waits until all of them are
+// done, also those that have no core. With 10,000 waiting requests on two busy cores the p99 of a wake-up was 12.7 and
+// 11.1 ms instead of 26.0 and 15.9; the CPU of pass, catch and done stayed the same with 64 agents, and was 7 % less
+// with 128 (bench/README.md, "Waiting").
 setFlagsFromString('--no-parallel-scavenge')
 
 /** The process: settings, wiring, listening, signals, draining. */
@@ -31,7 +32,9 @@ async function main (): Promise<void> {
   const config = loadConfig()
   const output = openStdoutLog(config.logLevel)
   const { log } = output
-  const embedded = config.redisUrl === undefined ? await startEmbedded(config, log, () => newSecret(newKeyId())) : undefined
+  const embedded = config.redisUrl === undefined
+    ? await startEmbedded(config, log, () => newSecret(newKeyId()))
+    : undefined
   try {
     await serve(config, output, embedded)
   } catch (error) {
@@ -40,7 +43,9 @@ async function main (): Promise<void> {
   }
 }
 
-async function serve (config: Config, { log, print, lostLines, end }: Log, embedded: Embedded | undefined): Promise<void> {
+async function serve (
+  config: Config, { log, print, lostLines, end }: Log, embedded: Embedded | undefined
+): Promise<void> {
   const store = openStore({
     url: config.redisUrl ?? embedded!.socket,
     keyPrefix: config.keyPrefix,
@@ -52,8 +57,12 @@ async function serve (config: Config, { log, print, lostLines, end }: Log, embed
     log,
     onExpired: expiryLog(log),
   })
-  const keys = new ApiKeys([...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log))
-  const app = await buildApp(config, { store, keys, log, lostLines, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret })
+  const keys = new ApiKeys(
+    [...config.apiKeys, ...localKeys(embedded)], new StoredKeys(store.keyRecords, store.subscriptions, log)
+  )
+  const app = await buildApp(
+    config, { store, keys, log, lostLines, webhookSecret: config.webhookSecret ?? embedded?.webhookSecret }
+  )
   const grace = closeWithGrace({ delay: config.drainTimeout, logger: log, skip: [...stopSignals] }, async ({ err }) => {
     if (err) log.fatal({ err }, 'stopping after a fault')
     else log.info('draining')
@@ -83,7 +92,9 @@ async function serve (config: Config, { log, print, lostLines, end }: Log, embed
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')
   await embedded?.listensAt(address)
   if (embedded !== undefined) print(banner(address, embedded.keys))
-  if (keys.count === 0) log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
+  if (keys.count === 0) {
+    log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
+  }
 }
 
 /** The keys that were made for this machine, as callers of the default tenant. */

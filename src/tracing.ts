@@ -1,6 +1,6 @@
 /**
- * OpenTelemetry as a preload: `node --import ./dist/tracing.js dist/main.js`. The service doesn't depend on it, and pays nothing without
- * it. The settings are OpenTelemetry's own, OTEL_*, which its SDK reads.
+ * OpenTelemetry as a preload: `node --import ./dist/tracing.js dist/main.js`. The service doesn't depend on it, and
+ * pays nothing without it. The settings are OpenTelemetry's own, OTEL_*, which its SDK reads.
  */
 import { stderr } from './core/stdio.ts'
 

@@ -5,19 +5,23 @@ import { digest, idOfSecret, markOf, placeOfId, readMark } from '../store/api-ke
 import type { KeyRecords } from '../store/api-keys.ts'
 import { KeyEnds, KeyMemory, KnownKey } from './key-memory.ts'
 
-/** How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has begun. */
+/**
+ * How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
+ * begun.
+ */
 const trust = 1500
 /** Look-ups of unknown keys per second, at most. */
 const unknownPerSecond = 500
 
 /**
- * Keys from Redis, as a replica caches them. A cached key is true as of its look-up, and as of every later read of the log without an
- * entry about it (auth/key-cache.ts). It is trusted for 1.5 s from the later of the two. So a key that was revoked, rotated or has expired
- * stops working everywhere within 2 s, whatever messages are lost: a replica that can't read the log for longer than that trusts
- * nothing, and while Redis is away it answers 503, not that a key is wrong.
+ * Keys from Redis, as a replica caches them. A cached key is true as of its look-up, and as of every later read of the
+ * log without an entry about it (auth/key-cache.ts). It is trusted for 1.5 s from the later of the two. So a key that
+ * was revoked, rotated or has expired stops working everywhere within 2 s, whatever messages are lost: a replica that
+ * can't read the log for longer than that trusts nothing, and while Redis is away it answers 503, not that a key is
+ * wrong.
  *
- * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are cached too (separately,
- * so that they can't evict keys), and look-ups of uncached ones are limited per second.
+ * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are
+ * cached too (separately, so that they can't evict keys), and look-ups of uncached ones are limited per second.
  */
 export class StoredKeys {
   readonly counts = noCounts()
@@ -85,8 +89,8 @@ export class StoredKeys {
   }
 
   /**
-   * Looks up keys with open requests that the cache no longer confirms: they have changed, or their time is over. #lookUp tells these
-   * requests of an end. A slow read of the log alone is no reason: it had no change.
+   * Looks up keys with open requests that the cache no longer confirms: they have changed, or their time is over.
+   * #lookUp tells these requests of an end. A slow read of the log alone is no reason: it had no change.
    */
   #lookAtOpen (): void {
     const time = this.#keyLog.timeAt(performance.now())
@@ -104,15 +108,20 @@ export class StoredKeys {
     const entry = this.#memory.get(id)
     if (entry !== undefined && this.#isTrue(entry, now)) {
       const end = entry.endOf(digested)
-      // Ended by the look-up's own clock, it has ended for good. By the estimated clock, which may be ahead, Redis has to confirm it.
-      if (end !== undefined && (entry.lookup.now >= end || this.#keyLog.timeAt(now) < end)) return this.#judge(entry, digested, secret)
+      // Ended by the look-up's own clock, it has ended for good. By the estimated clock, which may be ahead, Redis has
+      // to confirm it.
+      if (end !== undefined && (entry.lookup.now >= end || this.#keyLog.timeAt(now) < end)) {
+        return this.#judge(entry, digested, secret)
+      }
       if (entry.lookup.record.revokedAt !== null) return this.#refuse()
     }
     const wrongSince = this.#memory.wrongSince(id, digested)
     if (wrongSince !== undefined && this.#isRecent(wrongSince, now)) return this.#refuse()
     const isRight = entry?.endOf(digested) !== undefined
-    // A look-up under way may have begun before the key got this secret: if it finds the secret invalid, look up once more.
-    const looking = this.#memory.underWay.get(id)?.then(found => found?.opens(digested) ? found : this.#lookUp(id, isRight)) ?? this.#lookUp(id, isRight)
+    // A look-up under way may have begun before the key got this secret: if it finds the secret invalid, look up once
+    // more.
+    const looking = this.#memory.underWay.get(id)?.then(found =>
+      found?.opens(digested) ? found : this.#lookUp(id, isRight)) ?? this.#lookUp(id, isRight)
     return looking.then(found => this.#judge(found, digested, secret))
   }
 
@@ -201,9 +210,9 @@ export interface Log {
 }
 
 /**
- * Follows the log of keys in Redis. It is read when a message announces an entry, and also twice a second: a message may be lost, and
- * a subscriber doesn't notice a dead connection at once. So messages only make changes known faster. `begunAt` says up to when all
- * changes are known; a cached key's validity depends on it: see StoredKeys.
+ * Follows the log of keys in Redis. It is read when a message announces an entry, and also twice a second: a message
+ * may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known faster.
+ * `begunAt` says up to when all changes are known; a cached key's validity depends on it: see StoredKeys.
  */
 export class KeyLog {
   readonly #records: KeyRecords
@@ -212,7 +221,10 @@ export class KeyLog {
   readonly #log: Log
   /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
   begunAt = -Infinity
-  /** Redis's clock minus this process's monotonic clock, too high by at most the duration of a read: so no key ends late. */
+  /**
+   * Redis's clock minus this process's monotonic clock, too high by at most the duration of a read: so no key ends
+   * late.
+   */
   #offset = 0
   #onCaughtUp: (() => void) | undefined
   /** The last entry read. */
@@ -272,7 +284,9 @@ export class KeyLog {
       this.#onCaughtUp?.()
     } catch (error) {
       // Others report that Redis is away. Other errors are logged once, not twice a second.
-      if (!(error instanceof Unavailable) && !this.#failing) this.#log.error({ err: error }, 'the log of API keys could not be read')
+      if (!(error instanceof Unavailable) && !this.#failing) {
+        this.#log.error({ err: error }, 'the log of API keys could not be read')
+      }
       this.#failing = true
     } finally {
       this.#looking = false

@@ -5,7 +5,9 @@ import type { Lookup } from '../store/api-keys.ts'
 /** The cache's size: at most so many keys, and as many unknown ids. */
 const remembered = 10_000
 
-/** Look-ups of keys: those under way, and a replica's cache. StoredKeys decides whether a cached one is recent enough. */
+/**
+ * Look-ups of keys: those under way, and a replica's cache. StoredKeys decides whether a cached one is recent enough.
+ */
 export class KeyMemory {
   /** Look-ups under way, by id, so that simultaneous requests cause one look-up. */
   readonly underWay = new Map<string, Promise<KnownKey | null>>()
@@ -34,15 +36,17 @@ export class KeyMemory {
   }
 
   /**
-   * When the look-up began that found this secret invalid; undefined if there is none. A rotation may just have made the secret valid, so
-   * an invalid digest counts only as long as its key hasn't changed.
+   * When the look-up began that found this secret invalid; undefined if there is none. A rotation may just have made
+   * the secret valid, so an invalid digest counts only as long as its key hasn't changed.
    */
   wrongSince (id: string, digest: string): number | undefined {
     const nobodysSince = this.#wrong.get(id)
     if (nobodysSince !== undefined) return nobodysSince
     const since = this.#wrong.get(digest)
     const entry = this.#known.peek(id)
-    return since !== undefined && entry !== undefined && !entry.isStale && since >= entry.unchangedSince ? since : undefined
+    return since !== undefined && entry !== undefined && !entry.isStale && since >= entry.unchangedSince
+      ? since
+      : undefined
   }
 
   /** This key has changed. */
@@ -79,7 +83,9 @@ export class KnownKey {
   constructor (lookup: Lookup, begun: number, before?: KnownKey) {
     const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
     this.lookup = lookup
-    this.caller = { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes) }
+    this.caller = {
+      tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes)
+    }
     this.begun = begun
     this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
   }
@@ -103,8 +109,8 @@ export class KnownKey {
 interface Listener { digest: string, ended: () => void }
 
 /**
- * Open requests that must learn of the end of their key, by key id. They are told in the same tick in which this replica learns of the
- * end, so none acts on a key that is known here to have ended.
+ * Open requests that must learn of the end of their key, by key id. They are told in the same tick in which this
+ * replica learns of the end, so none acts on a key that is known here to have ended.
  */
 export class KeyEnds {
   readonly #byId = new Map<string, Set<Listener>>()
@@ -120,7 +126,10 @@ export class KeyEnds {
     }
   }
 
-  /** @param isGood whether the cache confirms that the secret with this digest is valid @returns the keys to look up, because it doesn't */
+  /**
+   * @param isGood whether the cache confirms that the secret with this digest is valid
+   * @returns the keys to look up, because it doesn't
+   */
   doubtful (isGood: (id: string, digest: string) => boolean): string[] {
     const ids: string[] = []
     for (const [id, listeners] of this.#byId) {

@@ -5,10 +5,11 @@ import { noCounts } from './key-cache.ts'
 import type { KeyCounts, StoredKeys } from './key-cache.ts'
 
 /**
- * All keys: those from the environment, which never change, and those from Redis. The former are found by the SHA-256 of their
- * secrets, with one look-up however many keys there are. Because the digest is looked up, its duration tells nothing about similar
- * secrets. Valid secrets are also cached as sent, which saves a digest per request. That is safe too: a guess is only compared with a
- * secret if their hashes in the map agree, and V8 seeds these hashes for each process.
+ * All keys: those from the environment, which never change, and those from Redis. The former are found by the SHA-256
+ * of their secrets, with one look-up however many keys there are. Because the digest is looked up, its duration tells
+ * nothing about similar secrets. Valid secrets are also cached as sent, which saves a digest per request. That is safe
+ * too: a guess is only compared with a secret if their hashes in the map agree, and V8 seeds these hashes for each
+ * process.
  */
 export class ApiKeys {
   /** Counts of the keys from Redis. */
@@ -65,8 +66,8 @@ export class ApiKeys {
   }
 
   /**
-   * Calls `ended` when the secret with this mark is no longer valid: revoked, rotated or expired. Keys from the environment never end.
-   * Check the key after calling this: from then on no end is missed, as long as Redis answers.
+   * Calls `ended` when the secret with this mark is no longer valid: revoked, rotated or expired. Keys from the
+   * environment never end. Check the key after calling this: from then on no end is missed, as long as Redis answers.
    * @returns a function that stops it
    */
   onEnd (mark: string, ended: () => void): () => void {
@@ -102,8 +103,9 @@ export interface Guesses {
 }
 
 /**
- * Checks keys and limits guessing: an address that sent too many wrong keys has to wait. A key that is known to be valid is still
- * accepted from there, because behind a load balancer all clients may share one address (unless TRUSTED_PROXIES is set).
+ * Checks keys and limits guessing: an address that sent too many wrong keys has to wait. A key that is known to be
+ * valid is still accepted from there, because behind a load balancer all clients may share one address (unless
+ * TRUSTED_PROXIES is set).
  */
 export class Credentials {
   readonly #keys: ApiKeys
@@ -156,8 +158,8 @@ export class Credentials {
 }
 
 /**
- * The key or session that authorises an open request (one that waits, a stream). It may end meanwhile, so each step of the request is
- * authorised again.
+ * The key or session that authorises an open request (one that waits, a stream). It may end meanwhile, so each step of
+ * the request is authorised again.
  */
 export interface Grant {
   /**
@@ -166,8 +168,8 @@ export interface Grant {
    */
   authorise (): void | Promise<void>
   /**
-   * Calls `ended` with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis answers. An end before
-   * this has resolved shows in `authorise`.
+   * Calls `ended` with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis
+   * answers. An end before this has resolved shows in `authorise`.
    * @returns a function that stops it
    */
   onEnd (ended: (why: Error) => void): Promise<() => void>

@@ -6,7 +6,10 @@ import {
   Failure, UsageError, notWritten, oneLine, outputFault, parseDuration, parseName, parseNames, parseRate, parseScopes
 } from './output.ts'
 
-/** `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded only when it runs. */
+/**
+ * `handoff`, the command: its subcommands, and how it exits. Each subcommand is in a file of its own, which is loaded
+ * only when it runs.
+ */
 
 const json = 'print one JSON value on stdout'
 
@@ -31,8 +34,10 @@ async function run (args: readonly string[]): Promise<number> {
 /** @param exitWith sets the status of a command that ends without an error, where that isn't 0 */
 function commands (exitWith: (status: number) => void): Command {
   const program = new Command('handoff')
-    .description('The Agent Handoff Service, for agents and for its operator. Agents’ commands ask the service (HANDOFF_URL, HANDOFF_KEY).\n' +
-      'The operator’s read the settings of the service itself (REDIS_URL, REDIS_KEY_PREFIX, DURABILITY); without REDIS_URL they use\n' +
+    .description('The Agent Handoff Service, for agents and for its operator. Agents’ commands ask the service ' +
+      '(HANDOFF_URL, HANDOFF_KEY).\n' +
+      'The operator’s read the settings of the service itself (REDIS_URL, REDIS_KEY_PREFIX, DURABILITY); without ' +
+      'REDIS_URL they use\n' +
       'the Redis that npm start runs on DATA_DIR.')
     .version(version)
     .addHelpText('after', '\nExit status: 0 success, 1 failure (one line on stderr says why), 2 usage error.')
@@ -48,16 +53,28 @@ function commands (exitWith: (status: number) => void): Command {
     .description('run the service')
     .action(async () => (await import('./serve.ts')).serve())
 
-  const keys = program.command('keys').description('create, list, rotate and revoke API keys; Redis stores only their digests')
+  const keys =
+    program.command('keys').description('create, list, rotate and revoke API keys; Redis stores only their digests')
 
   keys.command('create')
     .description('create a key and show its secret once')
-    .requiredOption('--name <name>', 'the agent that uses it; several keys may have the same name', taking(parseName, '--name'))
-    .requiredOption('--scopes <scopes>', `what it may do, separated by commas: ${scopes.join(', ')}`, taking(parseScopes, '--scopes'))
+    .requiredOption('--name <name>', 'the agent that uses it; several keys may have the same name', taking(
+      parseName, '--name'
+    ))
+    .requiredOption('--scopes <scopes>', `what it may do, separated by commas: ${scopes.join(', ')}`, taking(
+      parseScopes, '--scopes'
+    ))
     .option('--tenant <tenant>', 'the tenant whose handoffs it can see', taking(parseName, '--tenant'), 'default')
-    .option('--expires-in <duration>', 'when it expires: 60s, 15m, 48h, 90d; never by default', taking(parseDuration, '--expires-in'))
-    .option('--inboxes <inboxes>', 'the inboxes it may catch from, separated by commas; any of its tenant by default', taking(parseNames, '--inboxes'))
-    .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(parseRate, '--rate-limit'))
+    .option('--expires-in <duration>', 'when it expires: 60s, 15m, 48h, 90d; never by default', taking(
+      parseDuration, '--expires-in'
+    ))
+    .option(
+      '--inboxes <inboxes>', 'the inboxes it may catch from, separated by commas; any of its tenant by default',
+      taking(parseNames, '--inboxes')
+    )
+    .option('--rate-limit <requests>', 'its own limit in requests per minute, instead of RATE_LIMIT_PER_MINUTE', taking(
+      parseRate, '--rate-limit'
+    ))
     .option('--json', json)
     .action(async options => (await import('./keys.ts')).createKey(options))
 
@@ -69,7 +86,9 @@ function commands (exitWith: (status: number) => void): Command {
   keys.command('rotate')
     .description('give a key a new secret and show it once')
     .argument('<id>', 'as create and list show it')
-    .option('--grace <duration>', 'how long the old secret stays valid: 48h; not at all by default', taking(parseDuration, '--grace'))
+    .option('--grace <duration>', 'how long the old secret stays valid: 48h; not at all by default', taking(
+      parseDuration, '--grace'
+    ))
     .option('--json', json)
     .action(async (id, options) => (await import('./keys.ts')).rotateKey(id, options))
 
@@ -84,7 +103,10 @@ function commands (exitWith: (status: number) => void): Command {
   program.command('inspect')
     .description('show a handoff as Redis stores it: who has it, until when, where it is stored, and its size')
     .argument('<id>', 'the handoff’s id')
-    .option('--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys', taking(parseName, '--tenant'))
+    .option(
+      '--tenant <tenant>', 'the handoff’s tenant; by default the command looks in all tenants that have keys',
+      taking(parseName, '--tenant')
+    )
     .option('--payload', 'include what was passed and the result, which may be confidential')
     .option('--json', json)
     .action(async (id, options) => (await import('./handoff-report.ts')).look(id, options))
@@ -92,7 +114,8 @@ function commands (exitWith: (status: number) => void): Command {
   program.command('doctor')
     .description('check Redis and recommend settings, each with the reason')
     .option('--json', json)
-    .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose handoffs or stops the service.')
+    .addHelpText('after', '\nExit status: 0 no errors (there may be notes and warnings), 1 something may lose ' +
+      'handoffs or stops the service.')
     .action(async options => { if (!await (await import('./doctor/doctor.ts')).doctor(options)) exitWith(1) })
 
   program.command('healthcheck')
@@ -110,7 +133,9 @@ function taking<T> (parse: (option: string, text: string) => T, option: string):
 /** @returns the exit status */
 function sayWhy (error: Error): number {
   // Commander has already printed the version or the help: on request, or because no command was given.
-  if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) return error.exitCode === 0 ? 0 : 2
+  if (error instanceof CommanderError && (error.exitCode === 0 || error.message === '(outputHelp)')) {
+    return error.exitCode === 0 ? 0 : 2
+  }
   const isUsageError = error instanceof UsageError || error instanceof CommanderError
   // By name: to load the modules that define the others takes longer than all of this.
   const isKnown = isUsageError || ['Failure', 'SettingError', 'EmbeddedError'].includes(error.name)
@@ -123,13 +148,18 @@ const jsonAsAnswered = 'print what the API answers, on one line'
 
 /** The operator's verbs for webhooks. Each needs Redis and WEBHOOK_SECRET, and no key. */
 export function addWebhookVerbs (program: Command): void {
-  const webhooks = program.command('webhooks').description('create, list, test and delete webhooks, and see what they were sent')
+  const webhooks =
+    program.command('webhooks').description('create, list, test and delete webhooks, and see what they were sent')
 
   const verb = (name: string, description: string) => webhooks.command(name)
     .description(description)
-    .option('--tenant <tenant>', 'the tenant whose events they get', (text: string) => parseName('--tenant', text), 'default')
+    .option('--tenant <tenant>', 'the tenant whose events they get', (
+      text: string
+    ) => parseName('--tenant', text), 'default')
     .option('--json', jsonAsAnswered)
-  const one = (name: string, description: string) => verb(name, description).argument('<id>', 'as create and list show it')
+  const one = (
+    name: string, description: string
+  ) => verb(name, description).argument('<id>', 'as create and list show it')
   const load = () => import('./webhooks.ts')
 
   verb('create', 'have events sent to a URL, and show the secret that signs them once')
@@ -137,23 +167,36 @@ export function addWebhookVerbs (program: Command): void {
     .option('--types <types>', `only events of these types, separated by commas: ${webhookTypes.join(', ')}`)
     .option('--inbox <inbox>', 'only events of handoffs for this inbox', (text: string) => parseName('--inbox', text))
     .action(async options => (await load()).createWebhook(options))
-  verb('list', 'list a tenant’s webhooks, the oldest first').action(async options => (await load()).listWebhooks(options))
+  verb('list', 'list a tenant’s webhooks, the oldest first').action(async options =>
+    (await load()).listWebhooks(options))
   one('get', 'show a webhook').action(async (id, options) => (await load()).getWebhook(id, options))
-  one('delete', 'delete a webhook with its deliveries').action(async (id, options) => (await load()).deleteWebhook(id, options))
+  one('delete', 'delete a webhook with its deliveries').action(async (
+    id, options
+  ) => (await load()).deleteWebhook(id, options))
   one('rotate', 'give a webhook a new secret and show it once')
-    .option('--grace <duration>', 'how long the old secret signs as well: 0s, 15m, 48h; 24h by default', (text: string) => parseSeconds('--grace', text))
+    .option('--grace <duration>', 'how long the old secret signs as well: 0s, 15m, 48h; 24h by default', (
+      text: string
+    ) => parseSeconds('--grace', text))
     .action(async (id, options) => (await load()).rotateWebhook(id, options))
-  one('enable', 'enable a webhook that was disabled; it gets the events from now on').action(async (id, options) => (await load()).enableWebhook(id, options))
-  one('test', 'have a message of type webhook.test sent').action(async (id, options) => (await load()).testWebhook(id, options))
+  one('enable', 'enable a webhook that was disabled; it gets the events from now on').action(async (
+    id, options
+  ) => (await load()).enableWebhook(id, options))
+  one('test', 'have a message of type webhook.test sent').action(async (
+    id, options
+  ) => (await load()).testWebhook(id, options))
   one('deliveries', 'list the newest 100 deliveries')
     .option('--status <status>', 'only those: pending, delivered or failed', parseStatus)
     .action(async (id, options) => (await load()).listDeliveries(id, options))
   one('replay', 'have events sent again')
-    .requiredOption('--since <event>', 'from which on, that one included: an event’s id, or a time as in 2026-11-20T09:00:00Z')
+    .requiredOption(
+      '--since <event>', 'from which on, that one included: an event’s id, or a time as in 2026-11-20T09:00:00Z'
+    )
     .action(async (id, options) => (await load()).replayWebhook(id, options))
 }
 
 function parseStatus (text: string): string {
-  if (!['pending', 'delivered', 'failed'].includes(text)) throw new UsageError('--status takes pending, delivered or failed')
+  if (!['pending', 'delivered', 'failed'].includes(text)) {
+    throw new UsageError('--status takes pending, delivered or failed')
+  }
   return text
 }

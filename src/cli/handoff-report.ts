@@ -23,10 +23,15 @@ export interface Report {
 }
 
 export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
-  const head = `${JSON.stringify(members(found, place)).slice(0, -1)},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(toldText(found.told, found.record))}`
+  const head = `${JSON.stringify(members(found, place)).slice(
+    0, -1
+  )},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(toldText(found.told, found.record))}`
   const schema = found.schema === null ? [] : [Buffer.from(',"result_schema":'), found.schema]
   const content = withPayload
-    ? Buffer.concat([Buffer.from(`${head},"payload":`), braced(found.payload), ...schema, Buffer.from(',"result":'), found.result ?? none, Buffer.from('}')])
+    ? Buffer.concat([
+      Buffer.from(`${head},"payload":`), braced(found.payload), ...schema, Buffer.from(',"result":'),
+      found.result ?? none, Buffer.from('}')
+    ])
     : Buffer.from(`${head}}`)
   return { found, place, withPayload, json: content }
 }
@@ -79,13 +84,17 @@ export function describe ({ found, place, withPayload }: Report): string {
     ['status', status],
     ['tenant', tenant],
     ['passed', `${when(record.createdAt, now)} by ${record.passedBy}`],
-    ['expires', caught === null ? due(record.expiresAt, status === 'pending' || status === 'expired', now) : `${iso(record.expiresAt)}, if nobody had caught it`],
+    ['expires', caught === null
+      ? due(record.expiresAt, status === 'pending' || status === 'expired', now)
+      : `${iso(record.expiresAt)}, if nobody had caught it`],
   ]
   lines.push(...agreedLines(found))
   if (record.approval !== 'none') lines.push(['approval', approvalWords(found)])
   if (caught !== null) {
     lines.push(['caught', `${when(caught.at, now)} by ${caught.by}`])
-    lines.push(['work due', due(caught.deadline, status === 'caught' || status === 'expired', now)], ...workLines(found))
+    lines.push(
+      ['work due', due(caught.deadline, status === 'caught' || status === 'expired', now)], ...workLines(found)
+    )
   }
   if (completedAt !== null) lines.push(['done', when(completedAt, now)])
   lines.push(...endLines(found))
@@ -97,7 +106,10 @@ export function describe ({ found, place, withPayload }: Report): string {
     ['payload', payload === null ? 'deleted' : `${payload.length} bytes`],
     ['result', result === null ? 'none' : `${result.length} bytes`]
   )
-  const texts = withPayload ? [payload && `{${payload}}`, schema && `${schema}`, result && `${result}`].filter(text => text !== null).map(text => `\n\n${harmless(text)}`) : []
+  const texts = withPayload
+    ? [payload && `{${payload}}`, schema && `${schema}`, result && `${result}`].filter(text =>
+        text !== null).map(text => `\n\n${harmless(text)}`)
+    : []
   return lines.map(([name, value]) => `${name.padEnd(11)}${value}`).join('\n') + texts.join('')
 }
 
@@ -110,19 +122,33 @@ function approvalWords ({ record, decision, now }: Found): string {
 /** Lines of the report on what a plain handoff doesn't have. Agents' texts are shown as JSON. */
 
 /** A handoff as Redis stores it. */
-export type Found = Extract<InspectReply, { outcome: 'found' }> & { id: string, tenant: string, result: Buffer | null, told: Told | null }
+export type Found = Extract<InspectReply, { outcome: 'found' }> & {
+  id: string
+  tenant: string
+  result: Buffer | null
+  told: Told | null
+}
 
 export type Line = [name: string, value: string]
 
 /** The terms that pass set. */
 export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
-  const { to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops } = extra
+  const {
+    to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
+  } = extra
   const lines: Line[] = []
-  const windows = [workWithin !== undefined && `work ${span(workWithin)}`, heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`].filter(Boolean)
+  const windows = [
+    workWithin !== undefined && `work ${span(workWithin)}`,
+    heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`
+  ].filter(Boolean)
   if (to !== undefined) lines.push(['to', `${to}, priority ${priority ?? 0}`])
   if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
   if (windows.length > 0) lines.push(['windows', windows.join(', ')])
-  if (attempt !== undefined || maxAttempts !== undefined) lines.push(['attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`])
+  if (attempt !== undefined || maxAttempts !== undefined) {
+    lines.push([
+      'attempt', `${attempt ?? 1} of ${maxAttempts ?? 1}${reissueOf === undefined ? '' : `, after ${reissueOf}`}`
+    ])
+  }
   if (parent !== undefined) lines.push(['parent', `${parent}, root ${root}, hops ${hops}`])
   if (schema !== null) lines.push(['schema', `${schema.length} bytes`])
   if (digest !== '') lines.push(['digest', digestText(digest)])
@@ -134,10 +160,16 @@ export function workLines ({ now, record, told }: Found): Line[] {
   const { heartbeatDeadline, cancelRequestedAt } = record.extra
   const status = statusAt(record, now)
   const lines: Line[] = []
-  if (heartbeatDeadline !== undefined) lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
+  if (heartbeatDeadline !== undefined) {
+    lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
+  }
   if (told?.progress != null) lines.push(['progress', `${when(told.progress.at, now)}${said(told.progress.told)}`])
   // If it is cancelled by now, the line `ended` has the reason.
-  if (cancelRequestedAt !== undefined) lines.push(['cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`])
+  if (cancelRequestedAt !== undefined) {
+    lines.push([
+      'cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`
+    ])
+  }
   return lines
 }
 
@@ -148,7 +180,9 @@ export function endLines ({ now, record, told }: Found): Line[] {
   const { reissuedAs } = record.extra
   const lines: Line[] = []
   if (end !== null) {
-    const why = status === 'expired' ? `: ${expiryOf(record).because}` : said(status === 'cancelled' ? told?.cancelReason : told?.fault)
+    const why = status === 'expired'
+      ? `: ${expiryOf(record).because}`
+      : said(status === 'cancelled' ? told?.cancelReason : told?.fault)
     lines.push(['ended', `${when(end.at, now)}${end.by === null ? '' : ` by ${end.by}`}${why}`])
   }
   if (reissuedAs !== undefined) lines.push(['reissued', `as ${reissuedAs}`])
@@ -168,9 +202,14 @@ export interface LookOptions {
   payload?: boolean
 }
 
-/** Shows a handoff, and where it is stored. Changes nothing and needs no key: whoever has Redis's password is the operator. */
+/**
+ * Shows a handoff, and where it is stored. Changes nothing and needs no key: whoever has Redis's password is the
+ * operator.
+ */
 export async function look (id: string, { tenant, json = false, payload = false }: LookOptions): Promise<void> {
-  if (!isId(id)) throw new Failure('that is no handoff’s id: an id has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
+  if (!isId(id)) {
+    throw new Failure('that is no handoff’s id: an id has 25 characters of A-Z a-z 0-9 - _, as pass answered it')
+  }
   const config = loadConfig()
   // Doesn't wait for replicas: an operator who looks for a fault must see the handoff while replicas are away.
   const report = await withStore(config, 0, async store => {
@@ -184,14 +223,17 @@ export async function look (id: string, { tenant, json = false, payload = false 
 }
 
 /**
- * An id tells its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known tenant, all in the
- * one partition and at once. A scan would keep a Redis with millions of keys busy for seconds.
+ * An id tells its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known
+ * tenant, all in the one partition and at once. A scan would keep a Redis with millions of keys busy for seconds.
  * @throws {Failure} no such handoff
  */
 async function find (store: Store, config: Config, id: string, tenant: string | undefined): Promise<Found> {
   const near = tenant === undefined ? ['default', ...config.apiKeys.map(({ caller }) => caller.tenant)] : [tenant]
-  const found = await findIn(near, store, id) ?? (tenant === undefined ? await findIn(await tenantsOfKeys(store), store, id) : undefined)
-  if (found === undefined) throw new Failure('no such handoff: it never existed, is gone, or belongs to a tenant without keys (--tenant)')
+  const found = await findIn(near, store, id) ??
+    (tenant === undefined ? await findIn(await tenantsOfKeys(store), store, id) : undefined)
+  if (found === undefined) {
+    throw new Failure('no such handoff: it never existed, is gone, or belongs to a tenant without keys (--tenant)')
+  }
   return found
 }
 

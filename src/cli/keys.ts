@@ -7,10 +7,20 @@ import type { Store } from '../store/store.ts'
 import { Failure, notWritten, outputFault, print, printJson, table, when } from './output.ts'
 import { withStore } from './redis.ts'
 
-export interface CreateOptions { tenant: string, name: string, scopes: Scope[], expiresIn?: number, inboxes?: string[], rateLimit?: number, json?: boolean }
+export interface CreateOptions {
+  tenant: string
+  name: string
+  scopes: Scope[]
+  expiresIn?: number
+  inboxes?: string[]
+  rateLimit?: number
+  json?: boolean
+}
 
 /** Creates a key and shows its secret, once only. */
-export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rateLimit, json = false }: CreateOptions): Promise<void> {
+export async function createKey (
+  { tenant, name, scopes, expiresIn, inboxes, rateLimit, json = false }: CreateOptions
+): Promise<void> {
   const made = await withKeys(keys => keys.create({
     tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: whoAsks()
   }))
@@ -27,23 +37,37 @@ export async function createKey ({ tenant, name, scopes, expiresIn, inboxes, rat
   const fault = await outputFault()
   if (fault === undefined) return
   const isRevoked = await withKeys(keys => keys.revoke(made.id, whoAsks())).then(() => true, () => false)
-  throw new Failure(`the secret is lost, ${isRevoked ? `and ${made.id} was revoked` : `so revoke it (handoff keys revoke ${made.id})`}: ${notWritten(fault)}`)
+  throw new Failure(`the secret is lost, ${isRevoked
+    ? `and ${made.id} was revoked`
+    : `so revoke it (handoff keys revoke ${made.id})`}: ${notWritten(fault)}`)
 }
 
 export async function listKeys ({ json = false }: { json?: boolean }): Promise<void> {
-  const { records, now } = await withRecords(async store => ({ records: await store.keyRecords.list(), now: await redisClock(store) }))
-  if (json) return printJson(records.map(record => ({ id: record.id, ...members(record), state: stateOf(record, now) })))
+  const {
+    records, now
+  } = await withRecords(async store => ({ records: await store.keyRecords.list(), now: await redisClock(store) }))
+  if (json) {
+    return printJson(records.map(record => ({ id: record.id, ...members(record), state: stateOf(record, now) })))
+  }
   if (records.length === 0) return print('there are no keys in Redis')
-  const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(), record.inboxes?.join() ?? 'any', iso(record.createdAt),
+  const rows = records.map(record => [record.id, record.tenant, record.agent, record.scopes.join(),
+    record.inboxes?.join() ?? 'any', iso(record.createdAt),
     record.endsAt === null ? 'never' : iso(record.endsAt), stateWords(record, now)])
   print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'created', 'ends', 'state'], ...rows]))
 }
 
-/** Gives a key a new secret and shows it, once only. @param grace how long the old secret stays valid, in milliseconds */
-export async function rotateKey (id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }): Promise<void> {
+/**
+ * Gives a key a new secret and shows it, once only.
+ * @param grace how long the old secret stays valid, in milliseconds
+ */
+export async function rotateKey (
+  id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }
+): Promise<void> {
   const reply = await withKeys(keys => keys.rotate(id, grace, whoAsks()))
   if (reply.outcome === 'not_found') throw unknownKey()
-  if (reply.outcome !== 'rotated') throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
+  if (reply.outcome !== 'rotated') {
+    throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
+  }
   const { rotatedAt, previousEndsAt } = reply.record
   if (json) printJson({ id, key: reply.key, ...members(reply.record) })
   else {
@@ -53,7 +77,9 @@ export async function rotateKey (id: string, { grace = 0, json = false }: { grac
     'The key is shown only once: store it where its agent finds it.')
   }
   const fault = await outputFault()
-  if (fault !== undefined) throw new Failure(`the new secret is lost, so rotate again (handoff keys rotate ${id}): ${notWritten(fault)}`)
+  if (fault !== undefined) {
+    throw new Failure(`the new secret is lost, so rotate again (handoff keys rotate ${id}): ${notWritten(fault)}`)
+  }
 }
 
 /** Revokes a key for good. Revoking it again is no error. */
@@ -62,7 +88,9 @@ export async function revokeKey (id: string, { json = false }: { json?: boolean 
   if (reply.outcome === 'not_found') throw unknownKey()
   const revokedAt = iso(reply.at)
   if (json) return printJson({ id, revoked_at: revokedAt, already_revoked: reply.outcome === 'already_revoked' })
-  print(reply.outcome === 'revoked' ? `revoked: within 2 s ${id} stops working everywhere` : `${id} was revoked at ${revokedAt} already; nothing changed`)
+  print(reply.outcome === 'revoked'
+    ? `revoked: within 2 s ${id} stops working everywhere`
+    : `${id} was revoked at ${revokedAt} already; nothing changed`)
 }
 
 function withRecords<T> (use: (store: Store) => Promise<T>): Promise<T> {
@@ -115,7 +143,9 @@ function stateWords (record: KeyRecord, now: number): string {
   return state === 'revoked' ? `revoked ${iso(record.revokedAt!)}` : state
 }
 
-function members ({ tenant, agent, scopes, createdAt, endsAt, rotatedAt, previousEndsAt, revokedAt, ratePerMinute, inboxes }: KeyRecord): object {
+function members (
+  { tenant, agent, scopes, createdAt, endsAt, rotatedAt, previousEndsAt, revokedAt, ratePerMinute, inboxes }: KeyRecord
+): object {
   const time = (at: number | null) => at === null ? null : iso(at)
   return {
     tenant,

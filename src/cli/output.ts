@@ -50,9 +50,13 @@ export function due (time: number, counts: boolean, now: number): string {
   return counts ? when(time, now) : iso(time)
 }
 
-/** Escapes control characters in someone else's JSON text, so that it can't steer the terminal. It stays the same JSON. */
+/**
+ * Escapes control characters in someone else's JSON text, so that it can't steer the terminal. It stays the same JSON.
+ */
 export function harmless (text: string): string {
-  return text.replace(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return text.replace(
+    /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
+  )
 }
 
 /** JSON text on one line. Safe: JSON strings contain no raw line breaks, and other white space doesn't matter. */
@@ -60,14 +64,20 @@ export function unbroken (json: string): string {
   return json.replace(/[\t\r\n]+/g, ' ')
 }
 
-/** Whether what the command prints arrives. Disks are full (ENOSPC, EDQUOT), terminals hang up (EIO), and readers close a pipe (EPIPE). */
+/**
+ * Whether what the command prints arrives. Disks are full (ENOSPC, EDQUOT), terminals hang up (EIO), and readers close
+ * a pipe (EPIPE).
+ */
 
 let fault: NodeJS.ErrnoException | undefined
 process.stdout.on('error', error => { fault ??= error })
 // Messages: that nobody gets one is no reason to end what it is about.
 process.stderr.on('error', () => {})
 
-/** Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, and nobody would know. */
+/**
+ * Node writes to a file once, and takes what the system wrote of it for all: the end would be missing, and nobody would
+ * know.
+ */
 function writeWhole (stream: Writable & { fd: number }, faulty: (error: Error) => Error | null): void {
   if (stream instanceof Socket) return
   stream._write = (chunk: Buffer, _, done) => {
@@ -136,7 +146,9 @@ export function parseDuration (option: string, text: string): number {
 export function parseScopes (option: string, text: string): Scope[] {
   const given = text.split(',')
   const unknown = given.find(scope => !(known as readonly string[]).includes(scope))
-  if (unknown !== undefined) throw wrong(option, unknown, `takes one or more of ${known.join(', ')}, separated by commas without spaces`)
+  if (unknown !== undefined) {
+    throw wrong(option, unknown, `takes one or more of ${known.join(', ')}, separated by commas without spaces`)
+  }
   return [...new Set(given as Scope[])]
 }
 
@@ -153,7 +165,9 @@ export function parseNames (option: string, text: string): string[] {
 
 /** Requests a minute. */
 export function parseRate (option: string, text: string): number {
-  if (!/^[1-9][0-9]{0,6}$/.test(text)) throw wrong(option, text, 'takes a number of requests per minute: a whole number, 1 to 9999999')
+  if (!/^[1-9][0-9]{0,6}$/.test(text)) {
+    throw wrong(option, text, 'takes a number of requests per minute: a whole number, 1 to 9999999')
+  }
   return Number(text)
 }
 
@@ -165,7 +179,9 @@ export function wrong (option: string, text: string, takes: string): UsageError 
   return new UsageError(`${option}: ${told(text)} is not valid; it ${takes}`)
 }
 
-/** The input, quoted for one line. If it begins like an API key it isn't shown: a key in the wrong place stays secret. */
+/**
+ * The input, quoted for one line. If it begins like an API key it isn't shown: a key in the wrong place stays secret.
+ */
 function told (text: string): string {
   if (text.startsWith('handoff_')) return 'a value that looks like an API key'
   const characters = [...text]

@@ -18,7 +18,9 @@ const silent = { info () {}, warn () {}, error () {} }
  * @param replicas how many must acknowledge: the service's number, or 0 to read even while replicas are away
  * @throws {Failure} Redis can't serve, with the reason
  */
-export async function withStore<T> (config: Config, replicas: number, use: (store: Store, url: string) => Promise<T>): Promise<T> {
+export async function withStore<T> (
+  config: Config, replicas: number, use: (store: Store, url: string) => Promise<T>
+): Promise<T> {
   const embedded = config.redisUrl === undefined ? await findRunning(config.dataDir) : undefined
   const url = config.redisUrl ?? embedded!.socket
   const { keyPrefix, workTtl, retention, eventsRetention } = config
@@ -36,7 +38,8 @@ export async function withStore<T> (config: Config, replicas: number, use: (stor
 /** What it means, then in brackets what Redis or the network said. */
 export async function reasonOf (store: Store, { message }: Unavailable): Promise<string> {
   const reason = await store.whyNotReady()
-  const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ?? store.masters.trouble
+  const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ??
+    store.masters.trouble
   const said = trouble?.message || trouble?.code || message
   return reason === null ? said : `${reason} (${said})`
 }

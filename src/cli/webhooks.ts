@@ -12,12 +12,36 @@ import { Failure, notWritten, outputFault, print, printJson, table } from './out
 import { withStore } from './redis.ts'
 
 interface Options { tenant: string, json?: boolean }
-interface Members { id: string, url: string, types: string[] | null, inbox: string | null, enabled: boolean, disabled_because?: string, created_at: string }
-interface Listed { id: string, type: string, status: string, attempts: number, last_status: number | null, last_error: string | null, last_at: string | null, next_at: string | null }
+interface Members {
+  id: string
+  url: string
+  types: string[] | null
+  inbox: string | null
+  enabled: boolean
+  disabled_because?: string
+  created_at: string
+}
+interface Listed {
+  id: string
+  type: string
+  status: string
+  attempts: number
+  last_status: number | null
+  last_error: string | null
+  last_at: string | null
+  next_at: string | null
+}
 
-export async function createWebhook ({ url, types, inbox, ...options }: Options & { url: string, types?: string, inbox?: string }): Promise<void> {
-  const made = await run(options, service => service.create(options.tenant, { url, types: types?.split(',') ?? null, inbox: inbox ?? null })) as (Members & { secret: string }) | undefined
-  if (made !== undefined) print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to the receiver, which verifies messages with it.`)
+export async function createWebhook (
+  { url, types, inbox, ...options }: Options & { url: string, types?: string, inbox?: string }
+): Promise<void> {
+  const made = await run(
+    options, service => service.create(options.tenant, { url, types: types?.split(',') ?? null, inbox: inbox ?? null })
+  ) as (Members & { secret: string }) | undefined
+  if (made !== undefined) {
+    print(`${lines(made)}\nsecret   ${made.secret}\nThe secret is shown only once: give it to ` +
+    'the receiver, which verifies messages with it.')
+  }
   await secretArrived()
 }
 
@@ -26,7 +50,8 @@ export async function listWebhooks (options: Options): Promise<void> {
   if (answer === undefined) return
   if (answer.items.length === 0) return print(`the tenant ${options.tenant} has no webhooks`)
   print(table([['id', 'url', 'types', 'inbox', 'state', 'created'],
-    ...answer.items.map(one => [one.id, one.url, one.types?.join() ?? 'all', one.inbox ?? 'any', stateOf(one), one.created_at])]))
+    ...answer.items.map(one =>
+      [one.id, one.url, one.types?.join() ?? 'all', one.inbox ?? 'any', stateOf(one), one.created_at])]))
 }
 
 export async function getWebhook (id: string, options: Options): Promise<void> {
@@ -40,16 +65,27 @@ export async function deleteWebhook (id: string, options: Options): Promise<void
   if (answer !== undefined) print(`deleted: ${id} gets nothing more`)
 }
 
-export async function rotateWebhook (id: string, { grace = defaultGrace, ...options }: Options & { grace?: number }): Promise<void> {
-  const rotated = await run(options, service => service.rotate(options.tenant, id, grace)) as { secret: string, old_secret_until: string } | undefined
-  if (rotated !== undefined) print(`secret   ${rotated.secret}\nold      signs as well until ${rotated.old_secret_until}\nThe secret is shown only once: give it to the receiver.`)
+export async function rotateWebhook (
+  id: string, { grace = defaultGrace, ...options }: Options & { grace?: number }
+): Promise<void> {
+  const rotated = await run(options, service => service.rotate(options.tenant, id, grace)) as {
+    secret: string
+    old_secret_until: string
+  } | undefined
+  if (rotated !== undefined) {
+    print(`secret   ${rotated.secret}\nold      signs as well until ` +
+    `${rotated.old_secret_until}\nThe secret is shown only once: give it to the receiver.`)
+  }
   await secretArrived()
 }
 
 /** @throws {Failure} it was made, but nobody has it */
 async function secretArrived (): Promise<void> {
   const fault = await outputFault()
-  if (fault !== undefined) throw new Failure(`the secret is lost: have a new one made (handoff webhooks rotate; list has the id): ${notWritten(fault)}`)
+  if (fault !== undefined) {
+    throw new Failure('the secret is lost: have a new one made (handoff webhooks rotate; ' +
+    `list has the id): ${notWritten(fault)}`)
+  }
 }
 
 export async function enableWebhook (id: string, options: Options): Promise<void> {
@@ -62,26 +98,49 @@ export async function testWebhook (id: string, options: Options): Promise<void> 
   if (answer !== undefined) print(`${answer.id} will be sent: see handoff webhooks deliveries ${id}`)
 }
 
-export async function listDeliveries (id: string, { status, ...options }: Options & { status?: DeliveryStatus }): Promise<void> {
-  const answer = await run(options, service => service.deliveries(options.tenant, id, status)) as { items: Listed[] } | undefined
+export async function listDeliveries (
+  id: string, { status, ...options }: Options & { status?: DeliveryStatus }
+): Promise<void> {
+  const answer =
+    await run(options, service => service.deliveries(options.tenant, id, status)) as { items: Listed[] } | undefined
   if (answer === undefined) return
   if (answer.items.length === 0) return print('there are no such deliveries')
   print(table([['id', 'type', 'status', 'attempts', 'answer', 'last', 'next'],
-    ...answer.items.map(one => [one.id, one.type, one.status, String(one.attempts), String(one.last_status ?? one.last_error ?? ''), one.last_at ?? '', one.next_at ?? ''])]))
+    ...answer.items.map(one => [
+      one.id, one.type, one.status, String(one.attempts), String(one.last_status ?? one.last_error ?? ''),
+      one.last_at ?? '', one.next_at ?? ''
+    ])]))
 }
 
 export async function replayWebhook (id: string, { since, ...options }: Options & { since: string }): Promise<void> {
-  const answer = await run(options, service => service.replay(options.tenant, id, since)) as { replayed: number, more?: boolean } | undefined
-  if (answer !== undefined) print(`${answer.more === true ? 'at least ' : ''}${answer.replayed} events will be sent again`)
+  const answer = await run(options, service => service.replay(options.tenant, id, since)) as {
+    replayed: number
+    more?: boolean
+  } | undefined
+  if (answer !== undefined) {
+    print(`${answer.more === true ? 'at least ' : ''}${answer.replayed} events will be sent again`)
+  }
 }
 
-/** Asks what the API asks. With `--json` it prints the answer. @returns the answer for people; undefined where it is printed already */
-async function run (options: Options, ask: (service: WebhookService) => Promise<object | null>): Promise<object | null | undefined> {
+/**
+ * Asks what the API asks. With `--json` it prints the answer.
+ * @returns the answer for people; undefined where it is printed already
+ */
+async function run (
+  options: Options, ask: (service: WebhookService) => Promise<object | null>
+): Promise<object | null | undefined> {
   const config = loadConfig()
   const secret = await secretOf(config)
   const answer = await withStore(config, config.replicas, ({ events, webhooks }) => {
     const isOn = events !== null && webhooks !== null && secret !== undefined
-    return ask(new WebhookService(isOn ? { events, webhooks, secrets: new WebhookSecrets(secret), targets: new Targets(config.webhookAllow, new Lookups({ atOnce: madeAtOnce })) } : null))
+    return ask(new WebhookService(isOn
+      ? {
+          events,
+          webhooks,
+          secrets: new WebhookSecrets(secret),
+          targets: new Targets(config.webhookAllow, new Lookups({ atOnce: madeAtOnce }))
+        }
+      : null))
   }).catch(error => { throw error instanceof Problem ? failureOf(error) : error })
   if (options.json !== true) return answer
   printJson(answer)
@@ -96,9 +155,12 @@ async function secretOf ({ webhookSecret, redisUrl, dataDir, eventsRetention }: 
 
 function failureOf ({ code, more }: Problem): Failure {
   const faults = more.members?.errors as Array<{ pointer: string, message: string }> | undefined
-  if (code === 'events_off') return new Failure('webhooks are off: set EVENTS_RETENTION and WEBHOOK_SECRET as the service has them')
+  if (code === 'events_off') {
+    return new Failure('webhooks are off: set EVENTS_RETENTION and WEBHOOK_SECRET as the service has them')
+  }
   if (code === 'not_found') return new Failure('this tenant has no webhook with this id: see handoff webhooks list')
-  return new Failure(faults?.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join('; ') ?? more.detail ?? errorTable[code].detail)
+  return new Failure(faults?.map(({ pointer, message }) => `${pointer.slice(1)} ${message}`).join('; ') ??
+    more.detail ?? errorTable[code].detail)
 }
 
 function stateOf ({ enabled, disabled_because: because }: Members): string {
@@ -107,5 +169,6 @@ function stateOf ({ enabled, disabled_because: because }: Members): string {
 
 function lines (webhook: Members): string {
   const { id, url, types, inbox, created_at: createdAt } = webhook
-  return `id       ${id}\nurl      ${url}\ntypes    ${types?.join(', ') ?? 'all'}\ninbox    ${inbox ?? 'any'}\nstate    ${stateOf(webhook)}\ncreated  ${createdAt}`
+  return `id       ${id}\nurl      ${url}\ntypes    ${types?.join(', ') ??
+    'all'}\ninbox    ${inbox ?? 'any'}\nstate    ${stateOf(webhook)}\ncreated  ${createdAt}`
 }

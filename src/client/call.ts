@@ -9,7 +9,10 @@ import type { WithText } from './json.ts'
 export interface CallOptions {
   /** Aborts the call, which then rejects with `aborted`. No listener stays on the signal. */
   signal?: AbortSignal | undefined
-  /** The operation's Idempotency-Key, by which it is carried out only once: 1 to 128 visible ASCII characters. By default each call makes a new one. */
+  /**
+   * The operation's Idempotency-Key, by which it is carried out only once: 1 to 128 visible ASCII characters. By
+   * default each call makes a new one.
+   */
   idempotencyKey?: string | undefined
   /** How long this call is retried, in milliseconds; by default as the client's option says. */
   retryFor?: number | undefined
@@ -53,14 +56,19 @@ export interface Problem {
   approval?: { state: string, note: string | null }
 }
 
-/** After so many milliseconds without an answer a long wait is preceded by a short request, which has so many for its answer. */
+/**
+ * After so many milliseconds without an answer a long wait is preceded by a short request, which has so many for its
+ * answer.
+ */
 const [silence, probeTime] = [15_000, 3000]
 
 /** The statuses that are retried: the service can't answer now, or a gateway couldn't reach it. */
 const passing = new Set([408, 429, 502, 503, 504])
 
 /** Sends the request until there is an answer or `retryFor` is over, each time with the same bytes and the same key. */
-export async function call<T extends object> (settings: Settings, request: Request, options: CallOptions): Promise<WithText<T>> {
+export async function call<T extends object> (
+  settings: Settings, request: Request, options: CallOptions
+): Promise<WithText<T>> {
   const { signal, retryFor = settings.retryFor, attemptTimeout = settings.attemptTimeout } = options
   const { wait = 0, again } = request
   const url = `${settings.baseUrl}${request.path}`
@@ -92,16 +100,24 @@ export async function call<T extends object> (settings: Settings, request: Reque
 interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, signal: AbortSignal | undefined }
 
 /**
- * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was heard for a while: what went
- * silent meanwhile would let it wait in vain, and nobody would know before its time is over.
+ * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was
+ * heard for a while: what went silent meanwhile would let it wait in vain, and nobody would know before its time is
+ * over.
  */
-async function heard (settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, unheard: boolean): Promise<Reply> {
+async function heard (
+  settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, unheard: boolean
+): Promise<Reply> {
   const probes = wait > 0 && (unheard || since(settings.heard) > silence)
   const dispatcher = settings.ownFetch && (unheard || probes) ? newConnections() : undefined
   const more = dispatcher === undefined ? {} : { dispatcher }
   try {
     // Any answer will do.
-    if (probes) await attempt(settings.fetch, `${settings.baseUrl}/healthz`, { method: 'GET', ...more }, Math.min(attemptTimeout, probeTime), signal)
+    if (probes) {
+      await attempt(
+        settings.fetch, `${settings.baseUrl}/healthz`, { method: 'GET', ...more }, Math.min(attemptTimeout, probeTime),
+        signal
+      )
+    }
     const reply = await attempt(settings.fetch, url, { ...init, ...more }, attemptTimeout + wait * 1000, signal)
     dispatcher?.close().catch(() => {})
     return reply
@@ -161,12 +177,16 @@ function foreign ({ status, headers, text }: Reply): HandoffError {
     status,
     retryable: passing.has(status),
     requestId: headers.get('x-request-id') ?? undefined,
-    detail: `The answer isn’t the service’s: status ${status}, ${redirect ?? `${type}, ${start === '' ? 'empty' : `beginning ${JSON.stringify(start)}`}`}.`,
+    detail: `The answer isn’t the service’s: status ${status}, ${redirect ??
+      `${type}, ${start === '' ? 'empty' : `beginning ${JSON.stringify(start)}`}`}.`,
     retryAfter: retryAfterOf(headers),
   })
 }
 
-/** Retry-After in seconds. The field may be a number of seconds or a date, which is by the clock that the answer's own Date is of. */
+/**
+ * Retry-After in seconds. The field may be a number of seconds or a date, which is by the clock that the answer's own
+ * Date is of.
+ */
 function retryAfterOf (headers: Headers): number | undefined {
   const value = headers.get('retry-after')
   if (value === null) return undefined
@@ -192,7 +212,8 @@ export interface Connections { close (): Promise<void>, destroy (): Promise<void
 const kept = Symbol.for('undici.globalDispatcher.1')
 
 /**
- * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it would take one after the other.
+ * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it
+ * would take one after the other.
  * @returns undefined where the runtime has no such thing, or somebody has replaced it
  */
 export function newConnections (): Connections | undefined {
@@ -203,10 +224,12 @@ export function newConnections (): Connections | undefined {
 export interface Reply { status: number, headers: Headers, text: string }
 
 /**
- * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets the caller's signal,
- * since some runtimes leave listeners on a signal that outlives the request.
+ * Sends a request once and reads the whole answer, unless that takes too long or the signal ends it. fetch never gets
+ * the caller's signal, since some runtimes leave listeners on a signal that outlives the request.
  */
-export async function attempt (fetch: Fetch, url: string, init: Init, milliseconds: number, signal: AbortSignal | undefined): Promise<Reply> {
+export async function attempt (
+  fetch: Fetch, url: string, init: Init, milliseconds: number, signal: AbortSignal | undefined
+): Promise<Reply> {
   const isEnded = () => signal?.aborted === true
   if (isEnded()) throw abortedBy(signal!)
   // The caller's signal ends this attempt alone.
@@ -220,8 +243,13 @@ export async function attempt (fetch: Fetch, url: string, init: Init, millisecon
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
     if (isEnded()) throw abortedBy(signal!)
-    if (timeout.isOver) throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
-    throw new HandoffError('connection_failed', { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause })
+    if (timeout.isOver) {
+      throw new HandoffError('timeout', { detail: `No answer within ${milliseconds} ms.`, retryable: true, cause })
+    }
+    throw new HandoffError(
+      'connection_failed',
+      { detail: `No answer: ${reasonOf(cause)}.`, retryable: otherProtocol(cause) === undefined, cause }
+    )
   } finally {
     timeout.leave()
     forget?.()
@@ -240,11 +268,18 @@ function otherProtocol (error: unknown): string | undefined {
   const { cause = error } = error as { cause?: unknown }
   const { code = '', message = '' } = cause as { code?: string, message?: string }
   const said = `${code} ${message}`
-  if (/wrong.version.number|packet.length.too.long|unknown.protocol|InvalidContentType/i.test(said)) return 'this port doesn’t speak TLS; the address begins with http://, not https://'
-  return /HPE_INVALID|Expected HTTP/.test(said) ? 'what answered there isn’t HTTP; perhaps the address begins with https://' : undefined
+  if (/wrong.version.number|packet.length.too.long|unknown.protocol|InvalidContentType/i.test(said)) {
+    return 'this port doesn’t speak TLS; the address begins with http://, not https://'
+  }
+  return /HPE_INVALID|Expected HTTP/.test(said)
+    ? 'what answered there isn’t HTTP; perhaps the address begins with https://'
+    : undefined
 }
 
-/** In words, where an answer redirects: no request follows it. Browsers tell nothing else of such an answer, and its status as 0. */
+/**
+ * In words, where an answer redirects: no request follows it. Browsers tell nothing else of such an answer, and its
+ * status as 0.
+ */
 export function redirectOf (status: number, headers: Headers): string | undefined {
   if (status !== 0 && (status < 300 || status === 304 || status >= 400)) return undefined
   // Without what may be secret in it.
@@ -277,7 +312,10 @@ export interface ClientOptions {
 
 /** @throws TypeError at once for settings with which no call could be sent */
 export function settingsOf (options: ClientOptions): Settings {
-  const { baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch, retryFor = 30_000, attemptTimeout = 10_000 } = options
+  const {
+    baseUrl = fromEnvironment('HANDOFF_URL') ?? 'http://127.0.0.1:8080', key = fromEnvironment('HANDOFF_KEY'), fetch,
+    retryFor = 30_000, attemptTimeout = 10_000
+  } = options
   if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
   return {
     baseUrl: addressOf(baseUrl),
@@ -297,9 +335,12 @@ export function addressOf (baseUrl: string): string {
   // `localhost:8080` can be parsed: its protocol is `localhost:`.
   const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in http://127.0.0.1:8080')
+    throw new TypeError('the service’s address (baseUrl or HANDOFF_URL) must be an http(s) URL, as in ' +
+      'http://127.0.0.1:8080')
   }
-  if (url.username !== '' || url.password !== '') throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
+  if (url.username !== '' || url.password !== '') {
+    throw new TypeError('baseUrl takes no user and no password: the key is an option of its own')
+  }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`
 }
 

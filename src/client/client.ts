@@ -8,7 +8,10 @@ import type { Handler, WorkOptions } from './work.ts'
 
 /** A client of the Agent Handoff Service: its operations, and helpers that combine them. */
 export class HandoffClient extends Operations {
-  /** Waits for as long as it takes until the handoff is caught, or has ended in any way; by default across all its attempts. */
+  /**
+   * Waits for as long as it takes until the handoff is caught, or has ended in any way; by default across all its
+   * attempts.
+   */
   async waitFor (id: string, state: 'caught' | 'done', options: WaitForOptions = {}): Promise<Status> {
     return await waitFor(this, id, state, options)
   }
@@ -28,7 +31,9 @@ export interface WaitForOptions extends Pick<CallOptions, 'signal' | 'attemptTim
 
 const ends = new Set<string>(['done', 'failed', 'declined', 'cancelled', 'expired', 'rejected'])
 
-export async function waitFor (client: Operations, id: string, state: 'caught' | 'done', options: WaitForOptions): Promise<Status> {
+export async function waitFor (
+  client: Operations, id: string, state: 'caught' | 'done', options: WaitForOptions
+): Promise<Status> {
   const { timeout = Infinity, signal } = options
   const own = new AbortController()
   const stop = () => own.abort(signal!.reason)
@@ -50,21 +55,31 @@ export async function waitFor (client: Operations, id: string, state: 'caught' |
 /** The attempt that it waits for, and what it last knew of it. */
 interface Last { id: string, status?: string }
 
-/** Its `handoffStatus` is the last that was known, and `reissuedAs` the attempt that was waited for, where that is another than the first. */
+/**
+ * Its `handoffStatus` is the last that was known, and `reissuedAs` the attempt that was waited for, where that is
+ * another than the first.
+ */
 function tooLate (id: string, state: string, timeout: number, { id: current, status }: Last): HandoffError {
   const attempt = current === id ? id : `${id} (now ${current})`
-  const detail = `${attempt} is not ${state} within ${timeout} ms; ${status === undefined ? 'nothing was heard of it' : `its last status is ${status}`}.`
-  return new HandoffError('timeout', { detail, retryable: true, handoffStatus: status, reissuedAs: current === id ? undefined : current })
+  const detail = `${attempt} is not ${state} within ${timeout} ms; ${status === undefined
+    ? 'nothing was heard of it'
+    : `its last status is ${status}`}.`
+  return new HandoffError(
+    'timeout', { detail, retryable: true, handoffStatus: status, reissuedAs: current === id ? undefined : current }
+  )
 }
 
-async function follow (client: Operations, state: 'caught' | 'done', options: WaitForOptions & { signal: AbortSignal }, last: Last): Promise<Status> {
+async function follow (
+  client: Operations, state: 'caught' | 'done', options: WaitForOptions & { signal: AbortSignal }, last: Last
+): Promise<Status> {
   const { timeout = Infinity, follow = true, signal, attemptTimeout } = options
   const wait = Math.min(longestWait, Math.ceil(timeout / 1000))
   let until = state
   // What it is now is to be known where nothing comes of the wait.
   for (let isKnown = timeout === Infinity; ;) {
     const asked = moment()
-    const status = await client.status(last.id, { ...isKnown && { wait, until }, signal, attemptTimeout, retryFor: Infinity })
+    const status =
+      await client.status(last.id, { ...isKnown && { wait, until }, signal, attemptTimeout, retryFor: Infinity })
     const next = follow ? status.reissued_as : undefined
     if (next != null) {
       last.id = next
@@ -84,6 +99,8 @@ async function follow (client: Operations, state: 'caught' | 'done', options: Wa
 }
 
 /** A status that this version doesn't know is an end if the answer says when it ended. */
-export function isReached ({ status, completed_at: completed, ended_at: ended }: Status, state: 'caught' | 'done'): boolean {
+export function isReached (
+  { status, completed_at: completed, ended_at: ended }: Status, state: 'caught' | 'done'
+): boolean {
   return ends.has(status) || (completed ?? ended) != null || (state === 'caught' && status === 'caught')
 }

@@ -14,19 +14,25 @@ export function moment (): Moment {
 }
 
 /**
- * Milliseconds since a moment. The steady clock stops while a machine sleeps, and the wall clock can be set back. So the larger of the two
- * differences is never too short.
+ * Milliseconds since a moment. The steady clock stops while a machine sleeps, and the wall clock can be set back. So
+ * the larger of the two differences is never too short.
  */
 export function since ({ wall, steady }: Moment): number {
   return Math.max(Date.now() - wall, performance.now() - steady)
 }
 
-/** How long to wait before the nth retry (from 0), in milliseconds: doubled each time, up to 5 s, with its second half random. */
+/**
+ * How long to wait before the nth retry (from 0), in milliseconds: doubled each time, up to 5 s, with its second half
+ * random.
+ */
 export function backoff (round: number): number {
   return Math.min(5000, 100 * 2 ** Math.min(round, 10)) * (1 - Math.random() / 2)
 }
 
-/** The longest Retry-After that is waited for, in milliseconds. A longer one is somebody's mistake, and a worker would be deaf for as long. */
+/**
+ * The longest Retry-After that is waited for, in milliseconds. A longer one is somebody's mistake, and a worker would
+ * be deaf for as long.
+ */
 const longestTold = 3600_000
 
 /** How much of a Retry-After is waited for. @param seconds as the answer says @returns milliseconds */
@@ -57,7 +63,8 @@ interface Listeners { stops: Set<() => void>, call: () => void }
 const bySignal = new WeakMap<AbortSignal, Listeners>()
 
 /**
- * Calls `stop` when the signal is aborted. All calls under one signal share one listener: from the eleventh on, Node would warn of a leak.
+ * Calls `stop` when the signal is aborted. All calls under one signal share one listener: from the eleventh on, Node
+ * would warn of a leak.
  * @returns takes it back; without any left, no listener stays on the signal
  */
 export function onAbort (signal: AbortSignal, stop: () => void): () => void {
@@ -82,9 +89,9 @@ function newListeners (): Listeners {
 const most = 10
 
 /**
- * The time that attempts may take. Those that begin at about the same time share a timer and a signal, since a signal for each costs more
- * CPU than everything else that the client does for a call. Whoever is still running when the timer fires has had its time; the signal
- * means nothing any more to an attempt that has ended.
+ * The time that attempts may take. Those that begin at about the same time share a timer and a signal, since a signal
+ * for each costs more CPU than everything else that the client does for a call. Whoever is still running when the timer
+ * fires has had its time; the signal means nothing any more to an attempt that has ended.
  */
 export class Timeout {
   readonly #milliseconds: number
@@ -112,7 +119,8 @@ export class Timeout {
   }
 
   isFor (milliseconds: number): boolean {
-    return milliseconds === this.#milliseconds && this.#joined < most && !this.signal.aborted && performance.now() - this.#opened < this.#slack
+    return milliseconds === this.#milliseconds && this.#joined < most && !this.signal.aborted &&
+      performance.now() - this.#opened < this.#slack
   }
 
   join (): void {
@@ -146,24 +154,30 @@ export function sharedTimeout (milliseconds: number): Timeout {
 
 /** Statuses that refuse an output, rather than its being reported. */
 export const refusedOutput = new Set([400, 413, 422])
-/** How often something else may answer in the service's place, with a page that says nothing of its coming back: for about ten seconds. */
+/**
+ * How often something else may answer in the service's place, with a page that says nothing of its coming back: for
+ * about ten seconds.
+ */
 const mostForeign = 7
 
 interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
 
 /**
- * Repeats a call as long as only the connection, a gateway or the service's state is in the way. Each call already retries for `retryFor` by
- * itself.
+ * Repeats a call as long as only the connection, a gateway or the service's state is in the way. Each call already
+ * retries for `retryFor` by itself.
  * @param insistence.goesOn asked before each further call
  */
-export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence): Promise<T> {
+export async function insist<T> (
+  ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence
+): Promise<T> {
   let foreign = 0
   for (let round = 0; ; round++) {
     let told = 0
     try {
       return await ask()
     } catch (error) {
-      const mayPass = isHandoffError(error) && (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
+      const mayPass = isHandoffError(error) &&
+        (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
       told = obeyed(error.retryAfter)
@@ -172,7 +186,10 @@ export async function insist<T> (ask: () => Promise<T>, { signal, goesOn = () =>
   }
 }
 
-/** Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this never through. */
+/**
+ * Not the service's answer, and nothing that is known to pass: a gateway without a route to it, or one that lets this
+ * never through.
+ */
 export function isForeign ({ code, status = 0, retryable }: HandoffError): boolean {
   return code === 'connection_failed' && !retryable && !refusedOutput.has(status)
 }

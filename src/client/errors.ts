@@ -28,9 +28,9 @@ export interface ErrorDetails {
 export type HandoffErrorCode = ErrorCode | 'connection_failed' | 'timeout' | 'aborted'
 
 /**
- * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no answer, or one that isn't
- * the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its reason). A newer service may have codes that aren't
- * in the type.
+ * Any error of a call. `code` is one of the API's (docs/api.md has the table), or one of these: `connection_failed` (no
+ * answer, or one that isn't the service's), `timeout` (no answer in time) and `aborted` (by the signal; `cause` is its
+ * reason). A newer service may have codes that aren't in the type.
  */
 export class HandoffError extends Error {
   override readonly name = 'HandoffError'
@@ -64,8 +64,11 @@ export class HandoffError extends Error {
 }
 
 /** Compares the error's name, so that it also recognises errors of another copy of this package. */
-export function isHandoffError<Code extends HandoffErrorCode = HandoffErrorCode> (error: unknown, code?: Code): error is HandoffError & { readonly code: Code } {
-  return error instanceof Error && error.name === 'HandoffError' && (code === undefined || (error as HandoffError).code === code)
+export function isHandoffError<Code extends HandoffErrorCode = HandoffErrorCode> (
+  error: unknown, code?: Code
+): error is HandoffError & { readonly code: Code } {
+  return error instanceof Error && error.name === 'HandoffError' &&
+    (code === undefined || (error as HandoffError).code === code)
 }
 
 /** The error of a call that its signal aborted. */

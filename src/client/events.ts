@@ -6,7 +6,10 @@ import type { WithText } from './json.ts'
 import type { EventsPage, EventsReset, HandoffEvent } from './types.ts'
 
 export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {
-  /** The event behind which it begins: an id, or `0-0` for the oldest that is kept. Left out: from now on, and without `follow` the oldest. */
+  /**
+   * The event behind which it begins: an id, or `0-0` for the oldest that is kept. Left out: from now on, and without
+   * `follow` the oldest.
+   */
   after?: string | undefined
   /** Only events of these types. */
   types?: readonly string[] | undefined
@@ -27,16 +30,20 @@ const pageSize = 100
 const gap = 100
 
 /**
- * Reads page by page, each when the one before has been used: so whoever is slow has no more than a page in memory. A page that was
- * asked for again is the same from the same place on, which is why each event comes once.
+ * Reads page by page, each when the one before has been used: so whoever is slow has no more than a page in memory. A
+ * page that was asked for again is the same from the same place on, which is why each event comes once.
  */
-export async function * readEvents (settings: Settings, options: EventsOptions): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
+export async function * readEvents (
+  settings: Settings, options: EventsOptions
+): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
   const { types, handoffId, inbox, follow = true, signal, onError = () => {} } = options
   const filter = { types: types?.join(), handoff_id: handoffId, inbox }
   const read = (after: string | undefined) => {
     // Without a place it doesn't wait: if that answer were lost, so would be all that came meanwhile.
     const wait = follow && after !== undefined ? longestWait : undefined
-    const ask = () => call<EventsPage>(settings, { method: 'GET', path: `/api/events${queryOf({ after, ...filter, wait })}`, wait }, options)
+    const ask = () => call<EventsPage>(
+      settings, { method: 'GET', path: `/api/events${queryOf({ after, ...filter, wait })}`, wait }, options
+    )
     return follow ? insist(ask, { signal, onError }) : ask()
   }
 
@@ -52,7 +59,9 @@ export async function * readEvents (settings: Settings, options: EventsOptions):
     if (!follow && page.items.length === 0 && page.next === after) return
     // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
     const isEarly = after !== undefined && page.items.length === 0 && since(asked) < 1000
-    const rest = !follow || page.items.length === pageSize ? 0 : isEarly ? 200 + Math.random() * 800 : gap - since(answered)
+    const rest = !follow || page.items.length === pageSize
+      ? 0
+      : isEarly ? 200 + Math.random() * 800 : gap - since(answered)
     if (rest > 0) await unlessEnded(pause(rest, signal), signal)
     if (signal?.aborted === true) return
     after = page.next
@@ -72,5 +81,7 @@ async function unlessEnded<T> (promise: Promise<T>, signal: AbortSignal | undefi
 function eventsOf ({ items, reset, text }: WithText<EventsPage>): Array<HandoffEvent | EventsReset> {
   const texts = elementTexts(text, 'items')
   const events = items.map((item, index) => withText(item, texts[index]!))
-  return reset === true ? [withText({ type: 'reset', data: {} } as const, '{"type":"reset","data":{}}'), ...events] : events
+  return reset === true
+    ? [withText({ type: 'reset', data: {} } as const, '{"type":"reset","data":{}}'), ...events]
+    : events
 }

@@ -1,4 +1,7 @@
-/** JSON text that is sent unchanged, for what JavaScript values can't hold: numbers beyond 2^53, `1.0`, `1e400`, repeated members. */
+/**
+ * JSON text that is sent unchanged, for what JavaScript values can't hold: numbers beyond 2^53, `1.0`, `1e400`,
+ * repeated members.
+ */
 export class RawJson {
   readonly #text: string
 
@@ -10,7 +13,9 @@ export class RawJson {
 
   /** JSON.stringify calls this. Within `encode` it writes a mark, which `encode` replaces with the text. */
   toJSON (): string {
-    if (marked === undefined) throw new TypeError('rawJson is for what is given to the client; JSON.stringify can’t write it')
+    if (marked === undefined) {
+      throw new TypeError('rawJson is for what is given to the client; JSON.stringify can’t write it')
+    }
     marked.push(this.#text)
     return `${mark}${marked.length - 1}`
   }
@@ -38,14 +43,20 @@ export function encode (value: unknown): string {
   }
 }
 
-/** An answer with the exact JSON that it was read from. The text isn't enumerable, so neither a loop over the members nor JSON.stringify shows it. */
+/**
+ * An answer with the exact JSON that it was read from. The text isn't enumerable, so neither a loop over the members
+ * nor JSON.stringify shows it.
+ */
 export type WithText<T> = T & { readonly text: string }
 
 export function withText<T extends object> (value: T, text: string): WithText<T> {
   return Object.defineProperty(value, 'text', { value: text }) as WithText<T>
 }
 
-/** The text of each element of an array that is a member of a JSON object. The member's name must have no escapes, and the JSON must be valid. */
+/**
+ * The text of each element of an array that is a member of a JSON object. The member's name must have no escapes, and
+ * the JSON must be valid.
+ */
 export function elementTexts (json: string, name: string): string[] {
   const array = memberText(json, name)
   return array === undefined ? [] : [...parts(array)].map(([from, to]) => array.slice(from, to).trim())

@@ -26,16 +26,28 @@ export class Operations {
     return await this.#post('/api/pass', body, options, keyOf(options))
   }
 
-  /** Catches a handoff by its id. With `wait` (seconds) it waits for a person's approval, and for the end of a delay. */
+  /**
+   * Catches a handoff by its id. With `wait` (seconds) it waits for a person's approval, and for the end of a delay.
+   */
   async catch (id: string, { wait, ...options }: { wait?: number | undefined } & CallOptions = {}): Promise<Handoff> {
-    return await call(this.#settings, { method: 'GET', path: `${pathOf('catch', id)}${queryOf({ wait })}`, key: keyOf(options), wait }, options)
+    return await call(
+      this.#settings, { method: 'GET', path: `${pathOf('catch', id)}${queryOf({ wait })}`, key: keyOf(options), wait },
+      options
+    )
   }
 
-  /** Catches the next handoffs from an inbox, by default the agent's own: up to `max`, and none if nothing came within `wait` seconds. */
+  /**
+   * Catches the next handoffs from an inbox, by default the agent's own: up to `max`, and none if nothing came within
+   * `wait` seconds.
+   */
   async catchNext (
-    { inbox, max, wait, ...options }: { inbox?: string | undefined, max?: number | undefined, wait?: number | undefined } & CallOptions = {}
+    {
+      inbox, max, wait, ...options
+    }: { inbox?: string | undefined, max?: number | undefined, wait?: number | undefined } & CallOptions = {}
   ): Promise<WithText<Handoff[]>> {
-    const { items, text } = await this.#post<WithText<{ items: Handoff[] }>>(`/api/catch${queryOf({ wait })}`, { inbox, max }, options, keyOf(options), wait)
+    const { items, text } = await this.#post<WithText<{ items: Handoff[] }>>(
+      `/api/catch${queryOf({ wait })}`, { inbox, max }, options, keyOf(options), wait
+    )
     const texts = elementTexts(text, 'items')
     items.forEach((item, index) => withText(item, texts[index]!))
     return withText(items, text)
@@ -46,7 +58,9 @@ export class Operations {
   }
 
   /** Reports that the work failed. With `retry: false` there is no further attempt. */
-  async fail (id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}): Promise<Failed> {
+  async fail (
+    id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}
+  ): Promise<Failed> {
     return await this.#post(pathOf('fail', id), { error: said(error), retry }, options, keyOf(options))
   }
 
@@ -57,13 +71,18 @@ export class Operations {
 
   /** Reports that the work goes on, how far it is, and with `extendBy` (seconds) how much longer it needs. */
   async heartbeat (
-    id: string, { progress, extendBy, ...options }: { progress?: Progress | undefined, extendBy?: number | undefined } & CallOptions = {}
+    id: string, {
+      progress, extendBy, ...options
+    }: { progress?: Progress | undefined, extendBy?: number | undefined } & CallOptions = {}
   ): Promise<Heartbeat> {
     return await this.#post(pathOf('heartbeat', id), { progress, extend_by: extendBy }, options)
   }
 
   /** Takes back what was passed. Its catcher is asked to stop; with `force` it loses the handoff at once. */
-  async cancel (id: string, { reason, force, ...options }: { reason?: string | undefined, force?: boolean | undefined } & CallOptions = {}): Promise<Cancelled> {
+  async cancel (
+    id: string,
+    { reason, force, ...options }: { reason?: string | undefined, force?: boolean | undefined } & CallOptions = {}
+  ): Promise<Cancelled> {
     return await this.#post(pathOf('cancel', id), { reason, force }, options)
   }
 
@@ -72,9 +91,17 @@ export class Operations {
     return await this.#post(pathOf('reissue', id), {}, options)
   }
 
-  /** Reads a handoff's status. With `wait` (seconds) it waits until the handoff is caught, or by default until it has ended. */
-  async status (id: string, { wait, until, ...options }: { wait?: number | undefined, until?: 'caught' | 'done' | undefined } & CallOptions = {}): Promise<Status> {
-    return await call(this.#settings, { method: 'GET', path: `${pathOf('status', id)}${queryOf({ wait, until })}`, wait }, options)
+  /**
+   * Reads a handoff's status. With `wait` (seconds) it waits until the handoff is caught, or by default until it has
+   * ended.
+   */
+  async status (
+    id: string,
+    { wait, until, ...options }: { wait?: number | undefined, until?: 'caught' | 'done' | undefined } & CallOptions = {}
+  ): Promise<Status> {
+    return await call(
+      this.#settings, { method: 'GET', path: `${pathOf('status', id)}${queryOf({ wait, until })}`, wait }, options
+    )
   }
 
   /** Counts what is in an inbox. */
@@ -83,16 +110,16 @@ export class Operations {
   }
 
   /**
-   * The tenant's events, each once, until `signal` ends it. It resumes by itself for as long as it takes; whatever else it is refused is thrown.
-   * Where events are missing (they aren't kept any more), `reset` comes first.
+   * The tenant's events, each once, until `signal` ends it. It resumes by itself for as long as it takes; whatever else
+   * it is refused is thrown. Where events are missing (they aren't kept any more), `reset` comes first.
    */
   events (options: EventsOptions = {}): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
     return readEvents(this.#settings, options)
   }
 
   /**
-   * Up to 100 operations in one request. What is refused is a result like any other. An `idempotencyKey` has 125 characters at most here: each
-   * operation’s key is this one with -0 to -99 behind it.
+   * Up to 100 operations in one request. What is refused is a result like any other. An `idempotencyKey` has 125
+   * characters at most here: each operation’s key is this one with -0 to -99 behind it.
    */
   async batch (operations: readonly BatchOperation[], options: CallOptions = {}): Promise<BatchResults> {
     return await batch(this.#settings, operations, keyOf(options, 125), options)
@@ -111,7 +138,9 @@ function said (error: Failure): Exclude<Failure, string> {
 
 function keyOf ({ idempotencyKey }: CallOptions, longest = 128): string {
   if (idempotencyKey === undefined) return crypto.randomUUID()
-  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > longest) throw new TypeError(`an idempotencyKey must be 1 to ${longest} visible ASCII characters`)
+  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > longest) {
+    throw new TypeError(`an idempotencyKey must be 1 to ${longest} visible ASCII characters`)
+  }
   return idempotencyKey
 }
 
@@ -124,7 +153,9 @@ export class Approvals {
   }
 
   /** Lists the handoffs that wait for a decision, oldest first. */
-  list ({ cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}): Promise<ApprovalList> {
+  list (
+    { cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}
+  ): Promise<ApprovalList> {
     return call(this.#settings, { method: 'GET', path: `/api/approvals${queryOf({ cursor, limit })}` }, options)
   }
 
@@ -133,26 +164,38 @@ export class Approvals {
     return call(this.#settings, { method: 'GET', path: pathOf('approvals', id) }, options)
   }
 
-  /** @param options.digest of the content that was decided on; if it has changed, the decision is refused with `content_changed` */
-  approve (id: string, { note, digest, ...options }: { note?: string | undefined, digest?: string | undefined } & CallOptions = {}): Promise<Approved> {
+  /**
+   * @param options.digest of the content that was decided on; if it has changed, the decision is refused with
+   * `content_changed`
+   */
+  approve (
+    id: string,
+    { note, digest, ...options }: { note?: string | undefined, digest?: string | undefined } & CallOptions = {}
+  ): Promise<Approved> {
     return this.#decide(id, 'approve', note, digest, options)
   }
 
-  reject (id: string, note: string, { digest, ...options }: { digest?: string | undefined } & CallOptions = {}): Promise<Rejected> {
+  reject (
+    id: string, note: string, { digest, ...options }: { digest?: string | undefined } & CallOptions = {}
+  ): Promise<Rejected> {
     return this.#decide(id, 'reject', note, digest, options)
   }
 
   /**
-   * Decisions take no Idempotency-Key. If an answer was lost, the retry is refused because a decision stands. If that has the same verdict and the
-   * same note, it counts as this call's own.
+   * Decisions take no Idempotency-Key. If an answer was lost, the retry is refused because a decision stands. If that
+   * has the same verdict and the same note, it counts as this call's own.
    */
-  #decide<T extends object> (id: string, verb: 'approve' | 'reject', note: string | undefined, digest: string | undefined, options: CallOptions) {
+  #decide<T extends object> (
+    id: string, verb: 'approve' | 'reject', note: string | undefined, digest: string | undefined, options: CallOptions
+  ) {
     const state = verb === 'approve' ? 'approved' : 'rejected'
     const again = ({ code, handoff_status: status, approval }: Problem) =>
       code === 'already_decided' && approval?.state === state && approval.note === (note ?? null)
         ? { handoff_id: id, status, approval }
         : undefined
-    return call<T>(this.#settings, { method: 'POST', path: pathOf(verb, id), body: encode({ note, digest }), again }, options)
+    return call<T>(
+      this.#settings, { method: 'POST', path: pathOf(verb, id), body: encode({ note, digest }), again }, options
+    )
   }
 }
 
@@ -160,9 +203,15 @@ export class Approvals {
 const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
 
 /** @param key the prefix of the operations' keys */
-export async function batch (settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions): Promise<BatchResults> {
-  const named = operations.map((one, index) => keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
-  const answer = await call<BatchResults>(settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options)
+export async function batch (
+  settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
+): Promise<BatchResults> {
+  const named = operations.map((
+    one, index
+  ) => keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
+  const answer = await call<BatchResults>(
+    settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options
+  )
   const texts = elementTexts(answer.text, 'results')
   answer.results.forEach((result, index) => {
     const text = texts[index]!

@@ -7,7 +7,11 @@ export type JsonObject = object | RawJson
 type Replace<T, R> = Omit<T, keyof R> & R
 
 /** The body of a pass; its members are the API's. */
-export type PassBody = Replace<api.PassBody, { output?: JsonObject | null, context?: JsonObject | null, result_schema?: JsonObject | null }>
+export type PassBody = Replace<api.PassBody, {
+  output?: JsonObject | null
+  context?: JsonObject | null
+  result_schema?: JsonObject | null
+}>
 export type Passed = WithText<api.PassAnswer>
 /** The answer of a catch: the work. */
 export type Handoff = WithText<api.CatchAnswer>
@@ -24,11 +28,19 @@ export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
 export type EventsPage = api.EventsAnswer
 type ToldEvent = api.EventsAnswer['items'][number]
-/** `webhook.disabled` is of no handoff. Without saying so its data would have to be told from the others' before these can be read. */
-type OfNoHandoff<T> = T extends { type: 'webhook.disabled', data: infer D } ? Replace<T, { data: D & { handoff_id?: never, to?: never } }> : T
+/**
+ * `webhook.disabled` is of no handoff. Without saying so its data would have to be told from the others' before these
+ * can be read.
+ */
+type OfNoHandoff<T> = T extends {
+  type: 'webhook.disabled'
+  data: infer D
+} ? Replace<T, { data: D & { handoff_id?: never, to?: never } }> : T
 /** What happened to a handoff: `data` depends on `type`. Clients must tolerate types that they don't know. */
 export type HandoffEvent = WithText<OfNoHandoff<ToldEvent>>
-/** Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next. */
+/**
+ * Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next.
+ */
 export type EventsReset = WithText<{ type: 'reset', id?: never, data: Record<string, never> }>
 export type ApprovalList = WithText<api.ListApprovalsAnswer>
 export type ApprovalDetails = WithText<api.InspectApprovalAnswer>
@@ -38,7 +50,9 @@ export type Rejected = WithText<api.RejectAnswer>
 export type BatchOperation = Replace<api.BatchBody['operations'][number], { body?: JsonObject | null }>
 type BatchResult = api.BatchAnswer['results'][number]
 /** The results in the order of the operations. Each result and each `body` has its own text. */
-export type BatchResults = WithText<{ results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>> }>
+export type BatchResults = WithText<{
+  results: Array<WithText<Replace<BatchResult, { body: WithText<BatchResult['body']> }>>>
+}>
 
 /** Characters that the service takes as a failure's message, and as its code. */
 const longestMessage = 4000

@@ -10,7 +10,10 @@ import type { Failure, Handoff, Heartbeat, JsonObject, Progress } from './types.
 export interface WorkContext {
   /** Aborted when the handoff is no longer this worker's: it was cancelled by force, or its time is over. */
   signal: AbortSignal
-  /** Reports progress, or that the work needs more time. Its answer has `cancel_requested`. Regular heartbeats are sent in any case. */
+  /**
+   * Reports progress, or that the work needs more time. Its answer has `cancel_requested`. Regular heartbeats are sent
+   * in any case.
+   */
   heartbeat: (options?: HeartbeatOptions) => Promise<Heartbeat>
 }
 
@@ -33,9 +36,13 @@ const mostAtOnce = 100
 /** How long a handler may go on after it lost its handoff, in milliseconds; then its place goes to another handoff. */
 const grace = 2000
 
-export async function work (client: Operations, inbox: string | undefined, handler: Handler, options: WorkOptions): Promise<void> {
+export async function work (
+  client: Operations, inbox: string | undefined, handler: Handler, options: WorkOptions
+): Promise<void> {
   const { concurrency = 1, signal, onError = () => {}, onEnd = () => {} } = options
-  if (!Number.isInteger(concurrency) || concurrency < 1) throw new TypeError('concurrency must be a whole number, 1 or more')
+  if (!Number.isInteger(concurrency) || concurrency < 1) {
+    throw new TypeError('concurrency must be a whole number, 1 or more')
+  }
   const running = new Set<Handoff>()
   let wake = () => {}
   // Besides the signal, what onError throws ends it.
@@ -91,14 +98,17 @@ export async function work (client: Operations, inbox: string | undefined, handl
 }
 
 /** What comes next; nothing when the signal ends it, unless something had been caught by then. */
-async function take (client: Operations, inbox: string | undefined, max: number, signal: AbortSignal, onError: (error: unknown) => void): Promise<Handoff[]> {
+async function take (
+  client: Operations, inbox: string | undefined, max: number, signal: AbortSignal, onError: (error: unknown) => void
+): Promise<Handoff[]> {
   const what = { inbox, max, idempotencyKey: crypto.randomUUID() }
   try {
     return await insist(() => client.catchNext({ ...what, wait: longestWait, signal }), { signal, onError })
   } catch (error) {
     if (!signal.aborted) throw error
   }
-  // The request may have caught something before it was aborted. A request with the same key returns that, and catches nothing else.
+  // The request may have caught something before it was aborted. A request with the same key returns that, and catches
+  // nothing else.
   try {
     return await client.catchNext(what)
   } catch (error) {
@@ -127,12 +137,15 @@ function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<O
 
 export interface HeartbeatOptions extends CallOptions { progress?: Progress | undefined, extendBy?: number | undefined }
 
-/** How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's time may be over. */
+/**
+ * How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's
+ * time may be over.
+ */
 const askedAfter = 10_000
 
 /**
- * A caught handoff, for as long as it is this worker's. It sends the heartbeats. Its signal is aborted when the handoff is lost: when the service
- * says so, or when no heartbeat got through in time by the local clock.
+ * A caught handoff, for as long as it is this worker's. It sends the heartbeats. Its signal is aborted when the handoff
+ * is lost: when the service says so, or when no heartbeat got through in time by the local clock.
  */
 export class Lease {
   readonly #client: Operations
@@ -225,9 +238,13 @@ export class Lease {
   }
 }
 
-/** Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't, nor what a gateway says in the service's place. */
+/**
+ * Does it say that the handoff isn't ours any more? A refusal of what a heartbeat carried doesn't, nor what a gateway
+ * says in the service's place.
+ */
 function isEnd (error: unknown): error is HandoffError {
-  return isHandoffError(error) && error.code !== 'connection_failed' && (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
+  return isHandoffError(error) && error.code !== 'connection_failed' &&
+    (error.code === 'not_the_catcher' || [404, 409, 410].includes(error.status ?? 0))
 }
 
 /** In milliseconds. */
@@ -238,13 +255,23 @@ function retryAfterOf (error: unknown): number {
 /** A handler's result. */
 export type Outcome = { output: unknown } | { error: unknown }
 
-/** For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more than its haste. */
+/**
+ * For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more
+ * than its haste.
+ */
 export const reportedFor = 30_000
 
-/** Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff fails. */
-export async function report (client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean): Promise<void> {
+/**
+ * Reports a handler's result, with one key for all its tries. If the service doesn't accept the output, the handoff
+ * fails.
+ */
+export async function report (
+  client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean
+): Promise<void> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
-  const say = <T>(ask: () => Promise<T>) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
+  const say = <T>(
+    ask: () => Promise<T>
+  ) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
   const fail = (failure: Failure) => {
     const once = options()
     return say(() => client.fail(id, failure, once))
@@ -266,6 +293,8 @@ export async function report (client: Operations, { handoff_id: id }: Handoff, o
 /** @throws {TypeError} JSON has no word for it: it would be left out, or be null, and done would say nothing of it */
 function sayable (output: unknown): JsonObject | null | undefined {
   const isPlain = output == null || output instanceof RawJson || (typeof output === 'object' && !('toJSON' in output))
-  if (!isPlain && (encode(output) ?? 'null') === 'null') throw new TypeError('What the handler returned can’t be JSON; it returns an object, or nothing.')
+  if (!isPlain && (encode(output) ?? 'null') === 'null') {
+    throw new TypeError('What the handler returned can’t be JSON; it returns an object, or nothing.')
+  }
   return output as JsonObject | null | undefined
 }

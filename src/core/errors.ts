@@ -1,52 +1,178 @@
 /**
- * Every error of the API, in one table: its HTTP status, its title, and the default `detail`, which says what the client can do.
- * The page `/problems`, the OpenAPI document and the error responses are all made from it.
+ * Every error of the API, in one table: its HTTP status, its title, and the default `detail`, which says what the
+ * client can do. The page `/problems`, the OpenAPI document and the error responses are all made from it.
  */
 export const errorTable = {
-  invalid_request: { status: 400, title: 'Invalid request', detail: 'The request is malformed or has a wrong value; see errors.' },
+  invalid_request: {
+    status: 400, title: 'Invalid request', detail: 'The request is malformed or has a wrong value; see errors.'
+  },
   unauthorized: { status: 401, title: 'Unauthorized', detail: 'Send a valid API key: Authorization: Bearer <key>.' },
-  insufficient_scope: { status: 403, title: 'Insufficient scope', detail: 'This key lacks the scope that the operation needs; use a key that has it.' },
-  not_the_catcher: { status: 403, title: 'Not the catcher', detail: 'Another agent caught this handoff; only that agent may report on the work.' },
-  not_addressee: { status: 403, title: 'Not the addressee', detail: 'This key may catch only from its own inboxes; use a key for this inbox.' },
-  not_the_passer: { status: 403, title: 'Not the passer', detail: 'Another agent passed this handoff; only that agent may cancel or reissue it.' },
-  self_approval: { status: 403, title: 'Self-approval', detail: 'The agent that passed a handoff may not decide on it; ask somebody else.' },
-  cross_origin: { status: 403, title: 'Cross-origin request', detail: 'Another site sent this request, so nothing happened; use a page of this service.' },
-  not_found: { status: 404, title: 'Not found', detail: 'There is nothing at this address: it never existed, is gone, or belongs to another tenant.' },
-  events_off: { status: 404, title: 'Events off', detail: 'This service keeps no events, or sends no webhooks; its operator can set EVENTS_RETENTION, and WEBHOOK_SECRET for webhooks.' },
+  insufficient_scope: {
+    status: 403,
+    title: 'Insufficient scope',
+    detail: 'This key lacks the scope that the operation needs; use a key that has it.'
+  },
+  not_the_catcher: {
+    status: 403,
+    title: 'Not the catcher',
+    detail: 'Another agent caught this handoff; only that agent may report on the work.'
+  },
+  not_addressee: {
+    status: 403,
+    title: 'Not the addressee',
+    detail: 'This key may catch only from its own inboxes; use a key for this inbox.'
+  },
+  not_the_passer: {
+    status: 403,
+    title: 'Not the passer',
+    detail: 'Another agent passed this handoff; only that agent may cancel or reissue it.'
+  },
+  self_approval: {
+    status: 403,
+    title: 'Self-approval',
+    detail: 'The agent that passed a handoff may not decide on it; ask somebody else.'
+  },
+  cross_origin: {
+    status: 403,
+    title: 'Cross-origin request',
+    detail: 'Another site sent this request, so nothing happened; use a page of this service.'
+  },
+  not_found: {
+    status: 404,
+    title: 'Not found',
+    detail: 'There is nothing at this address: it never existed, is gone, or belongs to another tenant.'
+  },
+  events_off: {
+    status: 404,
+    title: 'Events off',
+    detail: 'This service keeps no events, or sends no webhooks; its ' +
+    'operator can set EVENTS_RETENTION, and WEBHOOK_SECRET for webhooks.'
+  },
   method_not_allowed: { status: 405, title: 'Method not allowed', detail: 'Use a method that the Allow header lists.' },
-  request_timeout: { status: 408, title: 'Request timeout', detail: 'The request did not arrive completely in time; send it again on a new connection.' },
-  already_caught: { status: 409, title: 'Already caught', detail: 'Another catch came first; nobody else can catch this handoff.' },
-  already_done: { status: 409, title: 'Already done', detail: 'This handoff was already reported done; see completed_at.' },
-  already_failed: { status: 409, title: 'Already failed', detail: 'This handoff’s catcher reported that it failed; reissued_as names the next attempt, if there is one.' },
-  already_declined: { status: 409, title: 'Already declined', detail: 'This handoff’s catcher declined it; reissued_as names the next attempt, if there is one.' },
-  cancelled: { status: 409, title: 'Cancelled', detail: 'The agent that passed this handoff took it back; stop working on it.' },
+  request_timeout: {
+    status: 408,
+    title: 'Request timeout',
+    detail: 'The request did not arrive completely in time; send it again on a new connection.'
+  },
+  already_caught: {
+    status: 409, title: 'Already caught', detail: 'Another catch came first; nobody else can catch this handoff.'
+  },
+  already_done: {
+    status: 409, title: 'Already done', detail: 'This handoff was already reported done; see completed_at.'
+  },
+  already_failed: {
+    status: 409,
+    title: 'Already failed',
+    detail: 'This handoff’s catcher reported that it failed; reissued_as names the next attempt, if there is one.'
+  },
+  already_declined: {
+    status: 409,
+    title: 'Already declined',
+    detail: 'This handoff’s catcher declined it; reissued_as names the next attempt, if there is one.'
+  },
+  cancelled: {
+    status: 409, title: 'Cancelled', detail: 'The agent that passed this handoff took it back; stop working on it.'
+  },
   not_caught: { status: 409, title: 'Not caught', detail: 'Nobody has caught this handoff yet; catch it first.' },
-  approval_required: { status: 409, title: 'Approval required', detail: 'A person must approve this handoff before it can be caught.' },
-  not_yet: { status: 409, title: 'Not yet', detail: 'This handoff’s delay is not over; catch it after Retry-After, or wait with wait=.' },
+  approval_required: {
+    status: 409, title: 'Approval required', detail: 'A person must approve this handoff before it can be caught.'
+  },
+  not_yet: {
+    status: 409,
+    title: 'Not yet',
+    detail: 'This handoff’s delay is not over; catch it after Retry-After, or wait with wait=.'
+  },
   rejected: { status: 409, title: 'Rejected', detail: 'A person rejected this handoff; nobody can catch it.' },
-  already_decided: { status: 409, title: 'Already decided', detail: 'This handoff is decided already, and decisions are final; see `approval`.' },
-  no_approval_required: { status: 409, title: 'No approval required', detail: 'This handoff was passed without require_human; there is nothing to decide.' },
-  content_changed: { status: 409, title: 'Content changed', detail: 'This id now belongs to another handoff than the one you read; read it again before you decide.' },
-  unknown_parent: { status: 409, title: 'Unknown parent', detail: 'The parent must be a handoff of your tenant that this agent caught; leave parent out if there is none.' },
-  hop_limit: { status: 409, title: 'Hop limit', detail: 'This work has been passed on too often; do it yourself, or ask a person.' },
-  loop_detected: { status: 409, title: 'Loop detected', detail: 'This agent has passed the same work twice along this line already; do it yourself, or ask a person.' },
-  too_many_webhooks: { status: 409, title: 'Too many webhooks', detail: 'This tenant has as many webhooks as it may have; delete one first.' },
-  expired: { status: 410, title: 'Expired', detail: 'The deadline of this handoff has passed. If it is tried again, reissued_as on its status names the next attempt; if not, its passer can pass the task again.' },
-  payload_too_large: { status: 413, title: 'Payload too large', detail: 'The body is larger than this service accepts; pass a reference to the data instead.' },
+  already_decided: {
+    status: 409,
+    title: 'Already decided',
+    detail: 'This handoff is decided already, and decisions are final; see `approval`.'
+  },
+  no_approval_required: {
+    status: 409,
+    title: 'No approval required',
+    detail: 'This handoff was passed without require_human; there is nothing to decide.'
+  },
+  content_changed: {
+    status: 409,
+    title: 'Content changed',
+    detail: 'This id now belongs to another handoff than the one you read; read it again before you decide.'
+  },
+  unknown_parent: {
+    status: 409,
+    title: 'Unknown parent',
+    detail: 'The parent must be a handoff of your tenant that this agent caught; leave parent out if there is none.'
+  },
+  hop_limit: {
+    status: 409, title: 'Hop limit', detail: 'This work has been passed on too often; do it yourself, or ask a person.'
+  },
+  loop_detected: {
+    status: 409,
+    title: 'Loop detected',
+    detail: 'This agent has passed the same work twice along this line already; do it yourself, or ask a person.'
+  },
+  too_many_webhooks: {
+    status: 409,
+    title: 'Too many webhooks',
+    detail: 'This tenant has as many webhooks as it may have; delete one first.'
+  },
+  expired: {
+    status: 410,
+    title: 'Expired',
+    detail: 'The deadline of this handoff has passed. If it is tried again, ' +
+    'reissued_as on its status names the next attempt; if not, its passer can pass the task again.'
+  },
+  payload_too_large: {
+    status: 413,
+    title: 'Payload too large',
+    detail: 'The body is larger than this service accepts; pass a reference to the data instead.'
+  },
   uri_too_long: { status: 414, title: 'URI too long', detail: 'The URI is longer than this service accepts.' },
-  unsupported_media_type: { status: 415, title: 'Unsupported media type', detail: 'Send JSON in UTF-8, Content-Type: application/json, without a Content-Encoding.' },
-  idempotency_key_reused: { status: 422, title: 'Idempotency key reused', detail: 'This Idempotency-Key was used with another body; use a new key for a new request.' },
-  result_invalid: { status: 422, title: 'Result invalid', detail: 'The output does not satisfy result_schema; see errors, correct it and report done again. The handoff stays caught.' },
-  result_schema_too_slow: { status: 422, title: 'Result schema too slow', detail: 'Validation against result_schema takes too long; pass a simpler schema, or report a smaller output.' },
-  rate_limited: { status: 429, title: 'Rate limited', detail: 'This agent sent too many requests; wait for the seconds in Retry-After.' },
-  headers_too_large: { status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.' },
-  internal_error: { status: 500, title: 'Internal error', detail: 'The service failed; give the request_id to its operator.' },
-  unavailable: { status: 503, title: 'Unavailable', detail: 'Nothing happened, or the outcome is unknown; send the request again with the same Idempotency-Key.' },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    detail: 'Send JSON in UTF-8, Content-Type: application/json, without a Content-Encoding.'
+  },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'Idempotency key reused',
+    detail: 'This Idempotency-Key was used with another body; use a new key for a new request.'
+  },
+  result_invalid: {
+    status: 422,
+    title: 'Result invalid',
+    detail: 'The output does not satisfy result_schema; see ' +
+    'errors, correct it and report done again. The handoff stays caught.'
+  },
+  result_schema_too_slow: {
+    status: 422,
+    title: 'Result schema too slow',
+    detail: 'Validation against result_schema takes too long; pass a simpler schema, or report a smaller output.'
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Rate limited',
+    detail: 'This agent sent too many requests; wait for the seconds in Retry-After.'
+  },
+  headers_too_large: {
+    status: 431, title: 'Request header fields too large', detail: 'Send fewer or shorter header fields.'
+  },
+  internal_error: {
+    status: 500, title: 'Internal error', detail: 'The service failed; give the request_id to its operator.'
+  },
+  unavailable: {
+    status: 503,
+    title: 'Unavailable',
+    detail: 'Nothing happened, or the outcome is unknown; send the request again with the same Idempotency-Key.'
+  },
 } as const satisfies Record<string, { status: number, title: string, detail: string }>
 
 export type ErrorCode = keyof typeof errorTable
 
-/** One fault of a request: where (a JSON Pointer, RFC 6901, into the body, query or headers, as the message says) and what. */
+/**
+ * One fault of a request: where (a JSON Pointer, RFC 6901, into the body, query or headers, as the message says) and
+ * what.
+ */
 export interface Fault { pointer: string, message: string }
 
 /** What a problem adds to its row of the table: members of the problem document, and header fields of the response. */

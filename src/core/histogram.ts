@@ -1,6 +1,7 @@
 /**
- * How long things took, counted by bounds: what a Prometheus histogram is made of when it is read (metrics/). Plain numbers in one
- * piece of memory: adding to it allocates nothing, looks nothing up by a label, and is all that the hot path pays for its figures.
+ * How long things took, counted by bounds: what a Prometheus histogram is made of when it is read (metrics/). Plain
+ * numbers in one piece of memory: adding to it allocates nothing, looks nothing up by a label, and is all that the hot
+ * path pays for its figures.
  */
 export class Histogram {
   /** Milliseconds, ascending. */

@@ -2,23 +2,27 @@ import { createHash, randomFillSync } from 'node:crypto'
 import slotOf from 'cluster-key-slot'
 
 /**
- * The hash tag of a key (in a Redis Cluster the text in braces decides the slot). It is the tag of the key's partition. No prefix has braces.
- * Of a feed outside a Cluster, which is in no partition, it is any text, and so of no partition either.
+ * The hash tag of a key (in a Redis Cluster the text in braces decides the slot). It is the tag of the key's partition.
+ * No prefix has braces. Of a feed outside a Cluster, which is in no partition, it is any text, and so of no partition
+ * either.
  */
 export function tagIn (key: string): string {
   return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }
 
 /**
- * An id is its partition's tag (3 characters) and 128 bits (22 characters), URL-safe: a person can read the Redis key off it. There are
- * 1,024 partitions. Partition i's tag hashes to one of the slots 16i to 16i+15 of Redis Cluster's 16,384. So however the slots are split
- * among masters, each master gets an even share of the partitions.
+ * An id is its partition's tag (3 characters) and 128 bits (22 characters), URL-safe: a person can read the Redis key
+ * off it. There are 1,024 partitions. Partition i's tag hashes to one of the slots 16i to 16i+15 of Redis Cluster's
+ * 16,384. So however the slots are split among masters, each master gets an even share of the partitions.
  */
 export const partitionCount = 1024
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** The tags by partition. Each is the first three characters, in the alphabet's order, whose slot is in the partition's range. */
+/**
+ * The tags by partition. Each is the first three characters, in the alphabet's order, whose slot is in the partition's
+ * range.
+ */
 export const tags: readonly string[] = chooseTags()
 
 function chooseTags (): string[] {
@@ -55,7 +59,10 @@ const bytesPerId = 18
 const pool = Buffer.alloc(bytesPerId * 256)
 let used = pool.length
 
-/** The offset of the next 18 unused random bytes in the pool. One system call for 256 ids costs as much as a call for one. */
+/**
+ * The offset of the next 18 unused random bytes in the pool. One system call for 256 ids costs as much as a call for
+ * one.
+ */
 function takeRandom (): number {
   if (used === pool.length) {
     randomFillSync(pool)
@@ -71,7 +78,10 @@ export function randomId (): string {
   return tags[pool.readUInt16LE(at) % partitionCount] + pool.toString('base64url', at + 2, at + bytesPerId)
 }
 
-/** A new id in the tenant's home partition. The tenant's waiting list is there too, so one script in one slot changes both. */
+/**
+ * A new id in the tenant's home partition. The tenant's waiting list is there too, so one script in one slot changes
+ * both.
+ */
 export function randomHomeId (tenant: string): string {
   return homeTag(tenant) + randomToken()
 }
@@ -91,11 +101,16 @@ export function randomInboxId (tenant: string, inbox: string): string {
  * The id that an Idempotency-Key in its scope stands for. So the handoff itself is the record of the key.
  * @param to the inbox, if the handoff is for one
  */
-export function derivedId (tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string, to?: string): string {
+export function derivedId (
+  tenant: string, agent: string, requireHuman: boolean, idempotencyKey: string, to?: string
+): string {
   // Neither names nor keys contain a space, so two different scopes can't give the same text.
   const scope = to === undefined ? '' : `${to} `
-  const digest = createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${scope}${idempotencyKey}`).digest()
-  const tag = requireHuman ? homeTag(tenant) : to === undefined ? tags[digest.readUInt16LE(30) % partitionCount] : inboxTag(tenant, to)
+  const digest =
+    createHash('sha256').update(`pass ${tenant} ${agent} ${requireHuman} ${scope}${idempotencyKey}`).digest()
+  const tag = requireHuman
+    ? homeTag(tenant)
+    : to === undefined ? tags[digest.readUInt16LE(30) % partitionCount] : inboxTag(tenant, to)
   return tag + digest.toString('base64url', 0, 16)
 }
 
@@ -110,8 +125,8 @@ export function inboxTag (tenant: string, inbox: string): string {
 }
 
 /**
- * The tag of a partition that this text always gives. Used for what an agent's Idempotency-Key did: any partition will do, as long as it is
- * always the same.
+ * The tag of a partition that this text always gives. Used for what an agent's Idempotency-Key did: any partition will
+ * do, as long as it is always the same.
  */
 export function tagOfDigest (text: string): string {
   return tags[createHash('sha256').update(text).digest().readUInt16LE(0) % partitionCount] as string

@@ -1,9 +1,12 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 
-// Steps over JSON text byte by byte and refuses what RFC 8259 doesn't allow. json.ts uses it, and so does the code for bodies within a
-// body.
+// Steps over JSON text byte by byte and refuses what RFC 8259 doesn't allow. json.ts uses it, and so does the code for
+// bodies within a body.
 
-/** Why a body is refused, and where (a JSON Pointer, RFC 6901; '' is the whole body). It is an expected error, so it has no stack. */
+/**
+ * Why a body is refused, and where (a JSON Pointer, RFC 6901; '' is the whole body). It is an expected error, so it has
+ * no stack.
+ */
 export class BodyError extends Error {
   readonly pointer: string
 
@@ -36,8 +39,8 @@ export const openBrace = 0x7b
 export const closeBrace = 0x7d
 
 /**
- * Tables indexed by byte: 1 for the bytes in the set. In a string, control characters, the quote and the backslash end a run of plain
- * characters.
+ * Tables indexed by byte: 1 for the bytes in the set. In a string, control characters, the quote and the backslash end
+ * a run of plain characters.
  */
 const endsPlain = new Uint8Array(256).fill(1, 0, 0x20)
 endsPlain[quote] = endsPlain[backslash] = 1
@@ -51,7 +54,10 @@ function tableOf (characters: string): Uint8Array {
 }
 
 const maxDepth = 100
-/** The closing bytes of the objects and arrays that are open. All calls share one array: nothing here awaits or calls back. */
+/**
+ * The closing bytes of the objects and arrays that are open. All calls share one array: nothing here awaits or calls
+ * back.
+ */
 const closers = new Uint8Array(maxDepth + 1)
 
 /** An array for `skipValue` that is large enough for any nesting in so many bytes. */
@@ -63,9 +69,10 @@ export function invalidAt (at: number): BodyError {
   return new BodyError('', `not valid JSON at byte ${at}`)
 }
 
-// Each of these functions takes the offset where something must begin and returns the offset where it ends. None checks that there is a
-// next byte. The caller makes sure that the last byte is a closing brace, and only a string can step over that unnoticed. A read past the
-// end would be harmless in itself, but V8 then recompiles that code for such reads, and every later body takes twice as long.
+// Each of these functions takes the offset where something must begin and returns the offset where it ends. None checks
+// that there is a next byte. The caller makes sure that the last byte is a closing brace, and only a string can step
+// over that unnoticed. A read past the end would be harmless in itself, but V8 then recompiles that code for such
+// reads, and every later body takes twice as long.
 
 /**
  * Skips one value. It doesn't recurse, since the sender chooses how deep a value is nested.
@@ -176,11 +183,13 @@ export function isSpace (byte: number | undefined): boolean {
 }
 
 /**
- * Calls `visit` for each member of the object at `at`, with the unescaped name and the offset of the value; `visit` returns the offset
- * where the value ends. Before that it calls `onRepeated` if the object already had that name.
+ * Calls `visit` for each member of the object at `at`, with the unescaped name and the offset of the value; `visit`
+ * returns the offset where the value ends. Before that it calls `onRepeated` if the object already had that name.
  * @returns the offset where the object ends
  */
-export function eachMember (json: Buffer, at: number, onRepeated: (name: string) => void, visit: (name: string, at: number) => number): number {
+export function eachMember (
+  json: Buffer, at: number, onRepeated: (name: string) => void, visit: (name: string, at: number) => number
+): number {
   const seen = new Set<string>()
   at = skipSpace(json, at + 1)
   if (json[at] === closeBrace) return at + 1
@@ -199,8 +208,8 @@ export function eachMember (json: Buffer, at: number, onRepeated: (name: string)
 /** A request body, cut into the members of its object. */
 export interface Members {
   /**
-   * The values for the JSON schema, by name, without a prototype. Strings, numbers, booleans and null are as JSON.parse gives them. Every
-   * object is `{}` and every array is `[]`, since the schemas ask only for their type.
+   * The values for the JSON schema, by name, without a prototype. Strings, numbers, booleans and null are as JSON.parse
+   * gives them. Every object is `{}` and every array is `[]`, since the schemas ask only for their type.
    */
   readonly values: Record<string, unknown>
   /** The JSON text of a member's value, exactly as it was sent: a view of the body, not a copy. */
@@ -211,9 +220,9 @@ export interface Members {
 const maxMembers = 64
 
 /**
- * Cuts a request body into its members, in one pass over its bytes. It accepts only what RFC 8259 allows. In addition, the body must be an
- * object in UTF-8 without a byte order mark, nested at most 100 deep (itself included), with at most 64 members, and no member twice (names
- * are compared unescaped).
+ * Cuts a request body into its members, in one pass over its bytes. It accepts only what RFC 8259 allows. In addition,
+ * the body must be an object in UTF-8 without a byte order mark, nested at most 100 deep (itself included), with at
+ * most 64 members, and no member twice (names are compared unescaped).
  * @throws BodyError
  */
 export function cutMembers (body: Buffer): Members {
@@ -250,7 +259,10 @@ export function cutMembers (body: Buffer): Members {
   }
 }
 
-/** The members of a member that is an object; undefined if it is not an object. @throws BodyError if a member is there twice */
+/**
+ * The members of a member that is an object; undefined if it is not an object.
+ * @throws BodyError if a member is there twice
+ */
 export function cutNested (members: Members, name: string): Members | undefined {
   const raw = members.raw(name)
   if (raw === undefined || raw[0] !== openBrace) return undefined
@@ -262,12 +274,14 @@ export function cutNested (members: Members, name: string): Members | undefined 
 }
 
 /**
- * The body without trailing white space. Checks first that it is UTF-8 and starts and ends as an object does; the scan above relies on that
- * end.
+ * The body without trailing white space. Checks first that it is UTF-8 and starts and ends as an object does; the scan
+ * above relies on that end.
  */
 export function enclosed (body: Buffer): Buffer {
   if (!isUtf8(body)) throw new BodyError('', 'not valid UTF-8')
-  if (body.length > 2 && body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) throw new BodyError('', 'a byte order mark is not allowed')
+  if (body.length > 2 && body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf) {
+    throw new BodyError('', 'a byte order mark is not allowed')
+  }
   let end = body.length
   while (end > 0 && isSpace(body[end - 1])) end--
   if (end === 0 || body[skipSpace(body, 0)] !== openBrace) throw new BodyError('', 'the body must be a JSON object')
@@ -275,7 +289,9 @@ export function enclosed (body: Buffer): Buffer {
   return end === body.length ? body : body.subarray(0, end)
 }
 
-/** The same text as bytes and as a string with one character per byte, which is cheap to make, to search and to slice. */
+/**
+ * The same text as bytes and as a string with one character per byte, which is cheap to make, to search and to slice.
+ */
 interface Text { json: Buffer, latin1: string, ascii: boolean }
 
 function textOf (json: Buffer): Text {
@@ -287,8 +303,9 @@ function slice ({ json, latin1, ascii }: Text, start: number, end: number): stri
 }
 
 /**
- * The offset where the string at `at` ends: at the first quote with an even number of backslashes in front of it. What is between isn't
- * checked here, since JSON.parse checks it when it decodes. For a long task this costs half of what our own loop costs.
+ * The offset where the string at `at` ends: at the first quote with an even number of backslashes in front of it. What
+ * is between isn't checked here, since JSON.parse checks it when it decodes. For a long task this costs half of what
+ * our own loop costs.
  */
 function skipLongString ({ json, latin1 }: Text, at: number): number {
   for (let end = latin1.indexOf('"', at + 1); end !== -1; end = latin1.indexOf('"', end + 1)) {

@@ -16,8 +16,8 @@ export interface ResolverSettings {
 }
 
 /**
- * A file of the system's, which is read again whenever it has changed. One that isn't there counts as empty. One that is there and can't be read,
- * as when this process has no file descriptor left, stays what it was until it can be.
+ * A file of the system's, which is read again whenever it has changed. One that isn't there counts as empty. One that
+ * is there and can't be read, as when this process has no file descriptor left, stays what it was until it can be.
  */
 export class SystemFile<T> {
   readonly #path: string
@@ -31,7 +31,9 @@ export class SystemFile<T> {
   }
 
   async read (): Promise<T> {
-    const version = await stat(this.#path, { bigint: true }).then(({ ino, size, mtimeNs, ctimeNs }) => [ino, size, mtimeNs, ctimeNs].join(), () => 'missing')
+    const version = await stat(this.#path, { bigint: true }).then(
+      ({ ino, size, mtimeNs, ctimeNs }) => [ino, size, mtimeNs, ctimeNs].join(), () => 'missing'
+    )
     if (this.#value === undefined || version !== this.#version) {
       const text = await readFile(this.#path, 'utf8').catch(() => version === 'missing' ? '' : null)
       if (text !== null || this.#value === undefined) this.#value = this.#parse(text ?? '')
@@ -62,12 +64,19 @@ export function parseResolvConf (text: string): ResolverSettings {
   for (const line of text.split('\n')) {
     const [keyword, ...values] = line.replace(/[#;].*/, '').trim().split(/\s+/)
     if (keyword === 'nameserver' && values[0] !== undefined) settings.servers.push(values[0])
-    if (keyword === 'search' || keyword === 'domain') settings.search = values.map(domain => domain.replace(/^\.+|\.+$/g, '')).filter(domain => domain !== '')
+    if (keyword === 'search' || keyword === 'domain') {
+      settings.search = values.map(domain => domain.replace(/^\.+|\.+$/g, '')).filter(domain => domain !== '')
+    }
     if (keyword === 'options') {
-      for (const value of values) settings.ndots = Math.min(Number(/^ndots:(\d{1,3})$/.exec(value)?.[1] ?? settings.ndots), 15)
+      for (const value of values) {
+        settings.ndots = Math.min(
+          Number(/^ndots:(\d{1,3})$/.exec(value)?.[1] ?? settings.ndots), 15
+        )
+      }
     }
   }
-  // A server with a zone can't be set, nor what isn't an address: Node has read the file too, and then asks those that it takes.
+  // A server with a zone can't be set, nor what isn't an address: Node has read the file too, and then asks those that
+  // it takes.
   if (!settings.servers.every(isServer)) settings.servers = []
   return settings
 }
@@ -80,7 +89,10 @@ function isServer (text: string): boolean {
 
 /** How long a look-up may take, and before that wait for its turn, in milliseconds. */
 const lookupTimeout = 5000
-/** How long a name server may take before it is asked again, in milliseconds, and how often it is asked: the whole look-up's timeout ends it earlier. */
+/**
+ * How long a name server may take before it is asked again, in milliseconds, and how often it is asked: the whole
+ * look-up's timeout ends it earlier.
+ */
 const answerTimeout = 1000
 const tries = 5
 /** How many resolvers are kept for later: making one reads several files. */
@@ -100,7 +112,10 @@ export interface LookupOptions {
   resolvConf?: string
 }
 
-/** A name wasn't looked up: too many of the same owner's were before it, or the service stops. It says nothing of the name. */
+/**
+ * A name wasn't looked up: too many of the same owner's were before it, or the service stops. It says nothing of the
+ * name.
+ */
 export class NotLookedUp extends Error {
   override name = 'NotLookedUp'
   readonly code = 'timeout'
@@ -109,9 +124,9 @@ export class NotLookedUp extends Error {
 interface Owner { limit: LimitFunction, names: Map<string, Promise<LookupAddress[]>> }
 
 /**
- * Looks up names that users chose, as the system does (/etc/hosts, search domains), but not by it. The system's look-up has no timeout of ours,
- * can't be cancelled, and takes one of the two threads on which the process also looks up Redis: two silent names would stop everything. Each
- * owner has a share.
+ * Looks up names that users chose, as the system does (/etc/hosts, search domains), but not by it. The system's look-up
+ * has no timeout of ours, can't be cancelled, and takes one of the two threads on which the process also looks up
+ * Redis: two silent names would stop everything. Each owner has a share.
  */
 export class Lookups {
   readonly #atOnce: number
@@ -125,7 +140,9 @@ export class Lookups {
   #madeWith: ResolverSettings | undefined
   #isClosed = false
 
-  constructor ({ atOnce, timeout = lookupTimeout, hosts = '/etc/hosts', resolvConf = '/etc/resolv.conf' }: LookupOptions) {
+  constructor (
+    { atOnce, timeout = lookupTimeout, hosts = '/etc/hosts', resolvConf = '/etc/resolv.conf' }: LookupOptions
+  ) {
     this.#atOnce = atOnce
     this.#timeout = timeout
     this.#hosts = new SystemFile(hosts, parseHosts)
@@ -171,7 +188,8 @@ export class Lookups {
   async #within (asked: number, name: string): Promise<LookupAddress[]> {
     if (this.#isClosed) throw new NotLookedUp('the service stops')
     if (performance.now() - asked > this.#timeout) throw new NotLookedUp('too many names were before it')
-    const own = (await this.#hosts.read()).get(name.toLowerCase()) ?? (/(^|\.)localhost\.?$/i.test(name) ? ['127.0.0.1', '::1'] : [])
+    const own = (await this.#hosts.read()).get(name.toLowerCase()) ??
+      (/(^|\.)localhost\.?$/i.test(name) ? ['127.0.0.1', '::1'] : [])
     if (own.length > 0) return own.map(asLookedUp)
     const settings = await this.#settings.read()
     const resolver = this.#take(settings)
@@ -206,14 +224,19 @@ export class Lookups {
     throw Object.assign(new Error('the name has no address'), { code: 'ENOTFOUND' })
   }
 
-  /** Asks one name server after another for as long as they refuse. By itself the resolver goes on only from one that is silent. */
+  /**
+   * Asks one name server after another for as long as they refuse. By itself the resolver goes on only from one that is
+   * silent.
+   */
   async #askServers (resolver: Resolver, name: string): Promise<{ found: string[], errors: NodeJS.ErrnoException[] }> {
     const servers = resolver.getServers()
     for (let asked = 1; ; asked++) {
       const answers = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
       const found = answers.flatMap(answer => answer.status === 'fulfilled' ? answer.value : [])
-      const errors = answers.flatMap(answer => answer.status === 'rejected' ? [answer.reason as NodeJS.ErrnoException] : [])
-      const isRefused = errors.some(({ code }) => refusals.has(code!)) && errors.every(({ code }) => refusals.has(code!) || noAddress.has(code!))
+      const errors =
+        answers.flatMap(answer => answer.status === 'rejected' ? [answer.reason as NodeJS.ErrnoException] : [])
+      const isRefused = errors.some(({ code }) => refusals.has(code!)) &&
+        errors.every(({ code }) => refusals.has(code!) || noAddress.has(code!))
       if (found.length > 0 || !isRefused || asked >= servers.length || this.#isClosed) return { found, errors }
       // The first is now the last, for later names as well. No question is open, so they can be set.
       servers.push(servers.shift()!)

@@ -12,36 +12,58 @@ export const approvals = ['none', 'waiting', 'approved', 'rejected'] as const
 export type Approval = typeof approvals[number]
 
 /**
- * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person or `delayed`; one that expired
- * after its catch is `lapsed`; and one that doesn't exist is `absent`.
+ * A handoff's state as operations see it. It is finer than the status: a pending handoff may be waiting for a person or
+ * `delayed`; one that expired after its catch is `lapsed`; and one that doesn't exist is `absent`.
  */
-export const standings = ['absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed', 'rejected'] as const
+export const standings = [
+  'absent', 'waiting', 'delayed', 'pending', 'caught', 'done', 'failed', 'declined', 'cancelled', 'expired', 'lapsed',
+  'rejected'
+] as const
 export type Standing = typeof standings[number]
 
-/** Who may call an operation, besides what their key allows: anyone, its catcher, its passer, or anyone but its passer. */
+/**
+ * Who may call an operation, besides what their key allows: anyone, its catcher, its passer, or anyone but its passer.
+ */
 type Asker = 'anyone' | 'catcher' | 'passer' | 'another'
 
-/** An operation that moves a handoff: from which standings, to which status, and the error code in every other standing. */
+/**
+ * An operation that moves a handoff: from which standings, to which status, and the error code in every other standing.
+ */
 interface Operation { by: Asker, from: readonly Standing[], to: Status, refusals: Partial<Record<Standing, string>> }
 
 /** For decisions, the refusals that depend on the approval. They apply in every standing except `absent`. */
-const undecidable: Partial<Record<Approval, string>> = { none: 'no_approval_required', approved: 'already_decided', rejected: 'already_decided' }
+const undecidable: Partial<Record<Approval, string>> = {
+  none: 'no_approval_required', approved: 'already_decided', rejected: 'already_decided'
+}
 
 const ended = {
-  done: 'already_done', failed: 'already_failed', declined: 'already_declined', cancelled: 'cancelled', expired: 'expired', lapsed: 'expired', rejected: 'rejected',
+  done: 'already_done',
+  failed: 'already_failed',
+  declined: 'already_declined',
+  cancelled: 'cancelled',
+  expired: 'expired',
+  lapsed: 'expired',
+  rejected: 'rejected',
 } as const
 const decided = { absent: 'not_found', cancelled: 'cancelled', expired: 'expired', lapsed: 'expired' } as const
-const unheld = { absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', ...ended } as const
+const unheld = {
+  absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', ...ended
+} as const
 
 /**
- * The state machine. The scripts in lua/ enforce it; their tests, the model of the property tests, the fault checker and the docs are made from it
- * or checked against it. It doesn't say everything: a repeated operation is recognised in any standing, and `by` limits who may call. `byItself`
- * has the changes that no operation makes.
+ * The state machine. The scripts in lua/ enforce it; their tests, the model of the property tests, the fault checker
+ * and the docs are made from it or checked against it. It doesn't say everything: a repeated operation is recognised in
+ * any standing, and `by` limits who may call. `byItself` has the changes that no operation makes.
  */
 export const operations = {
   pass: { by: 'anyone', from: ['absent'], to: 'pending', refusals: {} },
   catch: {
-    by: 'anyone', from: ['pending'], to: 'caught', refusals: { absent: 'not_found', waiting: 'approval_required', delayed: 'not_yet', caught: 'already_caught', ...ended },
+    by: 'anyone',
+    from: ['pending'],
+    to: 'caught',
+    refusals: {
+      absent: 'not_found', waiting: 'approval_required', delayed: 'not_yet', caught: 'already_caught', ...ended
+    },
   },
   approve: { by: 'another', from: ['waiting'], to: 'pending', refusals: decided },
   reject: { by: 'another', from: ['waiting'], to: 'rejected', refusals: decided },
@@ -55,7 +77,13 @@ export const operations = {
     to: 'cancelled',
     // Cancelling again gets the same answer, so it is no refusal.
     refusals: {
-      absent: 'not_found', expired: 'expired', lapsed: 'expired', rejected: 'rejected', done: 'already_done', failed: 'already_failed', declined: 'already_declined',
+      absent: 'not_found',
+      expired: 'expired',
+      lapsed: 'expired',
+      rejected: 'rejected',
+      done: 'already_done',
+      failed: 'already_failed',
+      declined: 'already_declined',
     },
   },
   // A handoff that has ended keeps its status; only a caught one changes it.
@@ -64,14 +92,24 @@ export const operations = {
     from: ['caught', 'failed', 'declined', 'lapsed'],
     to: 'cancelled',
     refusals: {
-      absent: 'not_found', waiting: 'not_caught', delayed: 'not_caught', pending: 'not_caught', expired: 'expired', done: 'already_done', rejected: 'rejected', cancelled: 'cancelled',
+      absent: 'not_found',
+      waiting: 'not_caught',
+      delayed: 'not_caught',
+      pending: 'not_caught',
+      expired: 'expired',
+      done: 'already_done',
+      rejected: 'rejected',
+      cancelled: 'cancelled',
     },
   },
 } as const satisfies Record<string, Operation>
 export type OperationName = keyof typeof operations
 
 /** What happens when a deadline passes, without any request. */
-export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to: 'expired' } as const satisfies { from: readonly Standing[], to: Status }
+export const byItself = { from: ['waiting', 'delayed', 'pending', 'caught'], to: 'expired' } as const satisfies {
+  from: readonly Standing[]
+  to: Status
+}
 
 /** @param isDelayed can't it be caught yet because of its delay? @param wasCaught for an expired handoff */
 export function standingOf (status: Status, approval: Approval, isDelayed: boolean, wasCaught: boolean): Standing {
@@ -120,7 +158,10 @@ export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>
 export interface ApiKey { caller: Caller, secret: string }
 
 /** What events tell (lua/lib/events.lua), each behind `handoff.` in its type. */
-export const happenings = ['passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired', 'reissued'] as const
+export const happenings = [
+  'passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired',
+  'reissued'
+] as const
 /** The types of the events in a feed. */
 export const eventTypes: readonly string[] = [...happenings.map(name => `handoff.${name}`), 'webhook.disabled']
 /** Those that webhooks deliver. */
@@ -129,7 +170,9 @@ export const webhookTypes: readonly string[] = happenings.map(name => `handoff.$
 export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks'] as const
 export type Scope = typeof scopes[number]
 
-/** A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch, by Redis's clock. */
+/**
+ * A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch, by Redis's clock.
+ */
 export interface HandoffRecord {
   status: Status
   approval: Approval
@@ -176,7 +219,10 @@ export function statusAt (record: HandoffRecord, now: number): Status {
   return now >= deadlineOf(record) ? 'expired' : record.status
 }
 
-/** When it expires if nothing happens: at the end of its pickup, of its work, or of the time without a heartbeat. Never, if it has ended. */
+/**
+ * When it expires if nothing happens: at the end of its pickup, of its work, or of the time without a heartbeat. Never,
+ * if it has ended.
+ */
 export function deadlineOf (record: HandoffRecord): number {
   if (record.status === 'pending') return record.expiresAt
   return record.status === 'caught' ? workEnd(record) : Infinity

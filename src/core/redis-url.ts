@@ -6,7 +6,10 @@ export interface Host { host: string, port: number }
 interface Access { username: string | undefined, password: string | undefined, tls: boolean }
 /** One server, by a URL that ioredis reads itself or the path of a unix socket. */
 export interface Standalone { kind: 'standalone', url: string }
-/** Those who know which server is the master of that name. User and password are Redis's; a Sentinel's own stand in the query. */
+/**
+ * Those who know which server is the master of that name. User and password are Redis's; a Sentinel's own stand in the
+ * query.
+ */
 export interface Sentinels extends Access {
   kind: 'sentinel'
   sentinels: Host[]
@@ -46,9 +49,14 @@ export function parseRedisUrl (url: string): RedisAddress {
 /** ioredis reads it itself, and takes what can't be for something else. */
 function checkStandalone (url: string): void {
   const { protocol, hostname, username, password, pathname, hash } = new URL(url)
-  // A # or / that stands in a password as it is ends the host before it: what was meant for a secret would be looked up, and logged, as a name.
-  if (!/^(\/\d*)?$/.test(pathname) || hash !== '') throw new TypeError('behind the host there is a database’s number at the most')
-  if (!/^rediss?:$/.test(protocol) || hostname === '' || /\s/.test(url)) throw new TypeError('it is no redis:// with a host')
+  // A # or / that stands in a password as it is ends the host before it: what was meant for a secret would be looked
+  // up, and logged, as a name.
+  if (!/^(\/\d*)?$/.test(pathname) || hash !== '') {
+    throw new TypeError('behind the host there is a database’s number at the most')
+  }
+  if (!/^rediss?:$/.test(protocol) || hostname === '' || /\s/.test(url)) {
+    throw new TypeError('it is no redis:// with a host')
+  }
   decodeURIComponent(username + password)
 }
 

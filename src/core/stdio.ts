@@ -24,8 +24,8 @@ export interface Losses {
 }
 
 /**
- * Writes lines to stdout or stderr without ever harming the process: it throws nothing, never makes the event loop wait,
- * and its memory has a bound. What the disk, the pipe or its reader does not take is lost, and counted.
+ * Writes lines to stdout or stderr without ever harming the process: it throws nothing, never makes the event loop
+ * wait, and its memory has a bound. What the disk, the pipe or its reader does not take is lost, and counted.
  */
 export class LineWriter {
   readonly #fd: 1 | 2
@@ -44,9 +44,9 @@ export class LineWriter {
   constructor (fd: 1 | 2, losses?: Losses) {
     this.#fd = fd
     this.#losses = losses
-    // To ask Node for its stream makes a pipe or a socket non-blocking. Otherwise a write to a full one would hold a thread
-    // for as long as nobody reads, and the process could not exit. Others write to the stream too, as Node does with what a
-    // thread prints: their errors end nothing.
+    // To ask Node for its stream makes a pipe or a socket non-blocking. Otherwise a write to a full one would hold a
+    // thread for as long as nobody reads, and the process could not exit. Others write to the stream too, as Node does
+    // with what a thread prints: their errors end nothing.
     const stream = fd === 1 ? process.stdout : process.stderr
     stream.on('error', () => {})
   }
@@ -123,8 +123,9 @@ export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const pair = 500
 
 /**
- * The first signal asks a process to finish, a later one to stop at once. Under `npm start` and `npx` each signal may come twice within milliseconds: to
- * the whole process group (from a terminal or systemd), and passed on by npm. Such a pair counts as one.
+ * The first signal asks a process to finish, a later one to stop at once. Under `npm start` and `npx` each signal may
+ * come twice within milliseconds: to the whole process group (from a terminal or systemd), and passed on by npm. Such a
+ * pair counts as one.
  * @returns removes the listeners
  */
 export function onStopSignal (first: () => void, second: () => void): () => void {

@@ -11,12 +11,15 @@ export function readDuration (text: string): number | undefined {
   return unit === undefined ? undefined : Number(count) * units[unit as keyof typeof units]
 }
 
-/** One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it. */
+/**
+ * One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it.
+ */
 interface Run<T> { over: Promise<unknown>, next: Promise<T> | undefined }
 
 /**
- * Runs work that many callers ask for repeatedly, at most once per interval for each key. A caller who asks too soon shares the next run
- * with all others who ask meanwhile. So every caller gets the result of a run that began after the call.
+ * Runs work that many callers ask for repeatedly, at most once per interval for each key. A caller who asks too soon
+ * shares the next run with all others who ask meanwhile. So every caller gets the result of a run that began after the
+ * call.
  */
 export class Pace<T> {
   readonly #interval: number
@@ -37,8 +40,8 @@ export class Pace<T> {
   #begin (key: string, work: () => Promise<T>): Promise<T> {
     const current: Run<T> = { over: sleep(this.#interval), next: undefined }
     this.#runs.set(key, current)
-    // This runs before anything else that waits for `over`. So a caller at that moment either starts a new run or has joined the next one
-    // before.
+    // This runs before anything else that waits for `over`. So a caller at that moment either starts a new run or has
+    // joined the next one before.
     current.over.then(() => { if (current.next === undefined) this.#runs.delete(key) })
     return work()
   }

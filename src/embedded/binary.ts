@@ -10,14 +10,18 @@ export interface RedisBinary extends Candidate { version: string }
 /** `.cache/redis` in the project; src/ and dist/ are at the same depth, so the path works from both. */
 export const defaultCacheDir = fileURLToPath(new URL('../../.cache/redis', import.meta.url))
 
-const remedy = 'install Redis 7.0 or newer (or Valkey), or set REDIS_SERVER_BIN to a redis-server, or REDIS_URL to a Redis that runs'
+const remedy = 'install Redis 7.0 or newer (or Valkey), or set REDIS_SERVER_BIN to a redis-server, or REDIS_URL to ' +
+  'a Redis that runs'
 
 /**
- * The redis-server to embed: `serverBin` if given, else the first that is new enough of PATH, the cache, apt (into the cache), brew.
+ * The redis-server to embed: `serverBin` if given, else the first that is new enough of PATH, the cache, apt (into the
+ * cache), brew.
  * `log` gets a line for each one passed over and for each slow step.
  * Throws an EmbeddedError if `serverBin` is unsuitable, or none can be found.
  */
-export async function findRedisServer (opts: { serverBin?: string | undefined, cacheDir: string, log: LogLine }): Promise<RedisBinary> {
+export async function findRedisServer (
+  opts: { serverBin?: string | undefined, cacheDir: string, log: LogLine }
+): Promise<RedisBinary> {
   const { serverBin, cacheDir, log } = opts
   if (serverBin !== undefined) return await named(serverBin)
   for (const rung of [onPath, () => cachedRedis(cacheDir), () => aptRedis(cacheDir, log), () => brewRedis(log)]) {
@@ -33,7 +37,9 @@ export async function findRedisServer (opts: { serverBin?: string | undefined, c
 async function named (serverBin: string): Promise<RedisBinary> {
   const path = await which(serverBin) ?? serverBin
   const version = await acceptedVersion({ path })
-  if (version instanceof Error) throw new EmbeddedError(`REDIS_SERVER_BIN=${serverBin} cannot be used (${version.message}): ${remedy}`)
+  if (version instanceof Error) {
+    throw new EmbeddedError(`REDIS_SERVER_BIN=${serverBin} cannot be used (${version.message}): ${remedy}`)
+  }
   return { path, version }
 }
 
@@ -49,7 +55,9 @@ async function acceptedVersion (candidate: Candidate): Promise<string | Error> {
   if (answer instanceof Error) return answer
   const [, make, version, major] = /^(Redis|Valkey) server v=((\d+)\S*)/.exec(answer.stdout) ?? []
   if (make === undefined || version === undefined) return new Error('its --version is not that of Redis or Valkey')
-  if (make === 'Redis' && Number(major) < 7) return new Error(`it is Redis ${version}, and 7.0 is the oldest that will do`)
+  if (make === 'Redis' && Number(major) < 7) {
+    return new Error(`it is Redis ${version}, and 7.0 is the oldest that will do`)
+  }
   return version
 }
 
@@ -88,10 +96,13 @@ async function fill (cacheDir: string): Promise<void> {
   try {
     const unsuitable = await inode(cacheDir)
     await unpack(temp)
-    // Only the one that was unsuitable makes room: another is the good one of a concurrent run, and in use. If apt failed, it stays too: perhaps
-    // the machine could only not run it just then.
-    if (unsuitable !== undefined && await inode(cacheDir) === unsuitable) await rename(cacheDir, join(temp, 'unsuitable')).catch(ignore('ENOENT'))
-    // The cache is complete or missing, because a rename is atomic. If a concurrent run was faster, its cache is as good.
+    // Only the one that was unsuitable makes room: another is the good one of a concurrent run, and in use. If apt
+    // failed, it stays too: perhaps the machine could only not run it just then.
+    if (unsuitable !== undefined && await inode(cacheDir) === unsuitable) {
+      await rename(cacheDir, join(temp, 'unsuitable')).catch(ignore('ENOENT'))
+    }
+    // The cache is complete or missing, because a rename is atomic. If a concurrent run was faster, its cache is as
+    // good.
     await rename(join(temp, 'root'), cacheDir).catch(ignore('ENOTEMPTY', 'EEXIST'))
   } finally {
     await rm(temp, { recursive: true, force: true })
@@ -105,13 +116,20 @@ async function unpack (temp: string): Promise<void> {
   await mkdir(join(archives, 'partial'), { recursive: true })
   const config = join(temp, 'apt.conf')
   await writeFile(config, aptConfig(temp))
-  const apt = async (...args: string[]) => run('env', ['LC_ALL=C', 'apt-get', '-c', config, '-qq', ...args], { timeout: 5 * minute })
-  // One broken source among the user's makes update fail even if Debian's own lists arrived; install fails if they didn't.
+  const apt = async (
+    ...args: string[]
+  ) => run('env', ['LC_ALL=C', 'apt-get', '-c', config, '-qq', ...args], { timeout: 5 * minute })
+  // One broken source among the user's makes update fail even if Debian's own lists arrived; install fails if they
+  // didn't.
   await apt('update').catch(() => undefined)
   // redis-tools contains the program that redis-server links to; --reinstall downloads both even if the system has one.
-  await apt('install', '--yes', '--no-install-recommends', '--download-only', '--reinstall', 'redis-server', 'redis-tools')
+  await apt(
+    'install', '--yes', '--no-install-recommends', '--download-only', '--reinstall', 'redis-server', 'redis-tools'
+  )
   for (const name of await readdir(archives)) {
-    if (name.endsWith('.deb')) await run('dpkg-deb', ['-x', join(archives, name), join(temp, 'root')], { timeout: minute })
+    if (name.endsWith('.deb')) {
+      await run('dpkg-deb', ['-x', join(archives, name), join(temp, 'root')], { timeout: minute })
+    }
   }
 }
 
@@ -153,7 +171,9 @@ function ignore (...codes: string[]): (error: NodeJS.ErrnoException) => void {
   return error => { if (!codes.includes(error.code ?? '')) throw error }
 }
 
-/** Homebrew's redis, which is installed if missing. Empty without brew, or if brew fails (then `log` has the reason). */
+/**
+ * Homebrew's redis, which is installed if missing. Empty without brew, or if brew fails (then `log` has the reason).
+ */
 export async function brewRedis (log: LogLine): Promise<Candidate[]> {
   if (await which('brew') === undefined) return []
   try {
@@ -187,7 +207,10 @@ export async function which (program: string): Promise<string | undefined> {
   return found === undefined ? undefined : resolve(found.stdout.trimEnd())
 }
 
-/** Arguments for `env`, which adds to the inherited environment. LC_ALL: Redis refuses to start under a locale that isn't installed. */
+/**
+ * Arguments for `env`, which adds to the inherited environment. LC_ALL: Redis refuses to start under a locale that
+ * isn't installed.
+ */
 export function withEnvironment ({ path, libraryPath }: Candidate, args: readonly string[]): string[] {
   return ['LANG=C', 'LC_ALL=C', ...(libraryPath === undefined ? [] : [`LD_LIBRARY_PATH=${libraryPath}`]), path, ...args]
 }

@@ -25,13 +25,17 @@ export async function openDataDir (dataDir: string): Promise<DataDir> {
   }
 }
 
-/** What a service writes into its DATA_DIR, of any version: Redis's files, locks, keys, secrets. Redis sets the mode of its socket itself. */
-const ours = /^(appendonlydir|dump\.rdb|temp-.*|redis\.log|(redis|service)\.lock|(agent|approver)\.key|webhook\.secret)$/
+/**
+ * What a service writes into its DATA_DIR, of any version: Redis's files, locks, keys, secrets. Redis sets the mode of
+ * its socket itself.
+ */
+const ours =
+  /^(appendonlydir|dump\.rdb|temp-.*|redis\.log|(redis|service)\.lock|(agent|approver)\.key|webhook\.secret)$/
 
 /**
- * Takes away what other users may do with what is in the directory: an earlier version or a copy may have left it readable. An empty
- * directory gets mode 0700. One that has other things in it keeps its mode, because it may be somebody's home. Only what belongs to this
- * user is changed, and nothing here stops a start.
+ * Takes away what other users may do with what is in the directory: an earlier version or a copy may have left it
+ * readable. An empty directory gets mode 0700. One that has other things in it keeps its mode, because it may be
+ * somebody's home. Only what belongs to this user is changed, and nothing here stops a start.
  * @param warn gets a line for each thing that stays open to others
  */
 export async function closeToOthers (path: string, warn: (line: string) => void): Promise<void> {
@@ -40,19 +44,27 @@ export async function closeToOthers (path: string, warn: (line: string) => void)
   if (inside.length === 0) await takeFromOthers(path)
   for (const name of inside.filter(name => ours.test(name))) {
     const file = join(path, name)
-    if (!await takeFromOthers(file)) warn(`${file}: other users may read it, and it isn't this user's to change: chown or remove it`)
+    if (!await takeFromOthers(file)) {
+      warn(`${file}: other users may read it, and it isn't this user's to change: chown or remove it`)
+    }
   }
   // Who can write to a directory can replace the files in it, unless it has the sticky bit, as /tmp has.
   const { mode } = await lstat(path)
-  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) warn(`DATA_DIR ${path}: other users can write to it, and replace keys and data: chmod 700 ${path}`)
+  if ((mode & 0o022) !== 0 && (mode & 0o1000) === 0) {
+    warn(`DATA_DIR ${path}: other users can write to it, and replace keys and data: chmod 700 ${path}`)
+  }
 }
 
-/** Through a descriptor and without following a link, so that it can't be changed for another file in between. @returns whether others have no rights now */
+/**
+ * Through a descriptor and without following a link, so that it can't be changed for another file in between.
+ * @returns whether others have no rights now
+ */
 async function takeFromOthers (file: string): Promise<boolean> {
   // Not there any more: Redis removes its temporary files.
   const isPrivate = async () => await lstat(file).then(({ mode }) => (mode & 0o077) === 0, () => true)
   if (await isPrivate()) return true
-  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
+  const handle =
+    await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
   try {
     const { mode, uid } = await handle?.stat() ?? {}
     if (mode === undefined || uid !== process.geteuid?.()) return false

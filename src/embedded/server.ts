@@ -107,7 +107,10 @@ async function firstReady (redis: RedisProcess, dir: DataDir): Promise<void> {
   }
 }
 
-/** The options of the embedded Redis. Paths are relative to the data directory, where it is started, so none is too long. */
+/**
+ * The options of the embedded Redis. Paths are relative to the data directory, where it is started, so none is too
+ * long.
+ */
 export const redisOptions: readonly string[] = [
   '--port', '0',
   '--unixsocket', 'redis.sock',
@@ -129,14 +132,16 @@ export interface RedisProcess {
 }
 
 /**
- * Starts redis-server in `dir` with `lock` as an inherited descriptor, so that the lock is held exactly as long as it lives, whatever
- * happens to this process. Closes our own descriptor.
+ * Starts redis-server in `dir` with `lock` as an inherited descriptor, so that the lock is held exactly as long as it
+ * lives, whatever happens to this process. Closes our own descriptor.
  */
 export function spawnRedis (binary: Candidate, dir: string, lock: number, extra: readonly string[]): RedisProcess {
   // Output before Redis has read its options (like a wrong option) goes to its log too.
   const log = openLog(join(dir, 'redis.log'))
   // The shell only sets the mask of Redis's files, which have what was passed in them, and then becomes redis-server.
-  const child = spawn('/bin/sh', ['-c', 'umask 077; exec env "$@"', 'sh', ...withEnvironment(binary, [...redisOptions, ...extra])], {
+  const child = spawn('/bin/sh', [
+    '-c', 'umask 077; exec env "$@"', 'sh', ...withEnvironment(binary, [...redisOptions, ...extra])
+  ], {
     cwd: dir,
     detached: true, // a session of its own: the terminal's Ctrl-C must reach only the service, which drains first
     stdio: ['ignore', log ?? 'ignore', log ?? 'ignore', lock]
@@ -175,7 +180,10 @@ function openLog (path: string): number | undefined {
  * SIGCONT, here and in stop: a stopped Redis handles SIGTERM only after it is resumed.
  */
 function watchOver (pid: number): ChildProcess {
-  const watchdog = spawn('/bin/sh', ['-c', 'read _; kill -TERM "$0"; kill -CONT "$0"', String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
+  const watchdog = spawn(
+    '/bin/sh', ['-c', 'read _; kill -TERM "$0"; kill -CONT "$0"', String(pid)],
+    { detached: true, stdio: ['pipe', 'ignore', 'ignore'] }
+  )
   watchdog.on('error', () => {}) // no process can be started: then the next start ends an orphaned Redis
   return watchdog
 }
@@ -190,12 +198,12 @@ async function dismiss (watchdog: ChildProcess | undefined): Promise<void> {
 const O_EXLOCK = 0x20
 
 /**
- * Takes an exclusive lock on `file` (made if missing, never removed). Returns the descriptor that holds it, or undefined if another
- * process does.
+ * Takes an exclusive lock on `file` (made if missing, never removed). Returns the descriptor that holds it, or
+ * undefined if another process does.
  *
- * It is flock(2)'s, so it belongs to the open file and not to a path or a process id: the kernel releases it when the last descriptor
- * closes, kill -9 included, and there are no stale locks to detect, to remove, or to race for. A child that inherits the descriptor
- * holds the lock as long as it lives.
+ * It is flock(2)'s, so it belongs to the open file and not to a path or a process id: the kernel releases it when the
+ * last descriptor closes, kill -9 included, and there are no stale locks to detect, to remove, or to race for. A child
+ * that inherits the descriptor holds the lock as long as it lives.
  */
 export function tryLock (file: string): number | undefined {
   return process.platform === 'darwin' ? openLocked(file) : openThenLock(file)
@@ -210,23 +218,27 @@ function openLocked (file: string): number | undefined {
   }
 }
 
-/** Node has no flock, but Linux has a program: it locks the open file that it inherits, and the lock stays ours when it ends. */
+/**
+ * Node has no flock, but Linux has a program: it locks the open file that it inherits, and the lock stays ours when it
+ * ends.
+ */
 function openThenLock (file: string): number | undefined {
   const fd = openSync(file, 'a', 0o600)
   const { status, error, stderr } = spawnSync('flock', ['-n', '3'], { stdio: ['ignore', 'ignore', 'pipe', fd] })
   if (status === 0) return fd
   closeSync(fd)
   if (status === 1 && stderr.length === 0) return undefined
-  throw new EmbeddedError(`cannot lock ${file}: flock ${error === undefined ? stderr.toString().trim() : 'is missing (it is in util-linux)'}`)
+  throw new EmbeddedError(`cannot lock ${file}: flock ${error === undefined
+    ? stderr.toString().trim()
+    : 'is missing (it is in util-linux)'}`)
 }
 
 const timeoutMs = 5000
 
 /**
- * Takes the lock that a redis-server of this directory holds for its life. A redis-server that a killed run left behind is asked to end,
- * unless a service is connected to it. Two redis-servers never run on one append-only file, because each starts with this lock, which
- * is free only when the previous process is gone.
- * Throws an EmbeddedError after 5 s.
+ * Takes the lock that a redis-server of this directory holds for its life. A redis-server that a killed run left behind
+ * is asked to end, unless a service is connected to it. Two redis-servers never run on one append-only file, because
+ * each starts with this lock, which is free only when the previous process is gone. Throws an EmbeddedError after 5 s.
  */
 export async function redisLock (dir: DataDir): Promise<number> {
   const deadline = Date.now() + timeoutMs
@@ -244,16 +256,19 @@ export async function redisLock (dir: DataDir): Promise<number> {
 }
 
 export function inUse (path: string): string {
-  return `DATA_DIR ${path} is in use by another handoff service: stop that one, or give this one a DATA_DIR and a PORT of its own`
+  return `DATA_DIR ${path} is in use by another handoff service: stop that one, or give this one a DATA_DIR and a ` +
+    'PORT of its own'
 }
 
 function lingering (path: string): string {
-  return `DATA_DIR ${path} is held by a redis-server of an earlier run that doesn't end: see redis.log there, end it (kill), and start again`
+  return `DATA_DIR ${path} is held by a redis-server of an earlier run that doesn't end: see redis.log there, end ` +
+    'it (kill), and start again'
 }
 
 /** The running Redis of a service on `dataDir`. Creates nothing there. @throws {EmbeddedError} there is none */
 export async function findRunning (dataDir: string): Promise<DataDir> {
-  const none = new EmbeddedError(`REDIS_URL is unset, and no Redis runs on DATA_DIR ${dataDir}: set REDIS_URL, or start the service (npm start)`)
+  const none = new EmbeddedError(`REDIS_URL is unset, and no Redis runs on DATA_DIR ${dataDir}: set REDIS_URL, or ` +
+    'start the service (npm start)')
   if (await stat(dataDir).catch(() => undefined) === undefined) throw none
   const dir = await openDataDir(dataDir)
   if (await whoAnswers(dir.socket) !== 'nobody') return dir
@@ -261,7 +276,9 @@ export async function findRunning (dataDir: string): Promise<DataDir> {
   throw none
 }
 
-/** A connection to the Redis at `socket` for `talk` only. It has no service's name, so that it isn't mistaken for one. */
+/**
+ * A connection to the Redis at `socket` for `talk` only. It has no service's name, so that it isn't mistaken for one.
+ */
 async function withConnection<T> (socket: string, talk: (redis: Redis) => Promise<T>): Promise<T> {
   const redis = new Redis({
     path: socket,
@@ -302,7 +319,13 @@ export async function shutDown (socket: string): Promise<void> {
  * Throws when it hasn't within `timeoutMs`, or as soon as it has `ended`.
  */
 export async function untilReady (socket: string, timeoutMs: number, ended: Promise<number | string>): Promise<void> {
-  const redis = new Redis({ path: socket, connectionName: 'embedded', retryStrategy: () => 10, maxLoadingRetryTime: 100, maxRetriesPerRequest: null })
+  const redis = new Redis({
+    path: socket,
+    connectionName: 'embedded',
+    retryStrategy: () => 10,
+    maxLoadingRetryTime: 100,
+    maxRetriesPerRequest: null
+  })
   redis.on('error', () => {}) // not there yet: ioredis retries
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {

@@ -24,21 +24,32 @@ interface EmbeddedLog {
 
 /** Starts the embedded Redis and, if no keys are configured, makes keys for this machine. @throws {EmbeddedError} */
 export async function startEmbedded (
-  config: { redisServerBin: string | undefined, dataDir: string, apiKeys: readonly unknown[], eventsRetention: number, webhookSecret: string | undefined }, log: EmbeddedLog, newKey: () => string
+  config: {
+    redisServerBin: string | undefined
+    dataDir: string
+    apiKeys: readonly unknown[]
+    eventsRetention: number
+    webhookSecret: string | undefined
+  }, log: EmbeddedLog, newKey: () => string
 ): Promise<Embedded> {
-  const binary = await findRedisServer({ serverBin: config.redisServerBin, cacheDir: defaultCacheDir, log: line => log.info(line) })
+  const binary =
+    await findRedisServer({ serverBin: config.redisServerBin, cacheDir: defaultCacheDir, log: line => log.info(line) })
   const redis = await startRedis({ binary, dataDir: config.dataDir, log })
   // What a service left here that was killed: its address may be another program's by now.
   await removeAddress(config.dataDir)
   const keys = config.apiKeys.length === 0 ? await localKeys(config.dataDir, newKey) : undefined
-  const webhookSecret = config.webhookSecret === undefined && config.eventsRetention > 0 ? await localWebhookSecret(config.dataDir, newKey) : undefined
+  const webhookSecret = config.webhookSecret === undefined && config.eventsRetention > 0
+    ? await localWebhookSecret(config.dataDir, newKey)
+    : undefined
   return {
     socket: redis.socket,
     keys,
     webhookSecret,
     async listensAt (address) {
       // Without it the command asks for an address and a key, and says so: no reason not to serve.
-      await writeAddress(config.dataDir, address).catch((error: Error) => log.warn(`the command can't find this service by itself: ${error.message}`))
+      await writeAddress(config.dataDir, address).catch((
+        error: Error
+      ) => log.warn(`the command can't find this service by itself: ${error.message}`))
     },
     async stop () {
       await removeAddress(config.dataDir).catch(() => {})
@@ -56,7 +67,9 @@ Agent Handoff Service
 ${keys === undefined ? '' : keyLines(keys)}
 A first call, from this folder:
 
-  curl -X POST ${address}/api/pass -H "Authorization: Bearer ${keys === undefined ? '<a key of API_KEYS>' : `$(cat ${keys.agentKeyFile})`}" \\
+  curl -X POST ${address}/api/pass -H "Authorization: Bearer ${keys === undefined
+    ? '<a key of API_KEYS>'
+    : `$(cat ${keys.agentKeyFile})`}" \\
     -H 'Content-Type: application/json' -d '{"task": "Say hello to the next agent"}'
 
 `
@@ -64,14 +77,21 @@ A first call, from this folder:
 
 function keyLines ({ created, agentKey, approverKey, agentKeyFile, approverKeyFile }: LocalKeys): string {
   if (!created) return `  keys          in ${agentKeyFile} and ${approverKeyFile}\n`
-  return `  agent key     ${agentKey}\n  approver key  ${approverKey}\n  Shown only once; stored in ${agentKeyFile} and ${approverKeyFile}.\n`
+  return `  agent key     ${agentKey}\n  approver key  ${approverKey}\n  Shown only once; stored in ${agentKeyFile} ` +
+    `and ${approverKeyFile}.\n`
 }
 
-export interface LocalKeys { agentKey: string, approverKey: string, created: boolean, agentKeyFile: string, approverKeyFile: string }
+export interface LocalKeys {
+  agentKey: string
+  approverKey: string
+  created: boolean
+  agentKeyFile: string
+  approverKeyFile: string
+}
 
 /**
- * The keys of this machine: one for an agent and one for an approver, in files in `dataDir` (mode 0600), made if missing. `created` tells
- * whether either was made now. Throws an EmbeddedError for a file without a valid key.
+ * The keys of this machine: one for an agent and one for an approver, in files in `dataDir` (mode 0600), made if
+ * missing. `created` tells whether either was made now. Throws an EmbeddedError for a file without a valid key.
  * @param newKey makes a key
  */
 export async function localKeys (dataDir: string, newKey: () => string): Promise<LocalKeys> {
@@ -99,7 +119,10 @@ export async function localWebhookSecret (dataDir: string, newKey: () => string)
 
 const addressFile = (dataDir: string) => join(dataDir, 'address')
 
-/** Writes where the service on `dataDir` listens: the command sends this machine's key there, and nowhere else. It appears complete or not at all. */
+/**
+ * Writes where the service on `dataDir` listens: the command sends this machine's key there, and nowhere else. It
+ * appears complete or not at all.
+ */
 export async function writeAddress (dataDir: string, address: string): Promise<void> {
   const temp = `${addressFile(dataDir)}.${randomBytes(6).toString('hex')}`
   try {
@@ -116,8 +139,8 @@ export async function removeAddress (dataDir: string): Promise<void> {
 }
 
 /**
- * Written under another name first, then linked: the file appears complete or not at all, and of two simultaneous starts one makes the
- * key (a link never replaces a file) and the other reads it.
+ * Written under another name first, then linked: the file appears complete or not at all, and of two simultaneous
+ * starts one makes the key (a link never replaces a file) and the other reads it.
  */
 async function makeUnlessThere (file: string, newKey: () => string): Promise<boolean> {
   const there = await readFile(file).then(() => true, (error: NodeJS.ErrnoException) => {
@@ -142,7 +165,8 @@ async function readKey (file: string): Promise<string> {
   const key = (await readFile(file, 'utf8')).replace(/^\ufeff|\r?\n$/g, '')
   // The rule for secrets in API_KEYS.
   if (!/^[!-~]{16,}$/.test(key) || /[,:]/.test(key)) {
-    throw new EmbeddedError(`${file} holds no key (16 or more visible ASCII characters other than , and : on one line): put one there, or remove the file and a new key is made`)
+    throw new EmbeddedError(`${file} holds no key (16 or more visible ASCII characters other than , and : on one ` +
+      'line): put one there, or remove the file and a new key is made')
   }
   return key
 }

@@ -15,8 +15,8 @@ import type { Refused, Seen } from '../store/replies.ts'
 export interface Answered<T> { answer: T, replayed: boolean }
 
 /**
- * Where a handoff of the caller's tenant is stored. A text that can't be an id gets the same answer as an unknown id, without a call to
- * Redis.
+ * Where a handoff of the caller's tenant is stored. A text that can't be an id gets the same answer as an unknown id,
+ * without a call to Redis.
  */
 export function placeOf (caller: Caller, id: string) {
   if (!isId(id)) throw new Problem('not_found')
@@ -25,10 +25,15 @@ export function placeOf (caller: Caller, id: string) {
 
 /** Turns a script's refusal into a Problem: its error code, and what the script found the handoff to be. */
 export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
-  return new Problem(outcome, seen === null ? more : { ...more, members: { ...standing(outcome, seen), ...more.members } })
+  return new Problem(
+    outcome, seen === null ? more : { ...more, members: { ...standing(outcome, seen), ...more.members } }
+  )
 }
 
-/** What every refusal says about the handoff: its status, when it ended if it has ended, and, unless it is another agent's, its successor. */
+/**
+ * What every refusal says about the handoff: its status, when it ended if it has ended, and, unless it is another
+ * agent's, its successor.
+ */
 function standing (outcome: ErrorCode, { now, record, decision }: Seen): Record<string, string> {
   const status = statusAt(record, now)
   const { reissuedAs } = record.extra
@@ -42,7 +47,10 @@ function standing (outcome: ErrorCode, { now, record, decision }: Seen): Record<
   }
 }
 
-/** When and by whom it was ended. Null while it hasn't ended; also for done and rejected, which report their end in members of their own. */
+/**
+ * When and by whom it was ended. Null while it hasn't ended; also for done and rejected, which report their end in
+ * members of their own.
+ */
 export function endOf (record: HandoffRecord, now: number): { at: number, by: string | null } | null {
   const { endedAt, endedBy } = record.extra
   if (statusAt(record, now) === 'expired') return { at: expiryOf(record).at, by: null }
@@ -55,7 +63,10 @@ export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
   return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
 }
 
-/** Timestamps without their milliseconds, by second. Few seconds occur, and formatting this part is most of the cost of a timestamp. */
+/**
+ * Timestamps without their milliseconds, by second. Few seconds occur, and formatting this part is most of the cost of
+ * a timestamp.
+ */
 const beginnings = new Map<number, string>()
 const beginningsKept = 100
 
@@ -76,7 +87,9 @@ export function approvalText (approval: Approval, decision: Decision | null): st
   if (approval === 'none') return 'null'
   if (decision === null) return `{"state":"${approval}","decided_at":null,"decided_by":null,"note":null}`
   const { at, by, note, digest } = decision
-  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined ? '' : `,"digest":"${digestText(digest)}"`}}`
+  return `{"state":"${approval}","decided_at":"${iso(at)}","decided_by":"${by}","note":${note}${digest === undefined
+    ? ''
+    : `,"digest":"${digestText(digest)}"`}}`
 }
 
 /** The digest of what a person saw, in the form of RFC 9530. @param digest SHA-256 in base64 */
@@ -84,18 +97,24 @@ export function digestText (digest: string): string {
   return `sha-256=:${digest}:`
 }
 
-// What an agent passes is never parsed and serialised again. JSON.parse rounds integers beyond 2^53, turns `1.0` into 1 and `1e400` into
-// Infinity, moves names that look like numbers to the front, keeps only the last of repeated names and loses a `__proto__`; and a lone
-// surrogate that came as an escape is lost when strings are written as UTF-8. So the bytes are kept: cut out of pass's body, stored in
-// Redis as they are, and copied into the answer of catch.
-
-/** A payload's members in order, each with what it gets if it is absent or null. The task comes first: lua/pass.lua cuts it out. */
-export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
-
-const pieces = payloadMembers.map(([name, absent], at) => ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
+// What an agent passes is never parsed and serialised again. JSON.parse rounds integers beyond 2^53, turns `1.0` into 1
+// and `1e400` into Infinity, moves names that look like numbers to the front, keeps only the last of repeated names and
+// loses a `__proto__`; and a lone surrogate that came as an escape is lost when strings are written as UTF-8. So the
+// bytes are kept: cut out of pass's body, stored in Redis as they are, and copied into the answer of catch.
 
 /**
- * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a JSON object.
+ * A payload's members in order, each with what it gets if it is absent or null. The task comes first: lua/pass.lua cuts
+ * it out.
+ */
+export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
+
+const pieces = payloadMembers.map((
+  [name, absent], at
+) => ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
+
+/**
+ * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a
+ * JSON object.
  * @param members of a body that the schema has accepted, so it has a task
  */
 export function joinPayload (members: Members): Buffer {
@@ -122,7 +141,10 @@ type Found = Extract<StatusReply, { outcome: 'found' }>
 
 const noResult = Buffer.from('null')
 
-/** The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as they were sent. */
+/**
+ * The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as
+ * they were sent.
+ */
 export function statusText (id: string, found: Found): Buffer {
   const { record, now, decision, result, told } = found
   const { caught } = record
@@ -136,7 +158,10 @@ export function statusText (id: string, found: Found): Buffer {
     caught_by: caught && caught.by,
     completed_at: record.completedAt === null ? null : iso(record.completedAt),
   }).slice(0, -1)
-  return spliceAnswer(`${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noResult, `${membersText(moreMembers(record, now))}${toldText(told, record)}}`)
+  return spliceAnswer(
+    `${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noResult,
+    `${membersText(moreMembers(record, now))}${toldText(told, record)}}`
+  )
 }
 
 /** The members that only some handoffs have. */
@@ -187,7 +212,9 @@ export function lineageMembers ({ extra: { parent, root, hops } }: HandoffRecord
 }
 
 /** The other terms that it was passed with, for people who decide on it or look after it. Durations in seconds. */
-export function agreedMembers ({ extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord): object {
+export function agreedMembers (
+  { extra: { to, priority, parent, workWithin, heartbeatWithin, maxAttempts, availableAt } }: HandoffRecord
+): object {
   return {
     ...to !== undefined && { to },
     ...priority !== undefined && { priority },
@@ -209,12 +236,15 @@ export function toldText (told: Told | null, { status }: HandoffRecord): string 
 }
 
 /**
- * The answer of catch: the members that every handoff has, then those that only this one has. The payload and the schema are as they were
- * passed.
+ * The answer of catch: the members that every handoff has, then those that only this one has. The payload and the
+ * schema are as they were passed.
  */
 export function caughtText (id: string, reply: Caught): Buffer {
   const approval = reply.decision === null ? '' : `,"approval":${approvalText('approved', reply.decision)}`
-  return spliceAnswer(`{"handoff_id":"${id}","status":"caught",`, reply.payload, `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`)
+  return spliceAnswer(
+    `{"handoff_id":"${id}","status":"caught",`, reply.payload,
+    `,"created_at":"${iso(reply.createdAt)}"${approval}${more(reply)}}`
+  )
 }
 
 function more ({ record, schema }: Caught): string {
@@ -241,7 +271,9 @@ export function sizeOf (items: readonly Taken[]): number {
   return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
 }
 
-const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [Buffer, Buffer, Buffer, Buffer]
+const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}'].map(text => Buffer.from(text)) as [
+  Buffer, Buffer, Buffer, Buffer
+]
 
 /** A child's place in its line of ancestors. */
 export interface Line {
@@ -259,11 +291,13 @@ const markLength = 12
 const most = 2
 
 /**
- * The place of a handoff that this caller passes on from `parent`. The parent is looked up before the pass, in a call of its own, since it
- * is in another partition. Meanwhile it can only end, which makes no difference here.
+ * The place of a handoff that this caller passes on from `parent`. The parent is looked up before the pass, in a call
+ * of its own, since it is in another partition. Meanwhile it can only end, which makes no difference here.
  * @throws {Problem} unknown_parent, hop_limit, loop_detected
  */
-export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number): Promise<Line> {
+export async function lineOf (
+  handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number
+): Promise<Line> {
   if (!isId(parent)) throw new Problem('unknown_parent')
   const reply = await handoffs.lineage({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
   if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')
@@ -274,7 +308,10 @@ export async function lineOf (handoffs: Handoffs, caller: Caller, parent: string
   return { parent, root, hops: hops + 1, marks: marks + mark }
 }
 
-/** A payload's mark, from who passed it, the inbox that it is for, and its bytes. lua/lineage.lua makes a root's mark in the same way. */
+/**
+ * A payload's mark, from who passed it, the inbox that it is for, and its bytes. lua/lineage.lua makes a root's mark in
+ * the same way.
+ */
 function markOf (agent: string, inbox: string, payload: Buffer): string {
   return sha1(`${agent} ${inbox} ${sha1(payload)}`).slice(0, markLength)
 }
@@ -298,12 +335,17 @@ const kept = shown + 1
 
 const [quote, backslash, u] = [0x22, 0x5c, 0x75]
 
-/** How much of a task, a JSON string, to keep for the list: bytes from its opening quote on, without a closing quote. */
+/**
+ * How much of a task, a JSON string, to keep for the list: bytes from its opening quote on, without a closing quote.
+ */
 export function keptLength (task: Buffer): number {
   return endOfString(task, kept)
 }
 
-/** A task as the list shows it, as JSON text, and whether it was cut. @param task a JSON string: the whole of it, or what `keptLength` says */
+/**
+ * A task as the list shows it, as JSON text, and whether it was cut.
+ * @param task a JSON string: the whole of it, or what `keptLength` says
+ */
 export function excerpt (task: Buffer): { text: string, truncated: boolean } {
   const end = endOfString(task, shown)
   return { text: `${task.toString('utf8', 0, end)}"`, truncated: task[end] !== quote }
@@ -326,10 +368,15 @@ function widthAt (json: Buffer, at: number): number {
 /** Two escaped surrogates are one character; a lone one counts as one too. */
 function escapeAt (json: Buffer, at: number): number {
   if (json[at + 1] !== u) return 2
-  return isEscaped(json, at, 0xd8) && json[at + 6] === backslash && json[at + 7] === u && isEscaped(json, at + 6, 0xdc) ? 12 : 6
+  return isEscaped(json, at, 0xd8) && json[at + 6] === backslash && json[at + 7] === u && isEscaped(json, at + 6, 0xdc)
+    ? 12
+    : 6
 }
 
-/** Is the escaped code unit one of the 1,024 that begin at this block (256 to a block)? High surrogates begin at d8, low ones at dc. */
+/**
+ * Is the escaped code unit one of the 1,024 that begin at this block (256 to a block)? High surrogates begin at d8, low
+ * ones at dc.
+ */
 function isEscaped (json: Buffer, at: number, block: number): boolean {
   return (parseInt(json.toString('latin1', at + 2, at + 4), 16) & 0xfc) === block
 }

@@ -18,12 +18,18 @@ export interface ToRead extends Inspection { told: Told | null, isParentShown: b
 
 /** One entry of the list: the beginning of its task as JSON text, and whether the task is longer. */
 export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
-/** A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait in all. By Redis’s clock it was `now`. */
+/**
+ * A part of the list, which may be empty; the cursor of the next part, null at the end of the list; and how many wait
+ * in all. By Redis’s clock it was `now`.
+ */
 export interface ListPart { items: Listed[], next: string | null, count: number, now: number }
 
 /** How often one tenant's open pages get a new list at most, in milliseconds, however many handoffs come and go. */
 const pagePace = 1000
-/** How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in the list. */
+/**
+ * How many calls one part may take. More than one is needed when expired handoffs that aren't swept yet come first in
+ * the list.
+ */
 const callsAList = 10
 
 /** The final states that agents give a reason for. */
@@ -58,11 +64,13 @@ export class ApprovalService {
   }
 
   /**
-   * Answers with the list as soon as it is new to the asker: looks at once, then at each change. Everyone who watches the same tenant's
-   * list shares one look.
+   * Answers with the list as soon as it is new to the asker: looks at once, then at each change. Everyone who watches
+   * the same tenant's list shares one look.
    * @param isNew does this part differ from what the asker has?
    */
-  async watch ({ tenant }: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean): Promise<ListPart> {
+  async watch (
+    { tenant }: Caller, limit: number, waiting: WaitOptions, isNew: (part: ListPart) => boolean
+  ): Promise<ListPart> {
     const channel = this.#approvals.channelOf(tenant, homeTag(tenant))
     const look = async () => {
       const part = await this.#pages.run(`${tenant} ${limit}`, () => this.list(tenant, undefined, limit))
@@ -82,8 +90,8 @@ export class ApprovalService {
   }
 
   /**
-   * What the page shows of one handoff. Reading it changes nothing. What agents said about its end comes from a second call: that is safe,
-   * since an end is final.
+   * What the page shows of one handoff. Reading it changes nothing. What agents said about its end comes from a second
+   * call: that is safe, since an end is final.
    */
   async read (caller: Caller, id: string): Promise<ToRead> {
     const one = await this.inspect(caller, id)
@@ -92,22 +100,28 @@ export class ApprovalService {
       const reply = await this.#handoffs.status(placeOf(caller, wanted))
       return reply.outcome === 'found' ? reply : null
     }
-    const [itself, itsParent] = await Promise.all([explained.has(status) ? look(id) : null, parent === undefined ? null : look(parent)])
-    return { ...one, told: itself?.told ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none' }
+    const [itself, itsParent] =
+      await Promise.all([explained.has(status) ? look(id) : null, parent === undefined ? null : look(parent)])
+    return {
+      ...one, told: itself?.told ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none'
+    }
   }
 
   /**
    * Approves or rejects a handoff. A decision is final.
    * @param note JSON text: a string or null
-   * @param seen what the person decided on. The decision is refused if the id stands for another handoff by now. A member that is left out
-   * isn't compared; a `createdAt` of NaN matches no handoff.
+   * @param seen what the person decided on. The decision is refused if the id stands for another handoff by now. A
+   * member that is left out isn't compared; a `createdAt` of NaN matches no handoff.
    * @returns the answer's JSON
    */
   async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen: SeenByPerson): Promise<string> {
     const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
     if (reply.outcome !== 'decided') throw refusal(reply)
-    const approval = approvalText(verdict, { at: reply.at, by: caller.agent, note: note.toString(), ...seen.digest !== undefined && { digest: seen.digest } })
+    const approval = approvalText(
+      verdict,
+      { at: reply.at, by: caller.agent, note: note.toString(), ...seen.digest !== undefined && { digest: seen.digest } }
+    )
     return `{"handoff_id":"${id}","status":"${verdict === 'approved' ? 'pending' : 'rejected'}","approval":${approval}}`
   }
 }
@@ -119,8 +133,12 @@ function listed ({ id, record, task }: Waiting): Listed {
 
 /** The list's JSON. The beginning of each task is the text that was passed. */
 export function listText ({ items, next }: ListPart): string {
-  const parts = items.map(({ id, record, task, truncated }) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
-    `"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)
+  const parts = items.map((
+    { id, record, task, truncated }
+  ) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
+    `"created_at":"${iso(
+      record.createdAt
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
@@ -128,8 +146,12 @@ export function listText ({ items, next }: ListPart): string {
 export function inspectionText ({ id, now, record, decision, payload, digest, schema }: Inspection): Buffer {
   const more = { ...agreedMembers(record), digest: digestText(digest) }
   return spliceAnswer(`{"handoff_id":"${id}","status":"${statusAt(record, now)}",`, payload ?? freed,
-    `,"created_at":"${iso(record.createdAt)}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
-    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${schema === null ? '' : `,"result_schema":${schema}`}}`)
+    `,"created_at":"${iso(
+      record.createdAt
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
+    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${schema === null
+      ? ''
+      : `,"result_schema":${schema}`}}`)
 }
 
 function availability ({ extra: { availableAt } }: HandoffRecord): { available_at?: string } {
@@ -143,6 +165,8 @@ function writeCursor ({ createdAt, id }: ListPlace): string {
 /** A cursor is a position, not a permission: a made-up one shows nothing that the list doesn't show. */
 function readCursor (cursor: string): ListPlace {
   const [, createdAt, id] = /^(\d{1,15}) (\S+)$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (id === undefined || !isId(id)) throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  if (id === undefined || !isId(id)) {
+    throw invalid({ pointer: '/cursor', message: 'querystring: must be a next_cursor of this list' })
+  }
   return { createdAt: Number(createdAt), id }
 }

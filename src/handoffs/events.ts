@@ -11,7 +11,9 @@ import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** Pages that one look reads at most, 5,000 events: filters may leave out everything, and a feed may have millions. */
 const pagesPerLook = 10
-/** How far the clocks of a Cluster's masters may be apart, in milliseconds, and how late an event may be in the feed. */
+/**
+ * How far the clocks of a Cluster's masters may be apart, in milliseconds, and how late an event may be in the feed.
+ */
 const clockMargin = 10_000
 
 /** `next` is where to go on, past what the filter left out. */
@@ -29,7 +31,10 @@ export class EventService {
   readonly #known: HandoffsKnown | null
   readonly #reader: FeedReader | null
 
-  /** @param events null where events are off @param known null: a handoff's events are searched for from where a reader begins */
+  /**
+   * @param events null where events are off
+   * @param known null: a handoff's events are searched for from where a reader begins
+   */
   constructor (events: Events | null, waiter: Waiter, known: HandoffsKnown | null = null) {
     this.#events = events
     this.#waiter = waiter
@@ -50,7 +55,9 @@ export class EventService {
   }
 
   /** At most `limit` events behind `after`; without it those from now on. Where it waits, until there is one. */
-  async page (tenant: string, filter: EventFilter, after: string | undefined, limit: number, waiting: WaitOptions | null): Promise<EventPage> {
+  async page (
+    tenant: string, filter: EventFilter, after: string | undefined, limit: number, waiting: WaitOptions | null
+  ): Promise<EventPage> {
     const { reader, feed } = this
     let place = await this.start(tenant, after)
     let isFar = false
@@ -73,7 +80,9 @@ export class EventService {
     })
     // It reads now and then, so that its place doesn't become older than what is kept.
     const untilNext = Math.min(waiting.milliseconds, feed.retention / 2)
-    return this.#waiter.waitOn(listen, waiting, look, ({ items, isReset, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : untilNext)
+    return this.#waiter.waitOn(
+      listen, waiting, look, ({ items, isReset, isMore }) => items.length > 0 || isReset ? null : isMore ? 1 : untilNext
+    )
   }
 
   /** Where to begin. */
@@ -82,7 +91,9 @@ export class EventService {
   }
 
   /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
-  async #look (tenant: string, filter: EventFilter, from: Place, limit: number, isFar: boolean): Promise<Seen & { place: Place }> {
+  async #look (
+    tenant: string, filter: EventFilter, from: Place, limit: number, isFar: boolean
+  ): Promise<Seen & { place: Place }> {
     const items: Event[] = []
     let place = from
     let isReset = false
@@ -104,9 +115,10 @@ export class EventService {
   }
 
   /**
-   * When nothing of a handoff can have happened. Its own events begin when it was passed. Another one with the same id has been over for as long
-   * as ended ones are known before this one was passed, or before now, if there is none: nothing in between is of either. A look asks once: its
-   * master may be away, and the feed's not, and then each question takes seconds.
+   * When nothing of a handoff can have happened. Its own events begin when it was passed. Another one with the same id
+   * has been over for as long as ended ones are known before this one was passed, or before now, if there is none:
+   * nothing in between is of either. A look asks once: its master may be away, and the feed's not, and then each
+   * question takes seconds.
    */
   async #quietOf (tenant: string, id: string): Promise<Quiet> {
     if (this.#known === null) return never
@@ -144,7 +156,10 @@ const reset = 'event: reset\ndata: {}\n\n'
 /** What a stream sends, and what is to be called when it is over. */
 export interface OpenStream { text: AsyncGenerator<string>, close: () => void }
 
-/** Streams of server-sent events (the HTML standard, 9.2). A stream has a place in the feed and no queue: a slow client reads later. */
+/**
+ * Streams of server-sent events (the HTML standard, 9.2). A stream has a place in the feed and no queue: a slow client
+ * reads later.
+ */
 export class EventStreams {
   readonly #service: EventService
   readonly #byKey = new Map<unknown, number>()
@@ -171,10 +186,16 @@ export class EventStreams {
    * @param key who may have ten at once
    * @throws {Problem} that key has as many
    */
-  open (tenant: string, key: unknown, filter: EventFilter, start: Place, { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>): OpenStream {
+  open (
+    tenant: string, key: unknown, filter: EventFilter, start: Place,
+    { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>
+  ): OpenStream {
     const open = this.#byKey.get(key) ?? 0
     if (open >= streamsPerKey) {
-      throw new Problem('rate_limited', { detail: `This key has ${streamsPerKey} streams open at this replica; close one.`, headers: { 'retry-after': '2' } })
+      throw new Problem('rate_limited', {
+        detail: `This key has ${streamsPerKey} streams open at this replica; close one.`,
+        headers: { 'retry-after': '2' }
+      })
     }
     const stream = new Sleeper()
     const text = this.#stream(tenant, filter, start, stream, grant(), onGone)
@@ -190,7 +211,9 @@ export class EventStreams {
     return { text, close }
   }
 
-  async * #stream (tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']): AsyncGenerator<string> {
+  async * #stream (
+    tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']
+  ): AsyncGenerator<string> {
     const leave = [onGone(stream.stop)]
     try {
       yield `retry: ${reconnectAfter}\n\n`
@@ -205,7 +228,9 @@ export class EventStreams {
     }
   }
 
-  async * #frames (tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant): AsyncGenerator<string> {
+  async * #frames (
+    tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant
+  ): AsyncGenerator<string> {
     const { retention } = this.#service.feed
     const end = performance.now() + longestStream
     let told = performance.now()
@@ -216,7 +241,8 @@ export class EventStreams {
       if (read === 'refused' || stream.isStopped) return
       place = read?.place ?? place
       isMore = read?.isMore ?? false
-      const frames = (read?.isReset === true ? reset : '') + (read?.events ?? []).filter(event => passes(event, filter)).map(frameOf).join('')
+      const frames = (read?.isReset === true ? reset : '') +
+        (read?.events ?? []).filter(event => passes(event, filter)).map(frameOf).join('')
       const silence = performance.now() - told
       if (frames !== '' || silence >= keepAlive) {
         yield frames || `: keep-alive\nid: ${place.next}\n\n`
@@ -233,7 +259,9 @@ export class EventStreams {
       await grant.authorise()
       return await this.#service.reader.next(tenant, place, isMore)
     } catch (error) {
-      if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) return 'refused'
+      if (!(error instanceof Unavailable) && !(error instanceof Problem && error.code === 'unavailable')) {
+        return 'refused'
+      }
       await sleep(retryPause)
       return undefined
     }

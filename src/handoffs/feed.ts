@@ -21,12 +21,18 @@ export interface Place {
   seen: number | null
 }
 
-/** What comes next. `isReset`: what was behind the place isn't kept any more, or never was. `isMore`: the end may not be reached. */
+/**
+ * What comes next. `isReset`: what was behind the place isn't kept any more, or never was. `isMore`: the end may not be
+ * reached.
+ */
 export interface Read { events: Event[], place: Place, isReset: boolean, isMore: boolean }
 
 interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
 
-/** Reads feeds, for pages and streams alike: readers at one place share what is read, and who reads much takes turns with the others. */
+/**
+ * Reads feeds, for pages and streams alike: readers at one place share what is read, and who reads much takes turns
+ * with the others.
+ */
 export class FeedReader {
   readonly #feed: Events
   readonly #pages = new Map<string, Promise<Page>>()
@@ -40,7 +46,9 @@ export class FeedReader {
   /** Where a reader begins that wants what happens from now on. */
   async now (tenant: string): Promise<Place> {
     const { newest, clock } = await this.#feed.read(tenant, null, 1)
-    return newest !== null ? { after: newest, next: newest, seen: clock } : (await this.next(tenant, placeBehind(fromOldest))).place
+    return newest !== null
+      ? { after: newest, next: newest, seen: clock }
+      : (await this.next(tenant, placeBehind(fromOldest))).place
   }
 
   /** The feed changed: what is being read for others may have been read before. */
@@ -57,21 +65,28 @@ export class FeedReader {
     const { events, oldest, clock } = page
     const isMore = events.length === pageSize
     const last = events.at(-1)?.id
-    if (last !== undefined) return { events, isReset, isMore, place: { after: last, next: last, seen: isMore ? null : clock } }
+    if (last !== undefined) {
+      return { events, isReset, isMore, place: { after: last, next: last, seen: isMore ? null : clock } }
+    }
     if (oldest !== null) return { events, isReset, isMore, place: { ...place, seen: clock } }
     const at = page.isNoted ? clock : await this.#feed.note(tenant)
     // Something came meanwhile.
     if (at === null) return { events, isReset, isMore: true, place: isReset ? placeBehind(fromOldest) : place }
-    // The same as long as it is recent: so whoever reads on to the end sees that this is it. An event of this millisecond may still come.
+    // The same as long as it is recent: so whoever reads on to the end sees that this is it. An event of this
+    // millisecond may still come.
     const isRecent = !isReset && timeIn(place.next) >= at - this.#feed.retention / 2
-    return { events, isReset, isMore, place: { after: fromOldest, next: isRecent ? place.next : `${at - 1}-0`, seen: at } }
+    return {
+      events, isReset, isMore, place: { after: fromOldest, next: isRecent ? place.next : `${at - 1}-0`, seen: at }
+    }
   }
 
   #page (tenant: string, after: string, isSearch: boolean): Promise<Page> {
     const name = `${tenant} ${after}`
     const known = this.#pages.get(name)
     if (known !== undefined) return known
-    const read = () => this.#feed.read(tenant, after, pageSize).then(({ entries, ...more }) => ({ ...more, events: entries.map(readEvent) }))
+    const read = () => this.#feed.read(tenant, after, pageSize).then((
+      { entries, ...more }
+    ) => ({ ...more, events: entries.map(readEvent) }))
     const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
       if (this.#pages.get(name) === page) this.#pages.delete(name)
     })
@@ -95,9 +110,13 @@ export function placeBehind (after: string): Place {
 }
 
 /** Is anything missing that was behind this place, or was the place never there? The one rule for pages and streams. */
-function isLost ({ after, seen }: Place, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number): boolean {
+function isLost (
+  { after, seen }: Place, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number
+): boolean {
   if (after === fromOldest && seen === null) return false
-  if (oldest !== null && newest !== null && !isBehind(oldest, after)) return isBehind(after, newest) && timeIn(after) > clock
+  if (oldest !== null && newest !== null && !isBehind(oldest, after)) {
+    return isBehind(after, newest) && timeIn(after) > clock
+  }
   // A position is a time. Who had read to the end is as far as that moment, however old the last event is.
   const time = Math.max(timeIn(after), seen === null ? 0 : seen - 1)
   if (since === undefined) throw new Unavailable('since when the feed is whole can’t be known while its slot moves')
@@ -138,7 +157,9 @@ export function toldIn (text: string): { type: string, data: object } {
   const isOfWebhook = words[0]!.startsWith('webhook.')
   return {
     type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
-    data: isOfWebhook ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined } : handoffData(words),
+    data: isOfWebhook
+      ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined }
+      : handoffData(words),
   }
 }
 
@@ -161,7 +182,8 @@ function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): ob
 }
 
 export function passes (event: Event, { types, handoffId, inbox }: EventFilter): boolean {
-  return (types === null || types.has(event.type)) && (handoffId === null || event.handoffId === handoffId) && (inbox === null || event.inbox === inbox)
+  return (types === null || types.has(event.type)) && (handoffId === null || event.handoffId === handoffId) &&
+    (inbox === null || event.inbox === inbox)
 }
 
 /** Does one id of a feed come behind another? */

@@ -2,20 +2,20 @@ import type { Subscriptions } from '../redis/subscriptions.ts'
 import type { Listen } from './waiter.ts'
 
 /**
- * How long a list stays subscribed after the last request for it, in milliseconds. Within this time the next waiting request needn't begin
- * with a look, and one that doesn't wait looks at one list only.
+ * How long a list stays subscribed after the last request for it, in milliseconds. Within this time the next waiting
+ * request needn't begin with a look, and one that doesn't wait looks at one list only.
  */
 const lingering = 5000
 
 /**
- * How long a look at an inbox is believed, in milliseconds, whatever is told meanwhile: a message may be lost while a slot moves. After that, a
- * request looks without a turn, when it comes or when its time is over.
+ * How long a look at an inbox is believed, in milliseconds, whatever is told meanwhile: a message may be lost while a
+ * slot moves. After that, a request looks without a turn, when it comes or when its time is over.
  */
 const believed = 5000
 
 /**
- * What this replica knows about one list of an inbox: may there be something in it? Known only while the replica is subscribed to the
- * list's channel.
+ * What this replica knows about one list of an inbox: may there be something in it? Known only while the replica is
+ * subscribed to the list's channel.
  */
 export class WatchedList {
   #mayHave = true
@@ -46,7 +46,8 @@ export class WatchedList {
   }
 
   /**
-   * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message may have been lost.
+   * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message
+   * may have been lost.
    * @param believed how long a look's result is believed, in milliseconds
    */
   isWorthALook (believed: number): boolean {
@@ -55,8 +56,8 @@ export class WatchedList {
 
   /**
    * Call it before a look.
-   * @returns what to call if the look found nothing, or took all there was. That has no effect if a message came during the look, or if the replica
-   * wasn't subscribed when it began.
+   * @returns what to call if the look found nothing, or took all there was. That has no effect if a message came during
+   * the look, or if the replica wasn't subscribed when it began.
    */
   begin (): () => void {
     const seen = this.#version
@@ -67,8 +68,8 @@ export class WatchedList {
 }
 
 /**
- * A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. (A handoff's own turn is its
- * place in the list.)
+ * A request that waits for an inbox. It looks only when it has a turn, so one handoff wakes one request, not all. (A
+ * handoff's own turn is its place in the list.)
  */
 export interface Ticket {
   hasTurn: boolean
@@ -76,11 +77,12 @@ export interface Ticket {
 }
 
 /**
- * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one request a turn to
- * look; the others sleep on. If every request has a turn when a message comes, the queue remembers that it owes a turn (`isOwed`). The next
- * request that ends its look then looks again or hands its turn on. A request also hands its turn on when it leaves before using it, and
- * when its look left something behind. So whatever enters, some request begins a look after it; and while nothing enters, nobody asks
- * Redis, but for a look every five seconds at most, in case a message was lost.
+ * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one
+ * request a turn to look; the others sleep on. If every request has a turn when a message comes, the queue remembers
+ * that it owes a turn (`isOwed`). The next request that ends its look then looks again or hands its turn on. A request
+ * also hands its turn on when it leaves before using it, and when its look left something behind. So whatever enters,
+ * some request begins a look after it; and while nothing enters, nobody asks Redis, but for a look every five seconds
+ * at most, in case a message was lost.
  */
 export class InboxQueue {
   readonly own: WatchedList
@@ -105,7 +107,10 @@ export class InboxQueue {
     return this.#tickets.size
   }
 
-  /** Does nobody's turn mean that the inbox is empty? Not if this replica wouldn't be told of what enters, and not forever. */
+  /**
+   * Does nobody's turn mean that the inbox is empty? Not if this replica wouldn't be told of what enters, and not
+   * forever.
+   */
   get isUpToDate (): boolean {
     return this.own.hears && this.home.hears && performance.now() - this.#looked < believed
   }
@@ -115,7 +120,10 @@ export class InboxQueue {
     this.#looked = performance.now()
   }
 
-  /** Call it right before a request's look. It has the turn then, even if it came without one: any that it were given during its look would be lost. */
+  /**
+   * Call it right before a request's look. It has the turn then, even if it came without one: any that it were given
+   * during its look would be lost.
+   */
   begin (ticket: Ticket): void {
     this.isOwed = false
     ticket.hasTurn = true

@@ -14,19 +14,30 @@ import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
 export interface Batch { items: Taken[], replayed: boolean }
 
-/** A catch from an inbox. `raw` holds the request's bytes: with the same Idempotency-Key and the same bytes it is the same request. */
+/**
+ * A catch from an inbox. `raw` holds the request's bytes: with the same Idempotency-Key and the same bytes it is the
+ * same request.
+ */
 export interface Asked { inbox: string, most: number, raw: Buffer }
 
 interface Looked extends Asked { isWaiting: boolean }
 
-/** What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is taking for both. */
+/**
+ * What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is
+ * taking for both.
+ */
 interface Found extends Batch { isMore: boolean, isLeft?: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
-/** How long the home list is believed to be empty after a look, in milliseconds. A message about an approval may have been lost meanwhile. */
+/**
+ * How long the home list is believed to be empty after a look, in milliseconds. A message about an approval may have
+ * been lost meanwhile.
+ */
 const homeBelievedEmpty = 1000
-/** How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them. */
+/**
+ * How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them.
+ */
 const longestLook = 1000
 /** The longest pause before the next look after that, in milliseconds. */
 const longestPause = 100
@@ -64,7 +75,9 @@ export class InboxService {
   async catch (caller: Caller, asked: Asked, key: string | undefined, waiting: WaitOptions | null): Promise<Batch> {
     if (caller.inboxes !== null && !caller.inboxes.has(asked.inbox)) throw new Problem('not_addressee')
     const places = placesOf(caller.tenant, asked.inbox)
-    const batch = await (key === undefined ? this.#wait(places, caller, asked, null, waiting) : this.#catchOnce(places, caller, asked, key, waiting))
+    const batch = await (key === undefined
+      ? this.#wait(places, caller, asked, null, waiting)
+      : this.#catchOnce(places, caller, asked, key, waiting))
     if (batch.items.length === 0) this.counts.empty++
     else if (!batch.replayed) this.counts.taken += batch.items.length
     return batch
@@ -88,22 +101,32 @@ export class InboxService {
   }
 
   /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
-  async #catchOnce (places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null): Promise<Batch> {
+  async #catchOnce (
+    places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null
+  ): Promise<Batch> {
     const scope = `${caller.tenant} ${caller.agent}`
     const token = digestToken(`catch-next ${scope}`, key, undefined)
-    const keyed = { token, request: digestToken('request', '', asked.raw), asker: randomToken(), tag: tagOfDigest(`key ${scope} ${key}`) }
+    const keyed = {
+      token,
+      request: digestToken('request', '', asked.raw),
+      asker: randomToken(),
+      tag: tagOfDigest(`key ${scope} ${key}`)
+    }
     const claim = await this.#inboxes.claim(keyed, this.#workTtl)
     if (claim === 'reused') throw new Problem('idempotency_key_reused')
     const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
     const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting).catch(async error => {
-      // After a Problem (the API key has ended, say) nothing was taken. After any other error, such as a lost connection, something may have been.
+      // After a Problem (the API key has ended, say) nothing was taken. After any other error, such as a lost
+      // connection, something may have been.
       if (error instanceof Problem && claim === 'claimed') await this.#inboxes.unclaim(keyed)
       throw error
     })
-    // Nothing was taken. Another request with this key may still wait: it makes the claim again if it catches something.
+    // Nothing was taken. Another request with this key may still wait: it makes the claim again if it catches
+    // something.
     if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed)
     const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
-    // The claim must last as long as the work. One that an earlier request made may be gone: that request may have found nothing and released it.
+    // The claim must last as long as the work. One that an earlier request made may be gone: that request may have
+    // found nothing and released it.
     if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
       await this.#inboxes.claim(keyed, Math.max(longest, this.#workTtl))
     }
@@ -112,19 +135,26 @@ export class InboxService {
 
   /** What this key took before; null if it took nothing. */
   async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
-    const look = (place: InboxPlace, most: number, turns: string[] | null = null) => this.#takeFrom(place, caller, most, keyed, 0, turns)
+    const look = (
+      place: InboxPlace, most: number, turns: string[] | null = null
+    ) => this.#takeFrom(place, caller, most, keyed, 0, turns)
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // The first request may have broken off between the two lists. Then its part of the home list is taken now.
-    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0 ? await look(home, first.elsewhere, []) : second
+    const rest = home !== null && second?.replayed !== true && first.elsewhere > 0
+      ? await look(home, first.elsewhere, [])
+      : second
     return { items: inTurn(first.items, rest?.items ?? []), replayed: true }
   }
 
-  async #wait (places: Places, caller: Caller, asked: Asked, keyed: Claim | null, waiting: WaitOptions | null): Promise<Batch> {
+  async #wait (
+    places: Places, caller: Caller, asked: Asked, keyed: Claim | null, waiting: WaitOptions | null
+  ): Promise<Batch> {
     const queue = this.#queueOf(places)
     const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
-    // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no longer in the inbox.
+    // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no
+    // longer in the inbox.
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
@@ -139,21 +169,28 @@ export class InboxService {
         queue.giveTurn()
         throw error
       })
-      // Nobody else knows of what this look left behind, or of what entered while all were looking. A replayed answer was no look at the inbox.
+      // Nobody else knows of what this look left behind, or of what entered while all were looking. A replayed answer
+      // was no look at the inbox.
       const isMore = found.isMore || found.replayed || queue.isOwed
       ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
       if (isMore && !ticket.hasTurn) queue.giveTurn()
       return found
     }
-    return this.#waiter.waitOn(keyed === null ? queue.join(ticket) : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
+    return this.#waiter.waitOn(keyed === null
+      ? queue.join(ticket)
+      : this.#joinWithKey(queue, places, ticket, keyed), waiting, lookInTurn, ({ items, replayed }) => {
       if (items.length > 0 || replayed) return null
-      // Something entered while it looked, or what comes first can't be caught any more. It pauses a little longer each time, so as not to poll.
+      // Something entered while it looked, or what comes first can't be caught any more. It pauses a little longer each
+      // time, so as not to poll.
       pause = ticket.hasTurn ? Math.min(longestPause, 2 * pause) : 1
       return ticket.hasTurn ? pause : waiting.milliseconds
     })
   }
 
-  /** Joins the queue, and also looks at once when another request takes something with the same key: that is this request's answer too. */
+  /**
+   * Joins the queue, and also looks at once when another request takes something with the same key: that is this
+   * request's answer too.
+   */
   #joinWithKey (queue: InboxQueue, { own, home }: Places, ticket: Ticket, { token }: Claim): Listen {
     return async wake => {
       const look = () => {
@@ -161,14 +198,19 @@ export class InboxService {
         wake()
       }
       const channels = [own, ...home === null ? [] : [home]].map(place => this.#inboxes.takenChannelOf(place, token))
-      const stops = await Promise.all([queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))])
+      const stops = await Promise.all([
+        queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))
+      ])
       // No message told of what the key took before these subscriptions, so this request gets a turn now.
       ticket.hasTurn = true
       return () => { for (const stop of stops) stop() }
     }
   }
 
-  /** Takes what there is. If the first entries can't be caught any more, it looks behind them, for `longestLook` at most. */
+  /**
+   * Takes what there is. If the first entries can't be caught any more, it looks behind them, for `longestLook` at
+   * most.
+   */
   async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null): Promise<Found> {
     const end = performance.now() + longestLook
     for (;;) {
@@ -178,25 +220,43 @@ export class InboxService {
     }
   }
 
-  /** If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then from the home list. */
-  async #take (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, mustReadHome = false): Promise<Found> {
+  /**
+   * If something was approved, merges the two lists by turn: reads the home list's turns, takes from the own list, then
+   * from the home list.
+   */
+  async #take (
+    queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, mustReadHome = false
+  ): Promise<Found> {
     const { own, home } = places
     queue.touch()
-    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty)) ? await this.#turnsOf(home, queue.home, asked.most) : unread
+    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty))
+      ? await this.#turnsOf(home, queue.home, asked.most)
+      : unread
     const { turns } = atHome
     const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
     // What the other request has taken from the home list meanwhile is this request's answer too.
-    if (taken.isLeft === true && home !== null) return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
-    // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets nothing, the home list is read.
-    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 && turns.length === 0 && atHome.isMore
-    if (home === null || (taken.elsewhere === 0 && !isUnseen)) return { ...taken, isMore: taken.isMore || turns.length > 0 }
-    // Other requests with this key must see in the own list's partition that this one looks at the home list. That note needs the home's turns.
+    if (taken.isLeft === true && home !== null) {
+      return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
+    }
+    // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets
+    // nothing, the home list is read.
+    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
+      turns.length === 0 && atHome.isMore
+    if (home === null || (taken.elsewhere === 0 && !isUnseen)) {
+      return { ...taken, isMore: taken.isMore || turns.length > 0 }
+    }
+    // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
+    // needs the home's turns.
     if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, asked, keyed, true)
-    const rest = await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
+    const rest =
+      await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
     const items = inTurn(taken.items, rest.items)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
-    // Another request took the home list's handoffs first. Without the note about them this key can take from the own list again.
-    if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) await this.#inboxes.stay(own, keyed, taken.elsewhere)
+    // Another request took the home list's handoffs first. Without the note about them this key can take from the own
+    // list again.
+    if (items.length === 0 && !replayed && keyed !== null && taken.elsewhere > 0) {
+      await this.#inboxes.stay(own, keyed, taken.elsewhere)
+    }
     return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
 
@@ -208,9 +268,19 @@ export class InboxService {
   }
 
   /** @param size how many bytes the answer has already */
-  async #takeFrom (place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null): Promise<Found & { elsewhere: number }> {
+  async #takeFrom (
+    place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null
+  ): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
-      token: keyed?.token ?? randomToken(), agent, most, size, keptFor: keyed && this.#workTtl, request: keyed?.request ?? '-', asker: keyed?.asker ?? '-', turns,
+      token: keyed?.token ?? randomToken(),
+      agent,
+      most,
+      size,
+      keptFor: keyed &&
+        this.#workTtl,
+      request: keyed?.request ?? '-',
+      asker: keyed?.asker ?? '-',
+      turns,
     })
     if (reply.outcome === 'reused') throw new Problem('idempotency_key_reused')
     if (reply.outcome === 'left') return { items: [], replayed: false, isMore: true, isLeft: true, elsewhere: 0 }
@@ -246,7 +316,10 @@ export class InboxService {
 const unread: Turns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
 
-/** An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one partition has both. */
+/**
+ * An inbox's two lists: its own, and the one in its tenant's home partition, of what a person approved; null if one
+ * partition has both.
+ */
 export interface Places { own: InboxPlace, home: InboxPlace | null }
 
 export function placesOf (tenant: string, inbox: string): Places {

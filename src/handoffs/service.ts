@@ -25,8 +25,8 @@ export interface ServiceOptions {
 }
 
 /**
- * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same operation. Also the trace
- * that it belongs to, which its catcher gets.
+ * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
+ * operation. Also the trace that it belongs to, which its catcher gets.
  */
 export interface Passed { members: Members, raw: Buffer, traceparent: string | undefined }
 
@@ -54,7 +54,9 @@ export class HandoffService {
     this.#options = options
   }
 
-  async pass (caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined): Promise<Answered<PassAnswer>> {
+  async pass (
+    caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined
+  ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
     const to = body.to ?? undefined
@@ -65,7 +67,9 @@ export class HandoffService {
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const isPlain = isPlainBody(body)
     const payload = joinPayload(members)
-    const handoff = { tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload }
+    const handoff = {
+      tenant, id, tag: tagOf(id), token, traceparent, passedBy: agent, requireHuman, to, expiresIn, options: '', payload
+    }
     const reply = await (isPlain ? this.#handoffs.pass(handoff) : this.#passWithOptions(caller, handoff, body, members))
     if (!('createdAt' in reply)) throw new Problem('idempotency_key_reused')
     const answer = passAnswer(this.#options.baseUrl(), id, requireHuman, reply)
@@ -77,9 +81,15 @@ export class HandoffService {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const look = () => this.#handoffs.catch(place, token, caller.agent, caller.inboxes)
-    const reply = await (waiting === null ? look() : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
+    const reply = await (waiting === null
+      ? look()
+      : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))
     if (!('payload' in reply)) throw refusedCatch(reply)
-    return { answer: caughtText(id, reply), replayed: key !== undefined && reply.outcome === 'replayed', traceparent: reply.traceparent }
+    return {
+      answer: caughtText(id, reply),
+      replayed: key !== undefined && reply.outcome === 'replayed',
+      traceparent: reply.traceparent
+    }
   }
 
   /** What its catcher was given, with the current deadlines, for as long as it is caught. @returns the answer's JSON */
@@ -90,7 +100,9 @@ export class HandoffService {
   }
 
   /** @param result the output's JSON text, if there is one @param raw the request's bytes */
-  async done (caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined): Promise<Answered<DoneAnswer>> {
+  async done (
+    caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined
+  ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, raw)
     const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
@@ -101,7 +113,10 @@ export class HandoffService {
       reply = await ask(reply.digest)
     }
     if (!('completedAt' in reply)) throw refusal(reply)
-    return { answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) }, replayed: key !== undefined && reply.outcome === 'replayed' }
+    return {
+      answer: { handoff_id: id, status: 'done', completed_at: iso(reply.completedAt) },
+      replayed: key !== undefined && reply.outcome === 'replayed'
+    }
   }
 
   /** @returns the answer's JSON, with the result's bytes as they were given to done */
@@ -116,18 +131,24 @@ export class HandoffService {
   }
 
   /**
-   * Checks all options before anything is written. But if the same pass was made before, it gets its first answer, whatever has changed
-   * since.
+   * Checks all options before anything is written. But if the same pass was made before, it gets its first answer,
+   * whatever has changed since.
    */
   async #passWithOptions (caller: Caller, handoff: NewHandoff, body: PassBody, members: Members): Promise<PassReply> {
     try {
       if (body.priority != null && body.to == null) throw invalid({ pointer: '/priority', message: 'needs to' })
-      if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
+      if (body.delay != null && body.delay * 1000 >= handoff.expiresIn) {
+        throw invalid({ pointer: '/delay', message: 'must be less than expires_in' })
+      }
       const text = body.result_schema == null ? undefined : members.raw('result_schema')!
       const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
-      const line = body.parent == null ? null : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
+      const line = body.parent == null
+        ? null
+        : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
       const options = optionWords(body, members, handoff.payload, schema, line)
-      return await this.#handoffs.pass({ ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text]) })
+      return await this.#handoffs.pass({
+        ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text])
+      })
     } catch (error) {
       const before = error instanceof Problem && handoff.token !== noToken ? await this.#handoffs.passed(handoff) : null
       // An invalid body is reported first, before a reused key.
@@ -139,12 +160,15 @@ export class HandoffService {
 
 /** Does the body have only what every handoff has? */
 function isPlainBody (body: PassBody): boolean {
-  return body.require_human !== true && body.work_within == null && body.heartbeat_within == null && body.delay == null && body.max_attempts == null &&
-    body.to == null && body.priority == null && body.retry_delay == null && body.result_schema == null && body.parent == null
+  return body.require_human !== true && body.work_within == null && body.heartbeat_within == null &&
+    body.delay == null && body.max_attempts == null && body.to == null && body.priority == null &&
+    body.retry_delay == null && body.result_schema == null && body.parent == null
 }
 
 /** The answer of pass, and of reissue for the successor. */
-export function passAnswer (baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times): PassAnswer {
+export function passAnswer (
+  baseUrl: string, id: string, requireHuman: boolean, { createdAt, expiresAt, availableAt }: Times
+): PassAnswer {
   const answer: PassAnswer = {
     handoff_id: id,
     pickup_url: `${baseUrl}/api/catch/${id}`,
@@ -189,16 +213,24 @@ function untilReached (reply: StatusReply, until: Until): number | null {
   return deadlineOf(record) - now
 }
 
-/** The sweep reaches what is due within this time, in milliseconds. If no message has come by then, the request looks again. */
+/**
+ * The sweep reaches what is due within this time, in milliseconds. If no message has come by then, the request looks
+ * again.
+ */
 const successorWithin = 3000
 
-/** What a plain handoff doesn't have, in the form that lua/pass.lua takes: words of a letter and a value (lua/lib/record.lua, field x). */
+/**
+ * What a plain handoff doesn't have, in the form that lua/pass.lua takes: words of a letter and a value
+ * (lua/lib/record.lua, field x).
+ */
 
 /** The options that are durations. A body has them in seconds. */
 const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay'], ['d', 'retry_delay']] as const
 
 /** @param schema its digest and its text @param line the handoff's place under its parent; null without a parent */
-export function optionWords (body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null): string {
+export function optionWords (
+  body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null
+): string {
   let words = ''
   for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
   if (body.to != null) words += ` t${body.to}`
@@ -227,7 +259,10 @@ export interface Said { raw: Buffer, key: string | undefined }
 
 const nothing = Buffer.alloc(0)
 
-/** All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer wants. */
+/**
+ * All that can happen to a caught handoff except done: what its catcher reports about the work, and what its passer
+ * wants.
+ */
 export class AttemptService {
   readonly #attempts: Attempts
   readonly #options: AttemptOptions
@@ -240,7 +275,9 @@ export class AttemptService {
   /** @param extendBy seconds @param progress an object's JSON text @returns the answer's JSON */
   async heartbeat (caller: Caller, id: string, extendBy: number | null, progress: Buffer | undefined): Promise<string> {
     const milliseconds = extendBy === null ? null : extendBy * 1000
-    const reply = await this.#attempts.heartbeat(placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing)
+    const reply = await this.#attempts.heartbeat(
+      placeOf(caller, id), caller.agent, milliseconds, this.#options.maxWorkTtl, progress ?? nothing
+    )
     if (reply.outcome !== 'caught') throw refusal(reply)
     const { deadline, heartbeatDeadline, isCancelRequested, cancelReason } = reply
     const answer: Omit<HeartbeatAnswer, 'cancel_reason'> = {
@@ -254,24 +291,38 @@ export class AttemptService {
   }
 
   /** @param fault JSON text */
-  async fail (caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { raw, key }: Said): Promise<Answered<EndAnswer>> {
+  async fail (
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { raw, key }: Said
+  ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('fail', key, raw)
-    return endAnswer(id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault), key)
+    return endAnswer(
+      id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault), key
+    )
   }
 
   /** @param reason JSON text */
   async decline (caller: Caller, id: string, reason: Buffer, { raw, key }: Said): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('decline', key, raw)
-    return endAnswer(id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key)
+    return endAnswer(
+      id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key
+    )
   }
 
   /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */
-  async cancel (caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined): Promise<Answered<CancelAnswer>> {
+  async cancel (
+    caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined
+  ): Promise<Answered<CancelAnswer>> {
     const reply = await this.#attempts.cancel(placeOf(caller, id), caller.agent, byForce, reason ?? nothing)
     if (!('record' in reply)) throw refusal(reply)
     const { endedAt, cancelRequestedAt } = reply.record.extra
-    if (reply.outcome === 'requested') return { answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) }, replayed: true }
-    return { answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) }, replayed: reply.outcome === 'replayed' }
+    if (reply.outcome === 'requested') {
+      return {
+        answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) }, replayed: true
+      }
+    }
+    return {
+      answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) }, replayed: reply.outcome === 'replayed'
+    }
   }
 
   /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
@@ -279,12 +330,17 @@ export class AttemptService {
     const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent)
     if (!('successor' in reply)) throw refusal(reply)
     const { createdAt, expiresAt, approval, extra } = reply.record
-    const answer = passAnswer(this.#options.baseUrl(), reply.successor, approval !== 'none', { createdAt, expiresAt, availableAt: extra.availableAt ?? null })
+    const answer = passAnswer(
+      this.#options.baseUrl(), reply.successor, approval !== 'none',
+      { createdAt, expiresAt, availableAt: extra.availableAt ?? null }
+    )
     return { answer, replayed: reply.outcome === 'replayed', isTaken: reply.isTaken }
   }
 }
 
-function endAnswer (id: string, status: 'failed' | 'declined', reply: EndReply, key: string | undefined): Answered<EndAnswer> {
+function endAnswer (
+  id: string, status: 'failed' | 'declined', reply: EndReply, key: string | undefined
+): Answered<EndAnswer> {
   if (!('endedAt' in reply)) throw refusal(reply)
   const answer: EndAnswer = { handoff_id: id, status, ended_at: iso(reply.endedAt) }
   if (reply.successor !== null) answer.reissued_as = reply.successor

@@ -13,12 +13,16 @@ export interface WaitOptions {
   onGone (stop: () => void): () => void
 }
 
-/** How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported in the next. */
+/**
+ * How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported
+ * in the next.
+ */
 const turnsToHear = 2
 
 /**
- * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a request and the end
- * both came while this process stood still, its client would seem to be there, and what is caught for it would be lost.
+ * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a
+ * request and the end both came while this process stood still, its client would seem to be there, and what is caught
+ * for it would be lost.
  */
 export async function untilEndsAreHeard (): Promise<void> {
   for (let turn = 0; turn < turnsToHear; turn++) await setImmediate()
@@ -43,20 +47,25 @@ export class Waiter {
   }
 
   /**
-   * Looks, and looks again at each change until `left` says that it is enough, the time is over, or the service drains. Then returns what
-   * it saw last. A look may be a catch, so the grant is checked before each one, and no look begins once the client has gone.
+   * Looks, and looks again at each change until `left` says that it is enough, the time is over, or the service drains.
+   * Then returns what it saw last. A look may be a catch, so the grant is checked before each one, and no look begins
+   * once the client has gone.
    * @param left milliseconds until what was seen changes by itself; null if what was seen is enough
    * @throws {Error} the grant's own error, once it has ended
    */
-  wait<T> (channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  wait<T> (
+    channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null
+  ): Promise<T> {
     return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
   }
 
   /**
-   * The same, with `listen` as the source of changes. It is one function, and keeps only what it saw last: with others for the looks and for the
-   * sleep, and what the first look saw, a waiting request took 1.3 KB more.
+   * The same, with `listen` as the source of changes. It is one function, and keeps only what it saw last: with others
+   * for the looks and for the sleep, and what the first look saw, a waiting request took 1.3 KB more.
    */
-  async waitOn<T> (listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null): Promise<T> {
+  async waitOn<T> (
+    listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null
+  ): Promise<T> {
     let seen = await look()
     if (left(seen) === null || this.#draining) return seen
     const sleeper = new Sleeper(options.grant())

@@ -48,7 +48,9 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
     auth (key: string, request: FastifyRequest) {
       const caller = credentials.recall(key)
       // An error from there (429, 503) reaches the error handler as it is.
-      return caller === undefined ? credentials.lookUp(key, guessesOf(request)).then(found => admit(request, found)) : admit(request, caller)
+      return caller === undefined
+        ? credentials.lookUp(key, guessesOf(request)).then(found => admit(request, found))
+        : admit(request, caller)
     },
   })
   app.addHook('onRequest', app.verifyBearerAuth!)

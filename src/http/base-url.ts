@@ -3,26 +3,33 @@ import { hostname } from 'node:os'
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Removes BASE_URL's path from a request's URL if it is there. Some proxies forward the path and some remove it, and a local caller needn't know
- * it. So all later code sees only the service's own paths. URLs that the service writes always have the path.
+ * Removes BASE_URL's path from a request's URL if it is there. Some proxies forward the path and some remove it, and a
+ * local caller needn't know it. So all later code sees only the service's own paths. URLs that the service writes
+ * always have the path.
  */
 export function withoutBase (base: string) {
-  // The target may be in absolute form, with scheme and host (RFC 9112, 3.2.2). The base path has only characters that a URL doesn't escape
-  // (config.ts), so only dots need escaping here.
+  // The target may be in absolute form, with scheme and host (RFC 9112, 3.2.2). The base path has only characters that
+  // a URL doesn't escape (config.ts), so only dots need escaping here.
   const found = new RegExp(`^(?:https?://[^/?#]*)?${base.replaceAll('.', '\\.')}(?:/|(?=[?#]|$))`)
   return ({ url = '' }: { url?: string | undefined }): string => url.replace(found, '/')
 }
 
-/** What a socket that listens on every address of the machine has as its address. No client can connect to it from another machine. */
+/**
+ * What a socket that listens on every address of the machine has as its address. No client can connect to it from
+ * another machine.
+ */
 const everyAddress: readonly string[] = ['0.0.0.0', '::', '::ffff:0.0.0.0']
 
 export interface BaseUrlLog { warn (details: object, message: string): void }
 
 /**
- * What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field, which the client chooses. If that
- * is every address, the machine's name stands in for it, and the log warns: nobody but the operator knows how clients reach this machine.
+ * What links start with: BASE_URL, or else the address that the service listens on; never the request's Host field,
+ * which the client chooses. If that is every address, the machine's name stands in for it, and the log warns: nobody
+ * but the operator knows how clients reach this machine.
  */
-export function baseUrlOf (app: FastifyInstance, config: { baseUrl: string | undefined, host: string, port: number }, log: BaseUrlLog): () => string {
+export function baseUrlOf (
+  app: FastifyInstance, config: { baseUrl: string | undefined, host: string, port: number }, log: BaseUrlLog
+): () => string {
   if (config.baseUrl !== undefined) return () => config.baseUrl!
   let baseUrl = urlOf(nameFor(config.host), config.port)
   app.addHook('onListen', async () => {
@@ -30,7 +37,10 @@ export function baseUrlOf (app: FastifyInstance, config: { baseUrl: string | und
     const isEvery = everyAddress.includes(address)
     // HOST may be a name that stands for every address.
     baseUrl = urlOf(isEvery ? nameFor(address) : config.host, port)
-    if (isEvery) log.warn({ base_url: baseUrl }, 'HOST is every address of this machine and BASE_URL is unset, so links begin with the machine’s name: set BASE_URL to the address that clients and people use')
+    if (isEvery) {
+      log.warn({ base_url: baseUrl }, 'HOST is every address of this machine and BASE_URL is unset, so ' +
+      'links begin with the machine’s name: set BASE_URL to the address that clients and people use')
+    }
   })
   return () => baseUrl
 }

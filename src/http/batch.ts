@@ -32,16 +32,22 @@ type Validate = ReturnType<typeof strictValidator>
 interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
-export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> { caller: Caller, traceparent: string | undefined, requestId: string, limit: BatchLimit, answers: BatchAnswers }
+export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> {
+  caller: Caller
+  traceparent: string | undefined
+  requestId: string
+  limit: BatchLimit
+  answers: BatchAnswers
+}
 
 const nothing = Buffer.alloc(0)
 /** What an answer may have beyond the body that it was made of, in bytes. */
 const envelope = 4096
 
 /**
- * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and Redis answers all that
- * arrives together before it serves anybody else: a hundred of them kept it busy for most of a second, and three times as many for longer than a
- * connection waits for it.
+ * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and
+ * Redis answers all that arrives together before it serves anybody else: a hundred of them kept it busy for most of a
+ * second, and three times as many for longer than a connection waits for it.
  */
 const readsAtOnce = 16
 /** After so many milliseconds an operation asks again whether it may still run. A key must stop working within 2 s. */
@@ -57,8 +63,15 @@ export class Batches {
   readonly #masterOf: (tag: string) => string | undefined
   readonly #turns = new Turns(readsAtOnce)
 
-  /** @param bodyLimit for each operation's body, in bytes @param base BASE_URL's path @param masterOf the name of a partition's master, as far as known */
-  constructor (operations: Operations, requests: Requests, bodyLimit: number, base: string, masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void) {
+  /**
+   * @param bodyLimit for each operation's body, in bytes
+   * @param base BASE_URL's path
+   * @param masterOf the name of a partition's master, as far as known
+   */
+  constructor (
+    operations: Operations, requests: Requests, bodyLimit: number, base: string,
+    masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void
+  ) {
     this.#members = Object.fromEntries(batchOperations.map(name => {
       const operation = operations[name]
       const validate = operation.body === null ? null : strictValidator(operation.body)
@@ -82,7 +95,11 @@ export class Batches {
     const changes = all.map(({ moved }) => moved)
     return {
       pieces: resultsText(all),
-      moved: { to: changes.flatMap(({ to }) => to), ids: changes.flatMap(({ ids = [] }) => ids), reissued: changes.flatMap(({ reissued = [] }) => reissued) },
+      moved: {
+        to: changes.flatMap(({ to }) => to),
+        ids: changes.flatMap(({ ids = [] }) => ids),
+        reissued: changes.flatMap(({ reissued = [] }) => reissued)
+      },
     }
   }
 
@@ -94,18 +111,27 @@ export class Batches {
       if (pending !== undefined) await pending
       const asked = this.#ask(entry, operation, validate, batcher)
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
-      return await (operation.method === 'GET' && isId(asked.id) ? this.#read(() => operation.run(asked), asked.id, batcher) : operation.run(asked))
+      return await (operation.method === 'GET' && isId(asked.id)
+        ? this.#read(() => operation.run(asked), asked.id, batcher)
+        : operation.run(asked))
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
       if (problem.code === 'internal_error') this.#onFault(error, batcher)
-      return { status: errorTable[problem.code].status, answer: problemText(problem, batcher.requestId, this.#base), replayed: false, moved: { to: [] } }
+      return {
+        status: errorTable[problem.code].status,
+        answer: problemText(problem, batcher.requestId, this.#base),
+        replayed: false,
+        moved: { to: [] }
+      }
     }
   }
 
   #read (run: () => Promise<Outcome>, id: string, { caller, grant, isGone, answers }: Batcher): Promise<Outcome> {
     const came = performance.now()
-    const turn = (operation: () => Promise<Outcome | null>) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
+    const turn = (
+      operation: () => Promise<Outcome | null>
+    ) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       if (performance.now() - came > longAgo) {
         await untilEndsAreHeard()
@@ -118,7 +144,10 @@ export class Batches {
     })
   }
 
-  #ask ({ id, body: bytes = nothing, key }: Entry, { nested }: Operation, validate: Validate | null, { caller, traceparent }: Batcher): Asked {
+  #ask (
+    { id, body: bytes = nothing, key }: Entry, { nested }: Operation, validate: Validate | null,
+    { caller, traceparent }: Batcher
+  ): Asked {
     if (bytes.length > this.#bodyLimit) throw new Problem('payload_too_large')
     const members = membersOf(bytes, nested)
     const faults = validate?.(members.values)
@@ -142,15 +171,21 @@ function resultsText (all: readonly Outcome[]): Buffer[] {
   return [...parts, Buffer.from(`${text}]}`)]
 }
 
-/** The operations that a batch may have: all on one handoff. None of them waits, and none makes more than one handoff. */
-export const batchOperations = ['pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'] as const
+/**
+ * The operations that a batch may have: all on one handoff. None of them waits, and none makes more than one handoff.
+ */
+export const batchOperations = [
+  'pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'
+] as const
 export type BatchOperation = typeof batchOperations[number]
 
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
 export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
 
 const mostOperations = 100
-/** How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong. */
+/**
+ * How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong.
+ */
 const faultsTold = 100
 
 /** Collects what is wrong with a batch's envelope. */
@@ -175,8 +210,8 @@ const bodiless = new Set<string>(['catch', 'status'])
 const keyShape = new RegExp(keyPattern)
 
 /**
- * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults are reported together. Of
- * each `body` only the JSON syntax is checked here; the rest is for its operation.
+ * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults
+ * are reported together. Of each `body` only the JSON syntax is checked here; the rest is for its operation.
  * @throws {Problem} invalid_request
  * @throws {BodyError}
  */
@@ -239,12 +274,17 @@ function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: 
   const raw = values.get('body')
   // As everywhere, an optional member that is null counts as absent.
   const body = raw !== undefined && isNull(raw) ? undefined : raw
-  if (typeof op !== 'string' || !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
+  if (typeof op !== 'string' ||
+    !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
   else if (op === 'pass' && id != null) fault('id', 'pass takes none')
   else if (op !== 'pass' && typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
   else if (bodiless.has(op) && body !== undefined) fault('body', `${op} takes none`)
-  if (key != null && (typeof key !== 'string' || !keyShape.test(key))) fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
-  return { op: op as BatchOperation, id: typeof id === 'string' ? id : '', body, key: typeof key === 'string' ? key : undefined }
+  if (key != null && (typeof key !== 'string' || !keyShape.test(key))) {
+    fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
+  }
+  return {
+    op: op as BatchOperation, id: typeof id === 'string' ? id : '', body, key: typeof key === 'string' ? key : undefined
+  }
 }
 
 /** Parses a string or null. Any other value is only marked as neither, without being parsed. */
@@ -259,7 +299,11 @@ function isNull (raw: Buffer): boolean {
   return raw[0] === 0x6e
 }
 
-/** @param sizes how many operations each batch had @param bodyLimit in bytes, for the whole batch @param room for the answers of all batches */
+/**
+ * @param sizes how many operations each batch had
+ * @param bodyLimit in bytes, for the whole batch
+ * @param room for the answers of all batches
+ */
 export interface BatchOptions { sizes: Histogram, bodyLimit: number, room: AnswerRoom }
 
 /** An answer of more bytes goes out in pieces. */
@@ -270,11 +314,14 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     bodyLimit,
     config: { isBatch: true },
     // The route itself checks the body's envelope, and each operation checks its own body.
-    validatorCompiler: ({ schema, httpPart }) => httpPart === 'body' ? () => true : app.validatorCompiler!({ schema, httpPart } as never),
+    validatorCompiler: (
+      { schema, httpPart }
+    ) => httpPart === 'body' ? () => true : app.validatorCompiler!({ schema, httpPart } as never),
     schema: {
       operationId: 'batch',
       summary: 'Run many operations in one request',
-      description: 'Each operation is treated as a request of its own: its scope, limit, Idempotency-Key and answer. They run concurrently, in no particular order, and none waits.',
+      description: 'Each operation is treated as a request of its own: its scope, limit, Idempotency-Key and ' +
+        'answer. They run concurrently, in no particular order, and none waits.',
       tags: ['batches'],
       querystring: noQuery,
       body: batchBody(batchOperations),
@@ -288,7 +335,9 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     const limit = request.limit!
     const answers = room.open(caller.tenant)
     whenOver(request, reply, () => answers.end())
-    const { pieces, moved } = await batches.run(entries, { caller, traceparent: traceparentOf(request), requestId, limit, answers, ...askerOf(request) })
+    const { pieces, moved } = await batches.run(
+      entries, { caller, traceparent: traceparentOf(request), requestId, limit, answers, ...askerOf(request) }
+    )
     limit.tell(reply)
     request.moved = moved
     const size = pieces.reduce((sum, { length }) => sum + length, 0)
@@ -300,10 +349,15 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
 
 function refuseKey (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   const isThere = request.headers['idempotency-key'] !== undefined
-  done(isThere ? invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' }) : undefined)
+  done(isThere
+    ? invalid({ pointer: '/idempotency-key', message: 'headers: each operation has its own idempotency_key' })
+    : undefined)
 }
 
-/** Calls once when the answer is sent, or the connection is closed. A response that waits for another one's end doesn't learn of the latter. */
+/**
+ * Calls once when the answer is sent, or the connection is closed. A response that waits for another one's end doesn't
+ * learn of the latter.
+ */
 function whenOver ({ raw: { socket } }: FastifyRequest, { raw }: FastifyReply, over: () => void): void {
   const end = () => {
     socket.off('close', end)

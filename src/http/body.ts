@@ -10,7 +10,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The body's bytes; empty if there was no body. */
     bytes: Buffer
-    /** Its members: their outlines, which become `request.body` and are validated, and their raw JSON text, which is kept. */
+    /**
+     * Its members: their outlines, which become `request.body` and are validated, and their raw JSON text, which is
+     * kept.
+     */
     members: Members
   }
 }
@@ -31,10 +34,13 @@ export function useJsonBodies (app: FastifyInstance, bodies: Bodies, standard: n
   app.removeAllContentTypeParsers()
   // `*` stands for every other content type, and for none at all: that is fine as long as the body is empty.
   app.addContentTypeParser(['application/json', '*'], (request, payload, done) => {
-    if (Number(request.headers['content-length']) > large && !isPlainJson(request)) return done(new Problem('unsupported_media_type'))
+    if (Number(request.headers['content-length']) > large && !isPlainJson(request)) {
+      return done(new Problem('unsupported_media_type'))
+    }
     bodies.read(request, standard, done)
   })
-  // Not in the parser: an error there closes the client's connection, which isn't needed once the body was read completely.
+  // Not in the parser: an error there closes the client's connection, which isn't needed once the body was read
+  // completely.
   app.addHook('preValidation', (request, reply, done) => {
     const { schema, config } = request.routeOptions
     if (schema?.body === undefined) return done()
@@ -65,7 +71,10 @@ export function membersOf (bytes: Buffer, nested: readonly string[] = []): Membe
   return members
 }
 
-/** Is it application/json, in UTF-8 if it names a charset, and not encoded? Other parameters have no meaning (RFC 8259, 11). */
+/**
+ * Is it application/json, in UTF-8 if it names a charset, and not encoded? Other parameters have no meaning (RFC 8259,
+ * 11).
+ */
 export function isPlainJson (request: FastifyRequest): boolean {
   const { 'content-type': type = '', 'content-encoding': encoding } = request.headers
   if (encoding !== undefined) return false
@@ -92,16 +101,23 @@ const firstPiece = 4096
 const manyShares = 10_000
 
 /**
- * What is left of the limit decides how much one share may hold: so many times the free bytes. So whoever comes later always finds some. Strangers
- * send nothing but small bodies.
+ * What is left of the limit decides how much one share may hold: so many times the free bytes. So whoever comes later
+ * always finds some. Strangers send nothing but small bodies.
  */
 const shareOf = { tenant: 2, agent: 1, strangers: 1 / 64, address: 1 / 128 } as const
-/** A body of at most so many bytes is small: for it a share may be larger, so that an agent's heartbeats don't fail for its large bodies. */
+/**
+ * A body of at most so many bytes is small: for it a share may be larger, so that an agent's heartbeats don't fail for
+ * its large bodies.
+ */
 const maxSmallBody = 16 * 1024
 const moreForSmall = 8
 
 /** The answer to a request whose body there is no room for. */
-const noRoom = { detail: 'The service holds as many request bodies as it can and did not process the request; send it again after Retry-After.', headers: { 'retry-after': '1' } }
+const noRoom = {
+  detail: 'The service holds as many request bodies as it can and did not process the request; send ' +
+  'it again after Retry-After.',
+  headers: { 'retry-after': '1' }
+}
 
 /** The bytes that a tenant, an agent of it, all strangers or one address hold. */
 export class Share {
@@ -117,12 +133,12 @@ export class Share {
 }
 
 /**
- * Reads request bodies, and bounds the bytes of all bodies that this process holds at once: from before a body is read until its request is
- * answered. A request beyond the bound is refused with 503 before its body is read.
+ * Reads request bodies, and bounds the bytes of all bodies that this process holds at once: from before a body is read
+ * until its request is answered. A request beyond the bound is refused with 503 before its body is read.
  *
- * No client can use up the bound alone. An agent may hold as much as it leaves free, so half at most, a tenant two thirds; with small bodies eight
- * times what they leave free. All clients that aren't known yet may hold a ninth, and one address of them half of that. With more of them at
- * once, each may hold less.
+ * No client can use up the bound alone. An agent may hold as much as it leaves free, so half at most, a tenant two
+ * thirds; with small bodies eight times what they leave free. All clients that aren't known yet may hold a ninth, and
+ * one address of them half of that. With more of them at once, each may hold less.
  */
 export class Bodies {
   /** The bytes held now. */
@@ -153,8 +169,8 @@ export class Bodies {
   }
 
   /**
-   * Reads a request's body into one buffer of its size. It keeps no pieces: a client decides how small they are, and each costs more than a
-   * hundred bytes.
+   * Reads a request's body into one buffer of its size. It keeps no pieces: a client decides how small they are, and
+   * each costs more than a hundred bytes.
    * @param standard the limit in bytes, up to which the route needn't be asked for its own
    */
   read (request: FastifyRequest, standard: number, done: Done): void {
@@ -180,7 +196,11 @@ export class Bodies {
   #hold (request: FastifyRequest, bytes: number): boolean {
     const share = request.heldBy ??= this.#shareOf(request)
     const free = (this.#limit - this.held - bytes) * (request.heldBytes + bytes <= maxSmallBody ? moreForSmall : 1)
-    for (let one: Share | null = share; one !== null; one = one.whole) if (one.held + bytes > one.factor * free) return false
+    for (let one: Share | null = share; one !== null; one = one.whole) {
+      if (one.held + bytes > one.factor * free) {
+        return false
+      }
+    }
     for (let one: Share | null = share; one !== null; one = one.whole) one.held += bytes
     this.held += bytes
     request.heldBytes += bytes
@@ -234,8 +254,13 @@ function isStream (payload: unknown): boolean {
   return typeof payload === 'object' && payload !== null && !Buffer.isBuffer(payload)
 }
 
-/** @param size of the first buffer @param grow returns the size of the next buffer when the body exceeds this one, or why there is none */
-function receive (raw: IncomingMessage, size: number, { done, grow }: { done: Done, grow: (from: number) => number | Problem }): void {
+/**
+ * @param size of the first buffer
+ * @param grow returns the size of the next buffer when the body exceeds this one, or why there is none
+ */
+function receive (
+  raw: IncomingMessage, size: number, { done, grow }: { done: Done, grow: (from: number) => number | Problem }
+): void {
   let bytes = Buffer.allocUnsafe(size)
   let at = 0
   const stop = (error: Error | null, body?: Buffer) => {

@@ -16,7 +16,10 @@ const parserCodes: Record<string, ErrorCode> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 'payload_too_large',
 }
 
-/** How long the client has to read the answer, in milliseconds. If a socket is closed with unread input, the answer may be lost (RFC 9112, 9.6). */
+/**
+ * How long the client has to read the answer, in milliseconds. If a socket is closed with unread input, the answer may
+ * be lost (RFC 9112, 9.6).
+ */
 const linger = 1000
 
 /** Answers on the socket itself and closes it: after the error, nobody can tell where the next request would begin. */
@@ -49,12 +52,13 @@ function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): vo
 const mostPipelined = 20
 
 /**
- * Replaces node's own error answers, which aren't problem documents, and refuses what node should refuse but doesn't. `requireHostHeader` in
- * server.ts belongs to it.
+ * Replaces node's own error answers, which aren't problem documents, and refuses what node should refuse but doesn't.
+ * `requireHostHeader` in server.ts belongs to it.
  */
 export function useNodeAnswers (app: FastifyInstance): void {
   boundPipelining(app.server)
-  // By default node answers 417. A server may ignore an expectation that it doesn't know (RFC 9110, 10.1.1). 100-continue never gets here.
+  // By default node answers 417. A server may ignore an expectation that it doesn't know (RFC 9110, 10.1.1).
+  // 100-continue never gets here.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
   app.addHook('onRequest', (request, reply, done) => {
     const fault = faultOf(request.raw)
@@ -63,9 +67,10 @@ export function useNodeAnswers (app: FastifyInstance): void {
 }
 
 /**
- * Ends a connection on which more than `mostPipelined` requests wait for the answer to one before them. Node takes 64 KB from a connection at once and
- * begins all requests in them, 1,500 short ones; it doesn't look whether the client reads any answer. 600 such connections without a key took 2.4 GB.
- * What was acknowledged stays; what wasn't may be sent again (RFC 9112, 9.3.2). No proxy that we know pipelines.
+ * Ends a connection on which more than `mostPipelined` requests wait for the answer to one before them. Node takes 64
+ * KB from a connection at once and begins all requests in them, 1,500 short ones; it doesn't look whether the client
+ * reads any answer. 600 such connections without a key took 2.4 GB. What was acknowledged stays; what wasn't may be
+ * sent again (RFC 9112, 9.3.2). No proxy that we know pipelines.
  */
 function boundPipelining (server: Server): void {
   const waiting = new WeakMap<Socket, number>()
@@ -90,9 +95,9 @@ function boundPipelining (server: Server): void {
 }
 
 /**
- * Ends a connection with what was read from it and isn't begun yet. Without the second step node would make a request and a response of each, and keep
- * them until it has read from all connections that are ready: 300 of them took 600 MB. `socket.parser` isn't documented; where it is missing,
- * the connection ends all the same.
+ * Ends a connection with what was read from it and isn't begun yet. Without the second step node would make a request
+ * and a response of each, and keep them until it has read from all connections that are ready: 300 of them took 600 MB.
+ * `socket.parser` isn't documented; where it is missing, the connection ends all the same.
  */
 function stopReading (socket: Socket): void {
   socket.destroy()
@@ -101,14 +106,24 @@ function stopReading (socket: Socket): void {
   if (parser?.onIncoming !== undefined) parser.onIncoming = () => 2
 }
 
-/** What RFC 9112 wants answered with 400. The connection can stay open: in each of these cases the end of the request is clear. */
+/**
+ * What RFC 9112 wants answered with 400. The connection can stay open: in each of these cases the end of the request is
+ * clear.
+ */
 function faultOf ({ headers, rawHeaders, httpVersion }: IncomingMessage): string | undefined {
-  if (headers.host === undefined && httpVersion === '1.1') return 'An HTTP/1.1 request must have a Host field (RFC 9112, 3.2).'
+  if (headers.host === undefined && httpVersion === '1.1') {
+    return 'An HTTP/1.1 request must have a Host field (RFC 9112, 3.2).'
+  }
   // Of several Host fields node keeps the first, but a proxy in front may have used another.
-  if (headers.host !== undefined && hasTwoHosts(rawHeaders)) return 'A request must have one Host field, not several (RFC 9112, 3.2).'
+  if (headers.host !== undefined && hasTwoHosts(rawHeaders)) {
+    return 'A request must have one Host field, not several (RFC 9112, 3.2).'
+  }
   const coding = headers['transfer-encoding']
-  // Node decodes only chunked, and refuses codings that don't end with it. Any other coding beneath would leave the body encoded.
-  if (coding !== undefined && /,\s*chunked\s*$/i.test(coding)) return 'The only supported transfer coding is chunked (RFC 9112, 6.1).'
+  // Node decodes only chunked, and refuses codings that don't end with it. Any other coding beneath would leave the
+  // body encoded.
+  if (coding !== undefined && /,\s*chunked\s*$/i.test(coding)) {
+    return 'The only supported transfer coding is chunked (RFC 9112, 6.1).'
+  }
   return undefined
 }
 
@@ -122,16 +137,19 @@ function hasTwoHosts (fields: readonly string[]): boolean {
   return count > 1
 }
 
-/** How long a client may read nothing of its answer, in milliseconds; twice as long if the system took some of it at first. */
+/**
+ * How long a client may read nothing of its answer, in milliseconds; twice as long if the system took some of it at
+ * first.
+ */
 const stall = 4000
 /** How often connections with unsent bytes are looked for, in milliseconds. */
 const checkInterval = 250
 
 /**
- * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its keep-alive timeout does that,
- * so such a client would make the service hold the answer's bytes for as long as it likes. The timer is node's own, which knows whether the system
- * takes any bytes. It is set only if an answer is under way at a check; `server.timeout` would set it for every request, which costs about 1 % of
- * one.
+ * Ends connections whose client doesn't read its answer, within ten seconds. Neither node's request timeout nor its
+ * keep-alive timeout does that, so such a client would make the service hold the answer's bytes for as long as it
+ * likes. The timer is node's own, which knows whether the system takes any bytes. It is set only if an answer is under
+ * way at a check; `server.timeout` would set it for every request, which costs about 1 % of one.
  */
 export function endStalled ({ server }: { server: Server }): void {
   const open = new Set<Socket>()
@@ -154,12 +172,15 @@ export function endStalled ({ server }: { server: Server }): void {
 }
 
 /**
- * How long after its arrival a request relies on the first check of its key, in milliseconds. Together with the longest time that a replica
- * believes a key without asking (auth/key-cache.ts) this is below two seconds, the time within which an ended key stops everywhere.
+ * How long after its arrival a request relies on the first check of its key, in milliseconds. Together with the longest
+ * time that a replica believes a key without asking (auth/key-cache.ts) this is below two seconds, the time within
+ * which an ended key stops everywhere.
  */
 const quick = 400
 
-/** A hook for when the body has arrived, which may take long. The key may have ended meanwhile, so it is checked again. */
+/**
+ * A hook for when the body has arrived, which may take long. The key may have ended meanwhile, so it is checked again.
+ */
 export function authoriseAgain (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   if (performance.now() - request.startedAt < quick) return done()
   authorise(request).then(() => done(), done)
@@ -185,12 +206,16 @@ export interface Draining {
 
 /** The time that is kept free before DRAIN_TIMEOUT for closing everything but connections, in milliseconds. */
 const closingTime = 1000
-/** How long a connection may take to send its first byte while the server closes, in milliseconds; it is also checked so often. */
+/**
+ * How long a connection may take to send its first byte while the server closes, in milliseconds; it is also checked so
+ * often.
+ */
 const firstByteTime = 250
 
 /**
- * Adds `app.draining.start()`: from then on answers carry `Connection: close`. And makes sure that `app.close()` ends. Node leaves that to the
- * clients: it waits forever for one that has sent nothing, or half a request, or doesn't read its answer.
+ * Adds `app.draining.start()`: from then on answers carry `Connection: close`. And makes sure that `app.close()` ends.
+ * Node leaves that to the clients: it waits forever for one that has sent nothing, or half a request, or doesn't read
+ * its answer.
  * @param alsoThen what else begins when draining does
  * @param drainTimeout milliseconds from the start of draining to the end of the process
  */
@@ -223,7 +248,8 @@ export function useDraining (app: FastifyInstance, alsoThen: () => void, drainTi
     socket.once('close', () => sockets.delete(socket))
   })
   app.addHook('preClose', async () => {
-    // Node counts a connection as idle once its answer is written, even if the client hasn't received it yet; closing would cut it off.
+    // Node counts a connection as idle once its answer is written, even if the client hasn't received it yet; closing
+    // would cut it off.
     while (performance.now() < lastMoment && some(sockets, isWriting)) await sleep(20)
     cutLate()
     const timer = setInterval(() => {

@@ -11,8 +11,8 @@ export function fixed (text: string): Fixed {
 }
 
 /**
- * Makes once what depends on BASE_URL alone: whoever asks needs no key, so each request must cost little. Before the service listens its URL
- * may still change, and then it is made anew.
+ * Makes once what depends on BASE_URL alone: whoever asks needs no key, so each request must cost little. Before the
+ * service listens its URL may still change, and then it is made anew.
  */
 export function oncePer<T> (baseUrl: () => string, make: (baseUrl: string) => T): () => T {
   let last: { of: string, made: T } | undefined
@@ -33,10 +33,11 @@ export function sendFixed (request: FastifyRequest, reply: FastifyReply, { body,
 }
 
 /**
- * Serves this instance's files from memory, and those of its child instances; register it before them. Reading a file anew for each answer makes
- * new buffers each time. When many clients ask for the documentation's largest file and don't read it, garbage collection then stops everyone three
- * times a second (test/faults, slow-clients: p99 of other requests 13 to 23 ms, without it 4 to 5). The files don't change while the service runs,
- * and they are few: 3 MB in all.
+ * Serves this instance's files from memory, and those of its child instances; register it before them. Reading a file
+ * anew for each answer makes new buffers each time. When many clients ask for the documentation's largest file and
+ * don't read it, garbage collection then stops everyone three times a second (test/faults, slow-clients: p99 of other
+ * requests 13 to 23 ms, without it 4 to 5). The files don't change while the service runs, and they are few: 3 MB in
+ * all.
  */
 export function keepFilesInMemory (app: FastifyInstance): void {
   const kept = new Map<string, Buffer>()

@@ -26,17 +26,26 @@ const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 
 /** How long the requests to one route took, by the status of the answer. */
 export interface RouteRequests { method: string, route: string, byStatus: Array<Histogram | undefined> }
 
-/** The refusals that mean: the handoff isn't in the wanted state, or not for this caller, or another site sent the request. */
+/**
+ * The refusals that mean: the handoff isn't in the wanted state, or not for this caller, or another site sent the
+ * request.
+ */
 export const conflictCodes = (Object.keys(errorTable) as ErrorCode[])
   .filter(code => [403, 409, 410].includes(errorTable[code].status) && code !== 'insufficient_scope')
 
-/** Methods that are counted by name for unknown paths. Any other is `other`: clients may invent methods, and each would be a time series. */
+/**
+ * Methods that are counted by name for unknown paths. Any other is `other`: clients may invent methods, and each would
+ * be a time series.
+ */
 const unmatchedMethods = new Set(['GET', 'HEAD', 'POST'])
 
 /** Counts requests, what they moved, and why they were refused. Plain numbers, for the metrics. */
 export class Requests {
   readonly routes: RouteRequests[] = []
-  /** Handoffs by the status that they were moved to. The sweep's moves aren't included, nor are replayed answers, which move nothing. */
+  /**
+   * Handoffs by the status that they were moved to. The sweep's moves aren't included, nor are replayed answers, which
+   * move nothing.
+   */
   readonly moved = Object.fromEntries(statuses.map(status => [status, 0])) as Record<Status, number>
   /** Successors that were made, by reason. Those that the sweep makes aren't included. */
   readonly reissued = { failed: 0, declined: 0, requested: 0 }
@@ -46,7 +55,10 @@ export class Requests {
   readonly toolCalls = new Map<string, Map<string, number>>()
   readonly conflicts = new Map<ErrorCode, number>(conflictCodes.map(code => [code, 0]))
 
-  /** Counts every request of this instance. Call it before the routes are registered: it gives each route its own counter. */
+  /**
+   * Counts every request of this instance. Call it before the routes are registered: it gives each route its own
+   * counter.
+   */
   watch (app: FastifyInstance): void {
     app.decorateRequest('startedAt', 0)
     app.decorateRequest('moved', null)
@@ -61,8 +73,8 @@ export class Requests {
   }
 
   /**
-   * Counts a request without a route. Its answer may come from anywhere, so this waits until it is sent; for other requests that would cost too
-   * much.
+   * Counts a request without a route. Its answer may come from anywhere, so this waits until it is sent; for other
+   * requests that would cost too much.
    */
   unmatched (request: FastifyRequest, reply: FastifyReply): void {
     const startedAt = performance.now()
@@ -92,8 +104,9 @@ export class Requests {
   }
 
   /**
-   * Makes a route's counter, once, so that a request finds its count by its status alone. It runs in onSend, when only writing the answer is left:
-   * with an onResponse hook Fastify listens for the end of each response, which costs more than the counting.
+   * Makes a route's counter, once, so that a request finds its count by its status alone. It runs in onSend, when only
+   * writing the answer is left: with an onResponse hook Fastify listens for the end of each response, which costs more
+   * than the counting.
    */
   #counter ({ method, url, config }: RouteOptions) {
     // A path that may end in a slash is one route with it and without it.
@@ -108,7 +121,10 @@ export class Requests {
     }
   }
 
-  /** A counter for operations that don't come as a request of their own. @returns a function to call with the status and the milliseconds of each */
+  /**
+   * A counter for operations that don't come as a request of their own.
+   * @returns a function to call with the status and the milliseconds of each
+   */
   counterOf (method: string, route: string): (status: number, took: number) => void {
     const { byStatus } = this.#routeOf(method, route)
     return (status, took) => durationsOf(byStatus, status).add(took)
@@ -147,39 +163,53 @@ export interface DecisionLog {
   info (details: object, message: string): void
 }
 
-/** The fields that identify a request in each log line about it, with its trace if it has one. Nothing else that the client sent is logged. */
+/**
+ * The fields that identify a request in each log line about it, with its trace if it has one. Nothing else that the
+ * client sent is logged.
+ */
 export function requestFields (request: FastifyRequest) {
   const traceparent = traceparentOf(request)
   return { request_id: request.id, ...traceparent !== undefined && { trace_id: traceIdOf(traceparent) } }
 }
 
-/** Logs each decision, whether it came through the API or from the page. The note isn't logged: it stays with the handoff. */
+/**
+ * Logs each decision, whether it came through the API or from the page. The note isn't logged: it stays with the
+ * handoff.
+ */
 export function logDecision (log: DecisionLog, request: FastifyRequest, handoffId: string, verdict: Verdict): void {
   const { tenant, agent } = request.caller
   log.info({ handoff_id: handoffId, verdict, tenant, agent, ...requestFields(request) }, 'decided')
 }
 
 /** Logs which handoffs a request moved, and to which status. @param traceparent the trace that a catch continues */
-export type TellMoved = (request: FastifyRequest, moved: Pick<Moved, 'to' | 'ids'>, traceparent: string | undefined) => void
+export type TellMoved = (
+  request: FastifyRequest, moved: Pick<Moved, 'to' | 'ids'>, traceparent: string | undefined
+) => void
 
 /**
- * Logs each handoff that a request moves, at debug. Call it before the routes are registered. If debug is off at the start no hook is added, so
- * requests pay nothing; a later change of the level has no effect.
+ * Logs each handoff that a request moves, at debug. Call it before the routes are registered. If debug is off at the
+ * start no hook is added, so requests pay nothing; a later change of the level has no effect.
  * @returns a function for moves that are known only after the answer has begun
  */
 export function logTransitions (app: FastifyInstance, log: Log): TellMoved {
   if (!log.isLevelEnabled('debug')) return () => {}
   const tell: TellMoved = (request, { to, ids }, traceparent) => {
     const { tenant, agent } = request.caller
-    const fields = { tenant, agent, ...requestFields(request), ...traceparent !== undefined && { trace_id: traceIdOf(traceparent) } }
-    to.forEach((status, at) => log.debug({ handoff_id: ids?.[at] ?? (request.params as { id?: string }).id, to: status, ...fields }, 'moved'))
+    const fields = {
+      tenant, agent, ...requestFields(request), ...traceparent !== undefined && { trace_id: traceIdOf(traceparent) }
+    }
+    to.forEach((
+      status, at
+    ) => log.debug({ handoff_id: ids?.[at] ?? (request.params as { id?: string }).id, to: status, ...fields }, 'moved'))
   }
   // Not onResponse: that also runs for a connection that broke off before there was an answer.
   app.addHook('onSend', (request, reply, payload, done) => {
     const { moves } = request.routeOptions.config
     const moved = request.moved ?? { to: moves === undefined ? [] : [moves] }
     // The page answers a success with a redirect, and a refusal with a page.
-    if (moved.to.length > 0 && reply.statusCode < 400) tell(request, moved, readTraceparent(String(reply.getHeader('traceparent'))))
+    if (moved.to.length > 0 && reply.statusCode < 400) {
+      tell(request, moved, readTraceparent(String(reply.getHeader('traceparent'))))
+    }
     done()
   })
   return tell
@@ -199,8 +229,8 @@ const noParent = '0'.repeat(16)
 const sampled = 1
 
 /**
- * The request's `traceparent` in the form of version 00; undefined if there is none. An invalid one is ignored, as the specification demands, and
- * never an error. Of a later version only the fields of version 00 are used (3.2.4).
+ * The request's `traceparent` in the form of version 00; undefined if there is none. An invalid one is ignored, as the
+ * specification demands, and never an error. Of a later version only the fields of version 00 are used (3.2.4).
  */
 export function traceparentOf (request: FastifyRequest): string | undefined {
   const { traceparent } = request.headers

@@ -8,15 +8,23 @@ import type { Scope } from '../core/model.ts'
 import { problem } from '../core/schemas/problem.ts'
 import { fixed, keepFilesInMemory, oncePer, sendFixed } from './fixed.ts'
 
-/** Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty on any host but localhost. */
-const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+/**
+ * Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty
+ * on any host but localhost.
+ */
+const contentPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action " +
+  "'none'; frame-ancestors 'none'"
 
 const json = 'application/json; charset=utf-8'
 
 /** Two arrows, one after the other. */
-const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0b57a8" stroke-width="2"><path d="M2 5h10M9 2l3 3-3 3M14 11H4M7 8l-3 3 3 3"/></svg>'
+const icon = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0b57a8" ' +
+  'stroke-width="2"><path d="M2 5h10M9 2l3 3-3 3M14 11H4M7 8l-3 3 3 3"/></svg>'
 
-/** The page's own stylesheet has dark colours, and leaves it to a script to choose them: as the system has it, like our other pages. */
+/**
+ * The page's own stylesheet has dark colours, and leaves it to a script to choose them: as the system has it, like our
+ * other pages.
+ */
 const followSystem = `const dark = matchMedia('(prefers-color-scheme: dark)')
 const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
 dark.addEventListener('change', follow)
@@ -30,10 +38,12 @@ export const about = {
 }
 
 /**
- * Serves the OpenAPI document, made from the schemas that validate, and the page that shows it. Register it before the routes. @param base
- * BASE_URL's path
+ * Serves the OpenAPI document, made from the schemas that validate, and the page that shows it. Register it before the
+ * routes. @param base BASE_URL's path
  */
-export async function useOpenApi (app: FastifyInstance, version: string, base: string, baseUrl: () => string): Promise<void> {
+export async function useOpenApi (
+  app: FastifyInstance, version: string, base: string, baseUrl: () => string
+): Promise<void> {
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -45,11 +55,13 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
       security: [{ key: [] }],
       tags: [{ name: 'handoffs' }, { name: 'approvals' }, { name: 'operations' }],
-      // For the page, which calls the service where it was loaded from: BASE_URL may be another origin, which the browser would refuse.
+      // For the page, which calls the service where it was loaded from: BASE_URL may be another origin, which the
+      // browser would refuse.
       servers: [{ url: base === '' ? '/' : base }],
     },
     // The examples in the schemas don't have BASE_URL's path.
-    transformObject: described => JSON.parse(JSON.stringify('openapiObject' in described ? described.openapiObject : {}).replaceAll('"/problems#', `"${base}/problems#`)),
+    transformObject: described => JSON.parse(JSON.stringify('openapiObject' in described ? described.openapiObject : {})
+      .replaceAll('"/problems#', `"${base}/problems#`)),
     refResolver: { buildLocalReference: (json, base, fragment, index) => String(json.$id ?? `def-${index}`) },
   })
   await app.register(async docs => {
@@ -77,7 +89,9 @@ export async function useOpenApi (app: FastifyInstance, version: string, base: s
       theme: {
         title: about.title,
         favicon: [{ filename: 'icon.svg', rel: 'icon', sizes: 'any', type: 'image/svg+xml', content: icon }],
-        css: [{ filename: 'theme.css', content: '.dark-mode { color-scheme: dark }\n.dark-mode body { background: inherit }\n' }],
+        css: [{
+          filename: 'theme.css', content: '.dark-mode { color-scheme: dark }\n.dark-mode body { background: inherit }\n'
+        }],
         js: [{ filename: 'theme.js', content: followSystem }],
       },
     })
@@ -113,10 +127,20 @@ export interface Endpoint {
   example: object | undefined
 }
 
-interface Property { type?: string | string[], enum?: string[], minimum?: number, maximum?: number, description?: string, examples?: unknown[] }
+interface Property {
+  type?: string | string[]
+  enum?: string[]
+  minimum?: number
+  maximum?: number
+  description?: string
+  examples?: unknown[]
+}
 interface Shape { properties?: Record<string, Property>, required?: string[] }
 
-/** The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the routes are registered. */
+/**
+ * The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the
+ * routes are registered.
+ */
 export function noteEndpoints (app: FastifyInstance): readonly Endpoint[] {
   const endpoints: Endpoint[] = []
   app.addHook('onRoute', route => {
@@ -136,7 +160,9 @@ function endpointOf ({ method, url, schema = {}, config }: RouteOptions): Endpoi
     tag: schema.tags![0]!,
     needsKey: schema.security === undefined,
     scope: config?.scope,
-    takes: { body: membersOf(body), query: membersOf(schema.querystring as Shape), header: membersOf(schema.headers as Shape) },
+    takes: {
+      body: membersOf(body), query: membersOf(schema.querystring as Shape), header: membersOf(schema.headers as Shape)
+    },
     example: body && exampleOf(body),
   }
 }
@@ -153,22 +179,36 @@ function typeOf ({ type = [], enum: values, minimum, maximum }: Property): strin
 
 /** The required members; if there are none, all members that have an example. */
 function exampleOf ({ properties = {}, required = [] }: Shape): object {
-  const shown = Object.entries(properties).filter(([name, { examples }]) => examples !== undefined && (required.length === 0 || required.includes(name)))
+  const shown = Object.entries(properties).filter((
+    [name, { examples }]
+  ) => examples !== undefined && (required.length === 0 || required.includes(name)))
   return Object.fromEntries(shown.map(([name, { examples }]) => [name, examples![0]]))
 }
 
 /** A command for a shell with a key in HANDOFF_KEY and, if the path names a handoff, its id in ID. */
 export function curlOf ({ method, path, needsKey, example }: Endpoint, baseUrl: string): string {
-  const call = `curl ${method === 'GET' ? '' : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`
+  const call = `curl ${method === 'GET'
+    ? ''
+    : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`
   const key = needsKey ? ' -H "Authorization: Bearer $HANDOFF_KEY"' : ''
-  const body = example === undefined ? '' : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`
+  const body = example === undefined
+    ? ''
+    : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(example).replaceAll("'", "'\\''")}'`
   return call + key + body
 }
 
-/** Strict: the string "false" is not false, and an unknown member is an error. Reports all errors at once: a body has at most 64 members. */
-const options = { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true, allowUnionTypes: true }
+/**
+ * Strict: the string "false" is not false, and an unknown member is an error. Reports all errors at once: a body has at
+ * most 64 members.
+ */
+const options = {
+  coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true, allowUnionTypes: true
+}
 
-/** One for the process: it keeps what it compiled by the schema's identity, and routes, a batch and MCP validate by the same schemas. */
+/**
+ * One for the process: it keeps what it compiled by the schema's identity, and routes, a batch and MCP validate by the
+ * same schemas.
+ */
 const ajv = new Ajv(options)
 /** What writes answers, by the schema's text. Most answers of all routes are the same problem document. */
 const serializers = new Map<string, Serialize>()
@@ -183,7 +223,10 @@ export function strictValidator (schema: object): (value: unknown) => FastifySch
   return value => validate(value as Record<string, unknown>) ? null : validate.errors ?? []
 }
 
-/** Validates requests strictly, and writes answers by their schemas. Each schema is compiled once: a start costs a fifth less CPU. */
+/**
+ * Validates requests strictly, and writes answers by their schemas. Each schema is compiled once: a start costs a fifth
+ * less CPU.
+ */
 export function useSchemas (app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
     const validate = ajv.compile(schema as object) as Validate
@@ -201,7 +244,9 @@ function serializerOf (schema: Schema): Serialize {
   return serialize
 }
 
-/** A query has only text, so "5" counts as 5 there. Ajv's own coercion also accepts 0x5, 5e0 and, for a number, 1e999. */
+/**
+ * A query has only text, so "5" counts as 5 there. Ajv's own coercion also accepts 0x5, 5e0 and, for a number, 1e999.
+ */
 function readingIntegers ({ properties = {} }: QuerySchema, validate: Validate): Validate {
   const names = Object.keys(properties).filter(name => properties[name]?.type === 'integer')
   const check: Validate = query => {

@@ -43,7 +43,10 @@ export interface Outcome {
   traceparent?: string | undefined
 }
 
-/** One operation on a handoff: its scope, its body and what it does. Requests of their own, batches and MCP's tools all use it. */
+/**
+ * One operation on a handoff: its scope, its body and what it does. Requests of their own, batches and MCP's tools all
+ * use it.
+ */
 export interface Operation {
   scope: Scope
   method: 'GET' | 'POST'
@@ -54,7 +57,8 @@ export interface Operation {
   run (asked: Asked): Promise<Outcome>
 }
 
-export type OperationName = 'pass' | 'catch' | 'done' | 'status' | 'heartbeat' | 'fail' | 'decline' | 'cancel' | 'reissue'
+export type OperationName = 'pass' | 'catch' | 'done' | 'status' | 'heartbeat' | 'fail' | 'decline' | 'cancel'
+  | 'reissue'
 export type Operations = Record<OperationName, Operation>
 
 const stays: Moved = { to: [] }
@@ -62,7 +66,9 @@ const stays: Moved = { to: [] }
 /** All operations on one handoff. */
 export function operationsOf (service: HandoffService, attempts: AttemptService, limits: Limits): Operations {
   return {
-    pass: operation('pass', 'POST', '/api/pass', passBody(limits), async ({ caller, body, members, bytes: raw, traceparent, key }: Asked<PassBody>) => {
+    pass: operation('pass', 'POST', '/api/pass', passBody(limits), async (
+      { caller, body, members, bytes: raw, traceparent, key }: Asked<PassBody>
+    ) => {
       const { answer, replayed } = await service.pass(caller, body, { members, raw, traceparent }, key)
       const made = answer.handoff_id
       return { status: 201, answer, replayed, moved: replayed ? stays : { to: ['pending'], ids: [made] }, made }
@@ -71,7 +77,9 @@ export function operationsOf (service: HandoffService, attempts: AttemptService,
       const { answer, replayed, traceparent } = await service.catch(caller, id, key, waiting)
       return { status: 200, answer, replayed, moved: moved('caught', id, replayed), traceparent }
     }),
-    done: operation('catch', 'POST', '/api/done/:id', doneBody, async ({ caller, id, body, members, bytes, key }: Asked<{ output?: object | null }>) => {
+    done: operation('catch', 'POST', '/api/done/:id', doneBody, async (
+      { caller, id, body, members, bytes, key }: Asked<{ output?: object | null }>
+    ) => {
       const result = body.output == null ? undefined : members.raw('output')
       const { answer, replayed } = await service.done(caller, id, result, bytes, key)
       return { status: 200, answer, replayed, moved: moved('done', id, replayed) }
@@ -79,16 +87,29 @@ export function operationsOf (service: HandoffService, attempts: AttemptService,
     status: operation('status', 'GET', '/api/status/:id', null, async ({ caller, id, until, waiting }) => {
       return { status: 200, answer: await service.status(caller, id, until, waiting), replayed: false, moved: stays }
     }),
-    heartbeat: operation('catch', 'POST', '/api/heartbeat/:id', heartbeatBody(limits), async ({ caller, id, body, members }: Asked<{ extend_by?: number | null }>) => {
-      return { status: 200, answer: await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members)), replayed: false, moved: stays }
+    heartbeat: operation('catch', 'POST', '/api/heartbeat/:id', heartbeatBody(limits), async (
+      { caller, id, body, members }: Asked<{ extend_by?: number | null }>
+    ) => {
+      return {
+        status: 200,
+        answer: await attempts.heartbeat(caller, id, body.extend_by ?? null, progressOf(members)),
+        replayed: false,
+        moved: stays
+      }
     }, ['progress']),
-    fail: operation('catch', 'POST', '/api/fail/:id', failBody, async ({ caller, id, body, members, bytes: raw, key }: Asked<{ retry?: boolean | null }>) => {
+    fail: operation('catch', 'POST', '/api/fail/:id', failBody, async (
+      { caller, id, body, members, bytes: raw, key }: Asked<{ retry?: boolean | null }>
+    ) => {
       return ended(id, await attempts.fail(caller, id, members.raw('error')!, body.retry !== false, { raw, key }))
     }, ['error']),
-    decline: operation('catch', 'POST', '/api/decline/:id', declineBody, async ({ caller, id, members, bytes: raw, key }) => {
+    decline: operation('catch', 'POST', '/api/decline/:id', declineBody, async (
+      { caller, id, members, bytes: raw, key }
+    ) => {
       return ended(id, await attempts.decline(caller, id, members.raw('reason')!, { raw, key }))
     }),
-    cancel: operation('pass', 'POST', '/api/cancel/:id', cancelBody, async ({ caller, id, body, members }: Asked<{ force?: boolean | null, reason?: string | null }>) => {
+    cancel: operation('pass', 'POST', '/api/cancel/:id', cancelBody, async (
+      { caller, id, body, members }: Asked<{ force?: boolean | null, reason?: string | null }>
+    ) => {
       const reason = body.reason == null ? undefined : members.raw('reason')
       const { answer, replayed } = await attempts.cancel(caller, id, body.force === true, reason)
       const isAsked = answer.status === 'caught'
@@ -98,14 +119,18 @@ export function operationsOf (service: HandoffService, attempts: AttemptService,
     reissue: operation('pass', 'POST', '/api/reissue/:id', reissueBody, async ({ caller, id }) => {
       const { answer, replayed, isTaken } = await attempts.reissue(caller, id)
       const made = answer.handoff_id
-      const change: Moved = isTaken ? { to: ['cancelled', 'pending'], ids: [id, made] } : { to: ['pending'], ids: [made] }
+      const change: Moved = isTaken
+        ? { to: ['cancelled', 'pending'], ids: [id, made] }
+        : { to: ['pending'], ids: [made] }
       return { status: 201, answer, replayed, moved: replayed ? stays : { ...change, reissued: ['requested'] }, made }
     }),
   }
 }
 
 function operation<Body> (
-  scope: Scope, method: 'GET' | 'POST', route: string, body: TSchema | null, run: (asked: Asked<Body>) => Promise<Outcome>, nested: readonly string[] = []
+  scope: Scope, method: 'GET' | 'POST', route: string, body: TSchema | null, run: (
+    asked: Asked<Body>
+  ) => Promise<Outcome>, nested: readonly string[] = []
 ): Operation {
   return { scope, method, route, body, nested, run: run as Operation['run'] }
 }
@@ -116,7 +141,9 @@ function moved (to: Moved['to'][number], id: string, replayed: boolean): Moved {
 
 function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed: boolean }): Outcome {
   const { status, reissued_as: successor } = answer
-  const change: Moved = successor === undefined ? { to: [status], ids: [id] } : { to: [status, 'pending'], ids: [id, successor], reissued: [status] }
+  const change: Moved = successor === undefined
+    ? { to: [status], ids: [id] }
+    : { to: [status, 'pending'], ids: [id, successor], reissued: [status] }
   return { status: 200, answer, replayed, moved: replayed ? stays : change }
 }
 
@@ -130,8 +157,8 @@ function progressOf (members: Members): Buffer | undefined {
 }
 
 /**
- * The member's text as it came. But a number may have a million digits, and one that is rounded to 100 may be above it; so a long one is written
- * anew.
+ * The member's text as it came. But a number may have a million digits, and one that is rounded to 100 may be above it;
+ * so a long one is written anew.
  */
 function textOf (members: Members, name: string): string {
   const raw = members.raw(name)!.toString()
@@ -139,11 +166,23 @@ function textOf (members: Members, name: string): string {
 }
 
 /** Carries out an operation that came as a request of its own. @param base BASE_URL's path */
-export async function perform (operation: Operation, request: FastifyRequest, reply: FastifyReply, base: string): Promise<object | string | Buffer> {
+export async function perform (
+  operation: Operation, request: FastifyRequest, reply: FastifyReply, base: string
+): Promise<object | string | Buffer> {
   const { id = '' } = request.params as { id?: string }
   const { until = 'done' } = request.query as { until?: Until }
   const { caller, body, members, bytes } = request
-  const asked = { caller, id, body, members, bytes, key: idempotencyKey(request), traceparent: traceparentOf(request), waiting: waitOptions(request), until }
+  const asked = {
+    caller,
+    id,
+    body,
+    members,
+    bytes,
+    key: idempotencyKey(request),
+    traceparent: traceparentOf(request),
+    waiting: waitOptions(request),
+    until
+  }
   const { status, answer, replayed, moved, made, traceparent } = await operation.run(asked)
   markReplayed(reply, replayed)
   request.moved = moved
@@ -164,7 +203,8 @@ export function waitOptions (request: FastifyRequest): WaitOptions | null {
 export function askerOf (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
   return {
     grant: () => request.grant(),
-    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and never learns that it closed.
+    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and
+    // never learns that it closed.
     isGone: () => request.raw.socket.destroyed,
   }
 }

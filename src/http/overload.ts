@@ -23,32 +23,40 @@ declare module 'fastify' {
 type Done = (error?: Error) => void
 
 /**
- * The turn length from which requests are shed, in milliseconds. A request takes about three turns, and a call to Redis is given up after 2,000.
- * Requests served per second, measured with a V8 that compiles nothing, on two busy cores: with 500 connections that send requests back to back,
- * 398 without shedding, 407 with 250 ms, 609 with 100; with 2,000 connections none (every answer came too late), 188 and 446.
- * @fastify/under-pressure with the same 100 ms served none in either case. It uses the mean of its last sample, so it sheds everything until the
- * next sample, and that doesn't come while shed clients retry at once.
+ * The turn length from which requests are shed, in milliseconds. A request takes about three turns, and a call to Redis
+ * is given up after 2,000. Requests served per second, measured with a V8 that compiles nothing, on two busy cores:
+ * with 500 connections that send requests back to back, 398 without shedding, 407 with 250 ms, 609 with 100; with 2,000
+ * connections none (every answer came too late), 188 and 446.
+ * @fastify/under-pressure with the same 100 ms served none in either case. It uses the mean of its last sample, so it
+ * sheds everything until the next sample, and that doesn't come while shed clients retry at once.
  */
 const longestTurn = 100
-/** If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage collection. */
+/**
+ * If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage
+ * collection.
+ */
 const fewest = 64
 /** How often the event loop's turns are timed, in milliseconds. */
 const turnInterval = 20
 
 /**
- * How long the answer to a shed request is held back, in milliseconds, and also its Retry-After. So a client that ignores Retry-After is slowed
- * down too.
+ * How long the answer to a shed request is held back, in milliseconds, and also its Retry-After. So a client that
+ * ignores Retry-After is slowed down too.
  */
 const answerDelay = 1000
 
 /** The answer to a shed request. */
-export const overloaded = { detail: 'The service is overloaded and did not process the request; send it again after Retry-After.', headers: { 'retry-after': String(answerDelay / 1000) } }
+export const overloaded = {
+  detail: 'The service is overloaded and did not process the request; send it again after Retry-After.',
+  headers: { 'retry-after': String(answerDelay / 1000) }
+}
 
 /**
- * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop serves everything that has
- * arrived since the last one. So when more arrives than can be served, each turn is longer than the one before. After a turn longer than `longest`,
- * a turn serves requests for that long and sheds the rest. Shedding costs half as much as serving, since most of a request is node's HTTP. If it
- * answered at once, clients that retry at once would keep the service busy with little else.
+ * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop
+ * serves everything that has arrived since the last one. So when more arrives than can be served, each turn is longer
+ * than the one before. After a turn longer than `longest`, a turn serves requests for that long and sheds the rest.
+ * Shedding costs half as much as serving, since most of a request is node's HTTP. If it answered at once, clients that
+ * retry at once would keep the service busy with little else.
  * @param longest milliseconds
  */
 export function shedLate (app: FastifyInstance, refused: Refused, longest = longestTurn) {
@@ -97,8 +105,9 @@ interface Queue {
 }
 
 /**
- * Lets a few operations at a time ask each master of Redis; the others wait for their turn. Tenants take turns: each has at most as many
- * operations before the master's queue as may run at once, so another tenant's next one waits behind those only.
+ * Lets a few operations at a time ask each master of Redis; the others wait for their turn. Tenants take turns: each
+ * has at most as many operations before the master's queue as may run at once, so another tenant's next one waits
+ * behind those only.
  */
 export class Turns {
   readonly #atOnce: number
@@ -111,8 +120,9 @@ export class Turns {
   /**
    * Runs the operation when it is its turn.
    * @param operation is told for how many milliseconds it has waited
-   * @throws {Unavailable} without having run, if the master turned out to answer nothing while the operation waited. Otherwise it would have a
-   *   call's whole budget before it for each turn that it waits, and the master would get all of them when it is back, however late.
+   * @throws {Unavailable} without having run, if the master turned out to answer nothing while the operation waited.
+   *   Otherwise it would have a call's whole budget before it for each turn that it waits, and the master would get all
+   *   of them when it is back, however late.
    */
   async run<T> (master: string | undefined, tenant: string, operation: (waited: number) => Promise<T>): Promise<T> {
     const queue = this.#queueOf(master)
@@ -138,7 +148,8 @@ export class Turns {
       throw error
     } finally {
       if (isAnswered) queue.answered = performance.now()
-      // What one operation alone isn't answered, because its slot is moving, say, others are: those that began after it have ended since.
+      // What one operation alone isn't answered, because its slot is moving, say, others are: those that began after it
+      // have ended since.
       else if (queue.answered <= began) queue.silent = performance.now()
     }
   }
@@ -146,7 +157,9 @@ export class Turns {
   /** A master's queue stays: there are as many as a Cluster has ever had masters. */
   #queueOf (master: string | undefined): Queue {
     let queue = this.#queues.get(master)
-    if (queue === undefined) this.#queues.set(master, queue = { limit: pLimit(this.#atOnce), tenants: new Map(), answered: 0, silent: 0 })
+    if (queue === undefined) {
+      this.#queues.set(master, queue = { limit: pLimit(this.#atOnce), tenants: new Map(), answered: 0, silent: 0 })
+    }
     return queue
   }
 }
@@ -155,12 +168,17 @@ export class Turns {
 const patience = 5000
 
 /** The answer to an operation for whose answer there is no room. */
-const noRoom = { detail: 'The service holds as many answers of batches as it can and did not process the operation; send it again after Retry-After.', headers: { 'retry-after': '1' } }
+const noRoom = {
+  detail: 'The service holds as many answers of batches as it can and did not process the operation; ' +
+  'send it again after Retry-After.',
+  headers: { 'retry-after': '1' }
+}
 
 /**
- * Bounds the bytes that the answers of all batches hold at once, from before they are read until they are sent: 10 KB of operations can ask for
- * 100 MB. A tenant may hold as much as it leaves free, so half at most. One batch at a time may go beyond that. So a batch that is alone is always
- * answered, however large, and of those that wait for each other's room one goes on.
+ * Bounds the bytes that the answers of all batches hold at once, from before they are read until they are sent: 10 KB
+ * of operations can ask for 100 MB. A tenant may hold as much as it leaves free, so half at most. One batch at a time
+ * may go beyond that. So a batch that is alone is always answered, however large, and of those that wait for each
+ * other's room one goes on.
  */
 export class AnswerRoom {
   /** The bytes that count now. */
@@ -234,7 +252,10 @@ export class AnswerRoom {
 export class BatchAnswers {
   readonly tenant: string
   readonly #room: AnswerRoom
-  /** One operation at a time waits for room, with the others behind it: each that waits is tried whenever some becomes free. */
+  /**
+   * One operation at a time waits for room, with the others behind it: each that waits is tried whenever some becomes
+   * free.
+   */
   readonly #line = pLimit(1)
   #counted = 0
   #isOver = false
@@ -250,7 +271,9 @@ export class BatchAnswers {
    * @param read says how many bytes the answer has
    * @throws {Problem} unavailable, without having read
    */
-  async read<T> (most: number, turn: (operation: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>): Promise<T> {
+  async read<T> (
+    most: number, turn: (operation: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
+  ): Promise<T> {
     const came = performance.now()
     let freed = 0
     const attempt = () => turn(async () => {

@@ -23,7 +23,10 @@ const challenges: Record<string, string> = {
   FST_BEARER_AUTH_INVALID_AUTHORIZATION_HEADER: invalidToken,
 }
 
-/** The problem document's text. Its `type` is a relative URI reference (RFC 9457, 3.1.1), so it includes BASE_URL's path. */
+/**
+ * The problem document's text. Its `type` is a relative URI reference (RFC 9457, 3.1.1), so it includes BASE_URL's
+ * path.
+ */
 export function problemText (problem: Problem, requestId: string, base: string): string {
   const { status, title, detail } = errorTable[problem.code]
   return JSON.stringify({
@@ -44,7 +47,9 @@ export function problemText (problem: Problem, requestId: string, base: string):
  * @param base BASE_URL's path
  * @param answerPage answers a browser with a page instead, where there is one for the problem; it says whether it did
  */
-export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage) {
+export function answerErrors (
+  log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage
+) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = afterRate(asProblem(firstFault(error, request)), request)
     refused(problem.code)
@@ -54,7 +59,10 @@ export function answerErrors (log: FaultLog, refused: (code: ErrorCode) => void,
   }
 }
 
-/** The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first (docs/api.md, "Errors"). */
+/**
+ * The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first
+ * (docs/api.md, "Errors").
+ */
 const toldAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
 
 function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
@@ -63,9 +71,12 @@ function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
 
 export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean
 
-/** Somebody who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON. */
+/**
+ * Somebody who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON.
+ */
 function isBrowser ({ method, headers }: FastifyRequest): boolean {
-  return (method === 'GET' || method === 'HEAD') && headers.authorization === undefined && /\btext\/html\b/.test(headers.accept ?? '')
+  return (method === 'GET' || method === 'HEAD') && headers.authorization === undefined &&
+    /\btext\/html\b/.test(headers.accept ?? '')
 }
 
 function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply, base: string): void {
@@ -88,7 +99,10 @@ export function asProblem (error: unknown): Problem {
   return new Problem(frameworkCodes[code] ?? readStatus(statusCode))
 }
 
-/** The other errors: an upload that broke off, a bad request for a file of /docs. Without a 4xx status it is an internal error. */
+/**
+ * The other errors: an upload that broke off, a bad request for a file of /docs. Without a 4xx status it is an internal
+ * error.
+ */
 function readStatus (status: number | undefined): ErrorCode {
   if (status === 403 || status === 404) return 'not_found'
   return status !== undefined && status >= 400 && status < 500 ? 'invalid_request' : 'internal_error'
@@ -96,13 +110,17 @@ function readStatus (status: number | undefined): ErrorCode {
 
 /** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
 export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
-  const { additionalProperty, missingProperty, allowedValues } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }
+  const {
+    additionalProperty, missingProperty, allowedValues
+  } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }
   const member = additionalProperty ?? missingProperty
   const place = context === undefined || context === 'body' ? '' : `${context}: `
   const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
   if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
   if (missingProperty !== undefined) return { pointer, message: `${place}required` }
-  if (allowedValues !== undefined) return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
+  if (allowedValues !== undefined) {
+    return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
+  }
   return { pointer, message: place + (fault.message ?? 'invalid') }
 }
 
@@ -110,8 +128,9 @@ export function readFault (fault: NonNullable<FastifyError['validation']>[number
 const parts = [['querystring', 'query'], ['headers', 'headers']] as const
 
 /**
- * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md, "Errors"). The body is
- * limited, read and validated first. So the others are looked at here, which costs only the requests that are refused.
+ * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md,
+ * "Errors"). The body is limited, read and validated first. So the others are looked at here, which costs only the
+ * requests that are refused.
  * @returns the error itself, or another that is to be told instead
  */
 export function firstFault (error: unknown, request: FastifyRequest): unknown {
@@ -123,5 +142,7 @@ export function firstFault (error: unknown, request: FastifyRequest): unknown {
     const validate = request.getValidationFunction(name)
     if (validate?.(request[member]) === false) return { validation: validate.errors, validationContext: name }
   }
-  return isTooLarge && request.routeOptions.schema?.body !== undefined && !isPlainJson(request) ? new Problem('unsupported_media_type') : error
+  return isTooLarge && request.routeOptions.schema?.body !== undefined && !isPlainJson(request)
+    ? new Problem('unsupported_media_type')
+    : error
 }

@@ -14,14 +14,18 @@ declare module 'fastify' {
 
 type Done = (error?: Error) => void
 
-/** While its agent is over the limit, a batch of at most so many bytes is read, so that each operation gets its own answer. */
+/**
+ * While its agent is over the limit, a batch of at most so many bytes is read, so that each operation gets its own
+ * answer.
+ */
 const small = 16 * 1024
 
 /**
- * Limits how many requests an agent may make in a minute, whichever replicas it asks. It runs after authentication and before the body is
- * read. Beyond the limit the answer is 429, and all answers tell how much is left (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say,
- * the answer is 503, as the request's own would be. @fastify/rate-limit does none of this: it writes other header fields, asks its store on each
- * request, and makes three promises each time.
+ * Limits how many requests an agent may make in a minute, whichever replicas it asks. It runs after authentication and
+ * before the body is read. Beyond the limit the answer is 429, and all answers tell how much is left
+ * (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say, the answer is 503, as the request's own would be.
+ * @fastify/rate-limit does none of this: it writes other header fields, asks its store on each request, and makes three
+ * promises each time.
  * @param perMinute requests; 0 for no limit, except a key's own
  */
 export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: number, refused: Refused): void {
@@ -36,7 +40,11 @@ export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: num
     const now = performance.now()
     const known = budget.spend(now)
     if (known !== undefined) answer(budget, known, now, reply, done, refused)
-    else budget.ask((error, allowed) => error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
+    else {
+      budget.ask((
+        error, allowed
+      ) => error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
+    }
   })
   app.addHook('onRoute', route => {
     if (route.config?.isBatch === true) route.preParsing = refuseLarge
@@ -56,8 +64,8 @@ function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMi
 }
 
 /**
- * Counts each operation of a batch as a request. One is spent before the body is read, and the first operation uses it. So a batch without any
- * counts too: one whose body is refused.
+ * Counts each operation of a batch as a request. One is spent before the body is read, and the first operation uses it.
+ * So a batch without any counts too: one whose body is refused.
  */
 export class BatchLimit {
   readonly #budget: RateBudget | undefined
@@ -138,7 +146,9 @@ function secondsLeft (budget: RateBudget, now: number): number {
   return Math.ceil(budget.resetsIn(now) / 1000)
 }
 
-function answer (budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused): void {
+function answer (
+  budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused
+): void {
   writeFields(budget, now, reply)
   if (allowed) return done()
   refused.limited++

@@ -4,8 +4,8 @@ import { withoutBase } from './base-url.ts'
 import { answerSocketErrors } from './connections.ts'
 
 /**
- * How long a request may take to arrive completely before it is answered 408, in milliseconds. Node checks now and then, so it is done within ten
- * seconds.
+ * How long a request may take to arrive completely before it is answered 408, in milliseconds. Node checks now and
+ * then, so it is done within ten seconds.
  */
 const requestTimeout = 9500
 
@@ -18,14 +18,16 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
     trustProxy: config.trustedProxies.length > 0 && config.trustedProxies,
     // A HEAD on catch would run its GET handler and consume the handoff.
     exposeHeadRoutes: false,
-    // One log line per request costs half as much as the request itself (docs/architecture.md, "At the edge"). Even a logger without lines makes a
-    // child logger and two listeners per request: 3 to 4 µs of CPU (bench, mix). What is to be logged goes to the process's own log.
+    // One log line per request costs half as much as the request itself (docs/architecture.md, "At the edge"). Even a
+    // logger without lines makes a child logger and two listeners per request: 3 to 4 µs of CPU (bench, mix). What is
+    // to be logged goes to the process's own log.
     logger: false as const,
     // While draining, requests are still served (docs/deploy.md, "Stopping").
     return503OnClosing: false,
     forceCloseConnections: 'idle' as const,
     requestTimeout,
-    // Longer than balancers' idle timeout (commonly 60 s), so that the service never closes a connection that a balancer is just reusing.
+    // Longer than balancers' idle timeout (commonly 60 s), so that the service never closes a connection that a
+    // balancer is just reusing.
     keepAliveTimeout: 75_000,
     routerOptions: {
       // A malformed id is a 404; only a segment much longer than any id is a 414.
@@ -35,8 +37,9 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
       // They take effect only if they are given here too.
       requestTimeout,
       headersTimeout: requestTimeout,
-      // By default node checks every 30 s, so a slow request could stay open long past its time, and then all that are late end at once while
-      // everyone else waits. So it checks often, with few to end each time. A check of 2,000 connections takes 0.4 ms.
+      // By default node checks every 30 s, so a slow request could stay open long past its time, and then all that are
+      // late end at once while everyone else waits. So it checks often, with few to end each time. A check of 2,000
+      // connections takes 0.4 ms.
       connectionsCheckingInterval: 100,
       // Node's own refusal isn't a problem document; connections.ts has ours.
       requireHostHeader: false,
@@ -48,8 +51,8 @@ export function serverOptions (config: { bodyLimit: number, trustedProxies: stri
 interface KnownPath { pattern: RegExp, methods: Set<string> }
 
 /**
- * Answers an unknown path with 404, and a known path with a wrong method with 405 and the right methods. Call it before the routes are registered:
- * it notes each one. Neither answer needs a key, since the paths are public.
+ * Answers an unknown path with 404, and a known path with a wrong method with 405 and the right methods. Call it before
+ * the routes are registered: it notes each one. Neither answer needs a key, since the paths are public.
  */
 export function refuseUnknown (app: FastifyInstance): void {
   const paths = new Map<string, KnownPath>()

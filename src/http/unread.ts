@@ -4,29 +4,38 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 
 /** A body of at most so many announced bytes is read and dropped at once, and its connection stays open. */
 const maxUnread = 64 * 1024
-/** How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at most. */
+/**
+ * How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at
+ * most.
+ */
 const longest = 5000
 const mostBytes = 16 * 1024 * 1024
 /** At most so many connections are read from after their answer. One more ends the one that has had the most time. */
 const mostConnections = 100
-/** Every so many milliseconds a few of them are read from, at most 64 KB or so each: all together cost as little as a few small requests. */
+/**
+ * Every so many milliseconds a few of them are read from, at most 64 KB or so each: all together cost as little as a
+ * few small requests.
+ */
 const interval = 25
 const readsAtOnce = 4
 
 /** The requests that wait for `100 Continue`, with their responses. */
 const expecting = new WeakMap<IncomingMessage, ServerResponse>()
 
-/** Tells a client that waits for it to send its body. Call it before a body is read, and only then: what is refused needn't be sent. */
+/**
+ * Tells a client that waits for it to send its body. Call it before a body is read, and only then: what is refused
+ * needn't be sent.
+ */
 export function continueBody (request: IncomingMessage): void {
   expecting.get(request)?.writeContinue()
   expecting.delete(request)
 }
 
 /**
- * Makes answers arrive that are given before the request's body was read. If a connection is closed with unread input, the system resets it, and the
- * client or the proxy in front loses the answer (RFC 9112, 9.6): nginx and HAProxy turn it into a 502 or 503, and nginx counts the replica as failed.
- * So after such an answer only our half is closed, and what still comes is read and dropped: slowly, and not for long.
- * Call it after whatever else sets `Connection`.
+ * Makes answers arrive that are given before the request's body was read. If a connection is closed with unread input,
+ * the system resets it, and the client or the proxy in front loses the answer (RFC 9112, 9.6): nginx and HAProxy turn
+ * it into a 502 or 503, and nginx counts the replica as failed. So after such an answer only our half is closed, and
+ * what still comes is read and dropped: slowly, and not for long. Call it after whatever else sets `Connection`.
  */
 export function letAnswersArrive (app: FastifyInstance): void {
   const lingering = new Lingering()
@@ -40,7 +49,8 @@ export function letAnswersArrive (app: FastifyInstance): void {
       answerUnread(raw, reply, lingering)
       return done()
     }
-    // The end of a short chunked body often came with its head, but node hasn't got to it yet. Then the connection can stay open.
+    // The end of a short chunked body often came with its head, but node hasn't got to it yet. Then the connection can
+    // stay open.
     setImmediate(() => {
       if (!raw.complete) answerUnread(raw, reply, lingering)
       done()
@@ -77,7 +87,9 @@ class Lingering {
   }
 
   #begin (one: Unread): void {
-    if (this.#open.size >= mostConnections) [...this.#open].reduce((first, other) => other.until < first.until ? other : first).socket.destroy()
+    if (this.#open.size >= mostConnections) {
+      [...this.#open].reduce((first, other) => other.until < first.until ? other : first).socket.destroy()
+    }
     this.#open.add(one)
     one.socket.once('close', () => {
       this.#open.delete(one)

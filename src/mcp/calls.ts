@@ -77,7 +77,10 @@ export class ToolCalls {
     this.#cancelling.cancel(caller, id)
   }
 
-  /** @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then, unless its answer has begun. */
+  /**
+   * @throws {Problem} unauthorized: the key ended while the call waited. The request as a whole is refused then, unless
+   * its answer has begun.
+   */
   async run (call: Prepared, request: FastifyRequest): Promise<ToolResult> {
     const { name } = call.tool.definition
     try {
@@ -96,14 +99,18 @@ export class ToolCalls {
     }
   }
 
-  #ask (tool: Tool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest): { asked: Asked, own: OwnArguments } {
+  #ask (
+    tool: Tool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest
+  ): { asked: Asked, own: OwnArguments } {
     const members = membersOf(args, tool.nested)
     const faults = tool.validate(members.values)
     if (faults !== null) throw invalid(...faults.map(fault => readFault(fault, 'body')))
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
     const waits = own.wait ? waitFor(own.wait * 1000, request) : null
-    const waiting = waits !== null && callId !== undefined ? this.#cancelling.until(waits, request.caller, callId) : waits
+    const waiting = waits !== null && callId !== undefined
+      ? this.#cancelling.until(waits, request.caller, callId)
+      : waits
     const asked = {
       caller: request.caller,
       id: own.id ?? '',
@@ -127,8 +134,9 @@ export class ToolCalls {
 }
 
 /**
- * The body that a request to the operation would have, with its members in the schema's order. With an idempotency key it decides whether two calls
- * are the same. A model that repeats a call may write the arguments in another order, or choose another `wait`.
+ * The body that a request to the operation would have, with its members in the schema's order. With an idempotency key
+ * it decides whether two calls are the same. A model that repeats a call may write the arguments in another order, or
+ * choose another `wait`.
  */
 function bodyOf (members: Members, names: readonly string[]): Buffer {
   const parts: Buffer[] = []
@@ -140,8 +148,8 @@ function bodyOf (members: Members, names: readonly string[]): Buffer {
 }
 
 /**
- * The answer's text as it is. An answer without anything from an agent is given as an object too; others aren't, since the SDK would parse and
- * serialise them.
+ * The answer's text as it is. An answer without anything from an agent is given as an object too; others aren't, since
+ * the SDK would parse and serialise them.
  */
 function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): ToolResult {
   const isObject = typeof answer === 'object' && !Buffer.isBuffer(answer)
@@ -150,20 +158,24 @@ function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): 
   return {
     content: contentOf(text, offset),
     ...isObject && { structuredContent: answer as Record<string, unknown> },
-    ...(replayed || traceparent !== undefined) && { _meta: { ...replayed && { 'idempotency-replayed': true }, ...traceparent !== undefined && { traceparent } } },
+    ...(replayed || traceparent !== undefined) &&
+      { _meta: { ...replayed && { 'idempotency-replayed': true }, ...traceparent !== undefined && { traceparent } } },
   }
 }
 
 /** A tool's result has no header fields, so Retry-After becomes a member. */
 function withRetryAfter (problem: Problem): Problem {
   const seconds = problem.more.headers?.['retry-after']
-  return seconds === undefined ? problem : new Problem(problem.code, { ...problem.more, members: { ...problem.more.members, retry_after: Number(seconds) } })
+  return seconds === undefined
+    ? problem
+    : new Problem(problem.code, { ...problem.more, members: { ...problem.more.members, retry_after: Number(seconds) } })
 }
 
 /**
- * Waiting calls that their clients may cancel. Clients of older protocol versions cancel by another message and keep the connection open, so
- * without this a handoff could be caught for nobody. A cancel works only at the replica where the call waits; elsewhere the call waits to its end.
- * Two clients of one agent may use the same id. Then the other one's wait ends early, with a true answer, and it calls again.
+ * Waiting calls that their clients may cancel. Clients of older protocol versions cancel by another message and keep
+ * the connection open, so without this a handoff could be caught for nobody. A cancel works only at the replica where
+ * the call waits; elsewhere the call waits to its end. Two clients of one agent may use the same id. Then the other
+ * one's wait ends early, with a true answer, and it calls again.
  */
 export class Cancelling {
   readonly #waiting = new Map<string, Set<() => void>>()
@@ -201,21 +213,28 @@ function nameOf ({ tenant, agent }: Caller, id: RequestId): string {
   return `${tenant} ${agent} ${JSON.stringify(id)}`
 }
 
-/** How much of an answer one result holds, in UTF-16 units. Clients cut longer ones, and then the model can't read the rest. */
+/**
+ * How much of an answer one result holds, in UTF-16 units. Clients cut longer ones, and then the model can't read the
+ * rest.
+ */
 export const longestText = 60_000
 
 interface TextContent { type: 'text', text: string }
 
 /**
- * A result's content: the answer's text from `offset` on. If it is too long, the content is its first part and a second text that says where the
- * next part begins. No part splits a surrogate pair, so each part is valid text, and all parts joined are the answer.
+ * A result's content: the answer's text from `offset` on. If it is too long, the content is its first part and a second
+ * text that says where the next part begins. No part splits a surrogate pair, so each part is valid text, and all parts
+ * joined are the answer.
  */
 export function contentOf (text: string, offset: number): TextContent[] {
   const total = text.length
   if (total - offset <= longestText) return [{ type: 'text', text: text.slice(offset) }]
   const end = offset + longestText
   const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
-  return [{ type: 'text', text: text.slice(offset, next) }, { type: 'text', text: JSON.stringify({ truncated: true, total, next_offset: next }) }]
+  return [
+    { type: 'text', text: text.slice(offset, next) },
+    { type: 'text', text: JSON.stringify({ truncated: true, total, next_offset: next }) }
+  ]
 }
 
 function isHighSurrogate (unit: number): boolean {

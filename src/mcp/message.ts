@@ -7,19 +7,33 @@ import { readTraceparent } from '../http/observe.ts'
 export type RequestId = string | number
 
 /** A tool call. Its arguments are kept as bytes, so that a payload in them stays as it is. */
-export interface ToolCall { id: RequestId | undefined, name: string, args: Buffer, progressToken: RequestId | undefined, traceparent: string | undefined }
+export interface ToolCall {
+  id: RequestId | undefined
+  name: string
+  args: Buffer
+  progressToken: RequestId | undefined
+  traceparent: string | undefined
+}
 
-/** A JSON-RPC message, parsed but with the tool's arguments left empty; the tool call in it, if any; and the id of the call that it cancels, if any. */
+/**
+ * A JSON-RPC message, parsed but with the tool's arguments left empty; the tool call in it, if any; and the id of the
+ * call that it cancels, if any.
+ */
 export interface Message { parsed: object, call: ToolCall | null, cancels: RequestId | undefined }
 
 interface Parsed { id?: unknown, method?: unknown, params?: Params | null }
-interface Params { requestId?: unknown, name?: unknown, _meta?: { progressToken?: unknown, traceparent?: unknown } | null }
+interface Params {
+  requestId?: unknown
+  name?: unknown
+  _meta?: { progressToken?: unknown, traceparent?: unknown } | null
+}
 
 const empty = Buffer.from('{}')
 
 /**
- * Cuts the arguments out of a JSON-RPC message before it is parsed, since JSON.parse rounds numbers and drops repeated members. No object around
- * them may have a member twice: otherwise the SDK might read the message differently from this code.
+ * Cuts the arguments out of a JSON-RPC message before it is parsed, since JSON.parse rounds numbers and drops repeated
+ * members. No object around them may have a member twice: otherwise the SDK might read the message differently from
+ * this code.
  * @throws {BodyError}
  */
 export function readMessage (bytes: Buffer): Message {

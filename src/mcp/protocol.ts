@@ -1,4 +1,6 @@
-import { createMcpHandler, isLegacyRequest, ProtocolError, ProtocolErrorCode, Server, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
+import {
+  createMcpHandler, isLegacyRequest, ProtocolError, ProtocolErrorCode, Server, WebStandardStreamableHTTPServerTransport
+} from '@modelcontextprotocol/server'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
 import { version } from '../core/version.ts'
 import type { Message } from './message.ts'
@@ -26,12 +28,14 @@ const progressEvery = 10_000
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
 /**
- * Answers messages as the protocol says: those of 2026-07-28, where each message is complete in itself, and those of older versions, which begin
- * with a handshake of which nothing is kept. One server of the SDK lives for one message, so any replica can answer any message.
+ * Answers messages as the protocol says: those of 2026-07-28, where each message is complete in itself, and those of
+ * older versions, which begin with a handshake of which nothing is kept. One server of the SDK lives for one message,
+ * so any replica can answer any message.
  */
 export class Protocol {
   readonly #modern = createMcpHandler(({ authInfo }) => serverFor(authInfo!.extra!.exchange as Exchange), {
-    // Subscriptions are acknowledged with nothing in them, and end at once: `serverFor` offers no changes, since the list of tools depends on the key.
+    // Subscriptions are acknowledged with nothing in them, and end at once: `serverFor` offers no changes, since the
+    // list of tools depends on the key.
     legacy: 'reject',
   })
 
@@ -40,7 +44,9 @@ export class Protocol {
     const request = new Request('http://mcp/mcp', { method: 'POST', headers })
     if (!await isLegacyRequest(request, parsedBody)) {
       // The caller is already authenticated: the SDK gets no key and only passes this on.
-      return await this.#modern.fetch(request, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { exchange } } })
+      return await this.#modern.fetch(
+        request, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { exchange } } }
+      )
     }
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !tellsProgress(exchange) })
     await serverFor(exchange).connect(transport)
@@ -67,7 +73,9 @@ function serverFor (exchange: Exchange): Server {
     const timer = setInterval(() => {
       // A client that has gone gets no message; the wait ends with its connection.
       progress += progressEvery / 1000
-      notify({ method: 'notifications/progress', params: { progressToken, progress, total: exchange.wait, message: 'Waiting' } }).catch(() => {})
+      notify({
+        method: 'notifications/progress', params: { progressToken, progress, total: exchange.wait, message: 'Waiting' }
+      }).catch(() => {})
     }, progressEvery)
     try {
       return await call()

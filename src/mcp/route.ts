@@ -41,7 +41,8 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
   async function answer (request: FastifyRequest, reply: FastifyReply) {
     const message = tryRead(request, reply)
     if (message === undefined) return reply
-    // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the service to start.
+    // Loaded only when it is first needed: many services never need it, and the SDK takes longer to load than the
+    // service to start.
     const { protocol, calls } = await (loaded ??= load(options))
     const limit = request.limit!
     let call: Prepared | undefined
@@ -74,28 +75,36 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
 }
 
 async function load (options: McpOptions) {
-  const [{ Protocol }, { ToolCalls }, { toolsOf }] = await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
+  const [{ Protocol }, { ToolCalls }, { toolsOf }] =
+    await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
   const { operations, handoffs, inboxes } = options
   return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(operations, handoffs, inboxes), options) }
 }
 
 /**
- * Answers CORS preflight requests, which a browser sends before a page's request with a key. The route is outside the instance that needs a key,
- * since a preflight has none. If no page may call, there is no such route.
+ * Answers CORS preflight requests, which a browser sends before a page's request with a key. The route is outside the
+ * instance that needs a key, since a preflight has none. If no page may call, there is no such route.
  */
 export function mcpPreflight (app: FastifyInstance, origins: readonly string[], isAllowed: OriginCheck): void {
   if (origins.length === 0) return
   for (const path of paths) {
-    app.options(path, { schema: { hide: true }, onRequest: (request, reply, done) => done(refuseOrigin(request, reply, isAllowed)) }, async (request, reply) => {
-      reply.code(204).headers({ 'access-control-allow-methods': 'POST', 'access-control-allow-headers': String(request.headers['access-control-request-headers'] ?? ''), 'access-control-max-age': '600' })
+    app.options(path, {
+      schema: { hide: true }, onRequest: (request, reply, done) => done(refuseOrigin(request, reply, isAllowed))
+    }, async (request, reply) => {
+      reply.code(204).headers({
+        'access-control-allow-methods': 'POST',
+        'access-control-allow-headers': String(request.headers['access-control-request-headers'] ?? ''),
+        'access-control-max-age': '600'
+      })
     })
   }
 }
 
 /**
- * Which origins may call: those of MCP_ORIGINS, and the service's own. That is BASE_URL's. Without BASE_URL it is the address that the request came to,
- * and `localhost` if that is this machine's loopback. The Host field doesn't count: a page whose name was made to point here (DNS rebinding) sends its
- * own name there, but the browser can't say that it is from an address, or from localhost.
+ * Which origins may call: those of MCP_ORIGINS, and the service's own. That is BASE_URL's. Without BASE_URL it is the
+ * address that the request came to, and `localhost` if that is this machine's loopback. The Host field doesn't count: a
+ * page whose name was made to point here (DNS rebinding) sends its own name there, but the browser can't say that it is
+ * from an address, or from localhost.
  */
 export function originCheck (origins: readonly string[], isNamed: boolean, baseUrl: () => string): OriginCheck {
   return (origin, { localAddress, localPort }) => {
@@ -103,7 +112,9 @@ export function originCheck (origins: readonly string[], isNamed: boolean, baseU
     if (origins.includes(origin) || origin === base.origin) return true
     if (isNamed) return false
     const address = localAddress?.replace(/^::ffff:(?=\d+\.)/, '')
-    const own = address === undefined ? base : new URL(`http://${address.includes(':') ? `[${address}]` : address}:${localPort}`)
+    const own = address === undefined
+      ? base
+      : new URL(`http://${address.includes(':') ? `[${address}]` : address}:${localPort}`)
     if (origin === own.origin) return true
     if (own.hostname !== '[::1]' && !own.hostname.startsWith('127.')) return false
     own.hostname = 'localhost'
@@ -111,16 +122,31 @@ export function originCheck (origins: readonly string[], isNamed: boolean, baseU
   }
 }
 
-/** A browser sends its page's origin; other clients send none. So a page that somebody happens to open can't call a service on their machine. */
-function refuseOrigin ({ headers: { origin }, raw: { socket } }: FastifyRequest, reply: FastifyReply, isAllowed: OriginCheck): Error | undefined {
+/**
+ * A browser sends its page's origin; other clients send none. So a page that somebody happens to open can't call a
+ * service on their machine.
+ */
+function refuseOrigin (
+  { headers: { origin }, raw: { socket } }: FastifyRequest, reply: FastifyReply, isAllowed: OriginCheck
+): Error | undefined {
   if (origin === undefined) return undefined
   reply.header('vary', 'Origin')
-  if (!isAllowed(origin, socket)) return new Problem('cross_origin', { detail: 'Pages of this origin may not call /mcp; the operator can allow it with MCP_ORIGINS.' })
-  reply.headers({ 'access-control-allow-origin': origin, 'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy' })
+  if (!isAllowed(origin, socket)) {
+    return new Problem(
+      'cross_origin', { detail: 'Pages of this origin may not call /mcp; the operator can allow it with MCP_ORIGINS.' }
+    )
+  }
+  reply.headers({
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy'
+  })
   return undefined
 }
 
-/** The message; undefined if it is invalid and the JSON-RPC error is already sent. @throws {Problem} rate_limited, which comes before it */
+/**
+ * The message; undefined if it is invalid and the JSON-RPC error is already sent.
+ * @throws {Problem} rate_limited, which comes before it
+ */
 function tryRead ({ bytes, limit }: FastifyRequest, reply: FastifyReply): Message | undefined {
   try {
     return readMessage(bytes)
@@ -129,8 +155,12 @@ function tryRead ({ bytes, limit }: FastifyRequest, reply: FastifyReply): Messag
     const refusal = limit?.refusal()
     if (refusal !== undefined) throw refusal
     const code = isArray(bytes) ? invalidRequest : parseError
-    const message = isArray(bytes) ? 'Invalid Request: send one message at a time' : `Parse error: ${error.pointer} ${error.message}`
-    reply.code(400).header('content-type', jsonType).send(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }))
+    const message = isArray(bytes)
+      ? 'Invalid Request: send one message at a time'
+      : `Parse error: ${error.pointer} ${error.message}`
+    reply.code(400).header('content-type', jsonType).send(
+      JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })
+    )
     return undefined
   }
 }
@@ -139,13 +169,22 @@ function isArray (bytes: Buffer): boolean {
   return bytes[skipSpace(bytes, 0)] === openBracket
 }
 
-/** The header fields that the protocol reads. `accept` always names both kinds of answer, since every client here can read both. */
+/**
+ * The header fields that the protocol reads. `accept` always names both kinds of answer, since every client here can
+ * read both.
+ */
 function headersOf ({ headers }: FastifyRequest): Record<string, string> {
-  const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map(([name, value]) => [name, String(value)])
-  return { ...Object.fromEntries(read), 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map((
+    [name, value]
+  ) => [name, String(value)])
+  return {
+    ...Object.fromEntries(read), 'content-type': 'application/json', accept: 'application/json, text/event-stream'
+  }
 }
 
-/** Sends the SDK's answer with the service's own header fields, so that Connection is right while the service drains. */
+/**
+ * Sends the SDK's answer with the service's own header fields, so that Connection is right while the service drains.
+ */
 async function send (reply: FastifyReply, response: Response): Promise<FastifyReply> {
   reply.code(response.status)
   if (response.body === null) return reply.send()

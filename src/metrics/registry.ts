@@ -16,7 +16,8 @@ export interface Sources {
   waiter: Waiter
   inboxes: Pick<InboxService, 'counts' | 'waiting'>
   streams: Pick<EventStreams, 'count'>
-  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events' | 'relayRound'>
+  store: Pick<Store, 'sweeper' | 'ready' | 'looks' | 'replaced' | 'scripts' | 'laneSizes' | 'fullRefusals' | 'events'
+    | 'relayRound'>
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
@@ -41,63 +42,102 @@ export function makeRegistry (sources: Sources): { registry: Registry, close: ()
   storeFamilies(families, sources)
   sweepFamilies(families, sources.store)
   webhookFamilies(families, sources)
-  families.gauge({ name: 'handoff_build_info', help: 'Always 1; the labels are the versions of the service and of Node.', labels: ['version', 'node'] },
-    () => [[{ version: sources.version, node: process.version }, 1]])
-  families.counter({ name: 'handoff_log_lines_lost_total', help: 'Lines of the log that could not be written: the disk is full, or nobody reads.' },
-    () => [[{}, sources.lostLines?.() ?? 0]])
+  families.gauge({
+    name: 'handoff_build_info',
+    help: 'Always 1; the labels are the versions of the service and of Node.',
+    labels: ['version', 'node']
+  },
+  () => [[{ version: sources.version, node: process.version }, 1]])
+  families.counter({
+    name: 'handoff_log_lines_lost_total',
+    help: 'Lines of the log that could not be written: the disk is full, or nobody reads.'
+  },
+  () => [[{}, sources.lostLines?.() ?? 0]])
   return { registry, close: processFamilies(families) }
 }
 
 function requestFamilies (families: Families, { requests, waiter, store }: Sources): void {
   families.histogram({
     name: 'http_request_duration_seconds',
-    help: 'Time from a request’s arrival until its response is handed to the connection, in seconds. Requests without a route are "unmatched". With wait= it includes the wait.',
+    help: 'Time from a request’s arrival until its response is handed to the connection, in seconds. Requests ' +
+      'without a route are "unmatched". With wait= it includes the wait.',
   }, () => requests.routes.flatMap(({ method, route, byStatus }) =>
-    byStatus.flatMap((durations, status): Timed[] => durations === undefined ? [] : [[{ method, route, status_code: status }, durations]])))
+    byStatus.flatMap((
+      durations, status
+    ): Timed[] => durations === undefined ? [] : [[{ method, route, status_code: status }, durations]])))
   families.counter({
     name: 'handoff_transitions_total',
-    help: 'Handoffs that moved to a status. Replayed answers don’t count. Only the sweeping replica counts expired ones.',
+    help: 'Handoffs that moved to a status. Replayed answers don’t count. Only the sweeping replica counts ' +
+      'expired ones.',
     labels: ['to'],
   }, () => Object.entries(movedTo(requests.moved, store.sweeper)).map(([to, count]) => [{ to }, count]))
   families.counter({
     name: 'handoff_reissued_total',
-    help: 'Successors made, by reason: the predecessor failed, was declined, stalled, was not_done in time, or its passer requested the reissue.',
+    help: 'Successors made, by reason: the predecessor failed, was declined, stalled, was not_done in time, or its ' +
+      'passer requested the reissue.',
     labels: ['because'],
-  }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map(([because, count]) => [{ because }, count]))
-  families.counter({ name: 'handoff_stalled_total', help: 'Handoffs that expired because no heartbeat came in time. Only the sweeping replica counts them.' },
-    () => [[{}, store.sweeper.stalled]])
+  }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map((
+    [because, count]
+  ) => [{ because }, count]))
+  families.counter({
+    name: 'handoff_stalled_total',
+    help: 'Handoffs that expired because no heartbeat came in time. Only the sweeping replica counts them.'
+  },
+  () => [[{}, store.sweeper.stalled]])
   families.counter({
     name: 'handoff_conflicts_total',
     help: 'Requests refused because of the handoff’s state or owner, or because another site sent them, by error code.',
     labels: ['code'],
   }, () => [...requests.conflicts].map(([code, count]) => [{ code }, count]))
   families.gauge({ name: 'handoff_waiters', help: 'Requests waiting (wait=).' }, () => [[{}, waiter.count]])
-  families.histogram({ name: 'handoff_batch_operations', help: 'Operations per batch.' }, () => [[{}, requests.batchSizes]], 1)
+  families.histogram(
+    { name: 'handoff_batch_operations', help: 'Operations per batch.' }, () => [[{}, requests.batchSizes]], 1
+  )
   families.counter({
     name: 'handoff_mcp_calls_total',
     help: 'Calls of MCP tools, by tool and result: ok, or the error code.',
     labels: ['tool', 'result'],
-  }, () => [...requests.toolCalls].flatMap(([tool, byResult]) => [...byResult].map(([result, count]): [Record<string, string>, number] => [{ tool, result }, count])))
+  }, () => [...requests.toolCalls].flatMap((
+    [tool, byResult]
+  ) => [...byResult].map(([result, count]): [Record<string, string>, number] => [{ tool, result }, count])))
 }
 
 function inboxFamilies (families: Families, { inboxes }: Sources): void {
-  families.counter({ name: 'handoff_inbox_taken_total', help: 'Handoffs caught from inboxes. Replayed answers are not counted.' }, () => [[{}, inboxes.counts.taken]])
-  families.counter({ name: 'handoff_inbox_empty_total', help: 'Catches from an inbox that were answered without a handoff.' }, () => [[{}, inboxes.counts.empty]])
-  families.gauge({ name: 'handoff_inbox_waiters', help: 'Requests waiting for an inbox.' }, () => [[{}, inboxes.waiting]])
+  families.counter(
+    { name: 'handoff_inbox_taken_total', help: 'Handoffs caught from inboxes. Replayed answers are not counted.' },
+    () => [[{}, inboxes.counts.taken]]
+  )
+  families.counter(
+    { name: 'handoff_inbox_empty_total', help: 'Catches from an inbox that were answered without a handoff.' },
+    () => [[{}, inboxes.counts.empty]]
+  )
+  families.gauge(
+    { name: 'handoff_inbox_waiters', help: 'Requests waiting for an inbox.' }, () => [[{}, inboxes.waiting]]
+  )
 }
 
 /** Where events are off, there is nothing to count. */
 function eventFamilies (families: Families, { streams, store }: Sources): void {
   const { events, relayRound } = store
-  families.gauge({ name: 'handoff_feed_length', help: 'Events in the longest feed that this replica read within the last minute.' }, () => {
+  families.gauge({
+    name: 'handoff_feed_length', help: 'Events in the longest feed that this replica read within the last minute.'
+  }, () => {
     const longest = events?.longest() ?? null
     return longest === null ? [] : [[{}, longest]]
   })
-  families.gauge({ name: 'handoff_relay_lag_seconds', help: 'Age of the oldest event that was found missing in its feed, in seconds, 0 if there is none. In a Cluster only from the replica that moves what others did not.' }, () => {
+  families.gauge({
+    name: 'handoff_relay_lag_seconds',
+    help: 'Age of the oldest event that was found missing in its ' +
+    'feed, in seconds, 0 if there is none. In a Cluster only from the replica that moves what others did not.'
+  },
+  () => {
     const lag = relayRound === null ? 0 : relayRound.lag
     return events === null || lag === undefined ? [] : [[{}, lag / 1000]]
   })
-  families.gauge({ name: 'handoff_event_streams', help: 'Open streams of events.' }, () => events === null ? [] : [[{}, streams.count]])
+  families.gauge(
+    { name: 'handoff_event_streams', help: 'Open streams of events.' },
+    () => events === null ? [] : [[{}, streams.count]]
+  )
 }
 
 /** Requests' transitions plus the sweep's: it expires handoffs and makes successors, which are pending. */
@@ -113,34 +153,56 @@ function refusalFamilies (families: Families, { keys, refused, bodies }: Sources
   }, () => keys === undefined ? [] : [[{ result: 'hit' }, keys.hits], [{ result: 'miss' }, keys.misses]])
   families.counter({
     name: 'handoff_keys_refused_total',
-    help: 'API keys refused: reason is unknown (mistyped, expired or revoked), shed (too many unknown keys at once) or throttled (too many failures from the address).',
+    help: 'API keys refused: reason is unknown (mistyped, expired or revoked), shed (too many unknown keys at once) ' +
+      'or throttled (too many failures from the address).',
     labels: ['reason'],
-  }, () => keys === undefined ? [] : [[{ reason: 'unknown' }, keys.refused], [{ reason: 'shed' }, keys.shed], [{ reason: 'throttled' }, keys.throttled]])
+  }, () => keys === undefined
+    ? []
+    : [
+        [{ reason: 'unknown' }, keys.refused],
+        [{ reason: 'shed' }, keys.shed],
+        [{ reason: 'throttled' }, keys.throttled]
+      ])
   families.counter({
     name: 'handoff_requests_refused_total',
-    help: 'Requests refused because there were too many: reason is rate_limited (over the agent’s limit, 429), shed (more than this process can serve, 503) or bodies (no room for the body, 503).',
+    help: 'Requests refused because there were too many: reason is rate_limited (over the agent’s limit, 429), shed ' +
+      '(more than this process can serve, 503) or bodies (no room for the body, 503).',
     labels: ['reason'],
-  }, () => refused === undefined ? [] : [[{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed], [{ reason: 'bodies' }, refused.bodies]])
-  families.gauge({ name: 'handoff_body_bytes', help: 'Bytes of request bodies that this process holds, of BODIES_LIMIT.' }, () => bodies === undefined ? [] : [[{}, bodies.held]])
+  }, () => refused === undefined
+    ? []
+    : [
+        [{ reason: 'rate_limited' }, refused.limited], [{ reason: 'shed' }, refused.shed],
+        [{ reason: 'bodies' }, refused.bodies]
+      ])
+  families.gauge(
+    { name: 'handoff_body_bytes', help: 'Bytes of request bodies that this process holds, of BODIES_LIMIT.' },
+    () => bodies === undefined ? [] : [[{}, bodies.held]]
+  )
 }
 
 function storeFamilies (families: Families, { store, isDraining }: Sources): void {
   families.histogram({
     name: 'handoff_redis_call_duration_seconds',
-    help: 'Duration of script calls to Redis, parking and retries included, in seconds, until the reply counts or the service gives up (after 2 s).',
+    help: 'Duration of script calls to Redis, parking and retries included, in seconds, until the reply counts or ' +
+      'the service gives up (after 2 s).',
   }, () => store.scripts.map(({ name, took }) => [{ script: name }, took]))
   families.gauge({
     name: 'handoff_lane_calls',
-    help: 'Calls to each Redis master: state is under_way or parked (not connected, or behind a group). "unknown" is for calls without a known master.',
+    help: 'Calls to each Redis master: state is under_way or parked (not connected, or behind a group). "unknown" ' +
+      'is for calls without a known master.',
     labels: ['master', 'state'],
-  }, () => store.laneSizes().flatMap(({ master, underWay, parked }) => [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
+  }, () => store.laneSizes().flatMap((
+    { master, underWay, parked }
+  ) => [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
   families.gauge({
     name: 'handoff_ready',
-    help: '1 if this replica can take requests (/readyz?full=ok is 200), 0 if Redis can’t serve or the service is stopping. A full Redis leaves it 1: see handoff_redis_refuses_writes. Checked every 5 s.',
+    help: '1 if this replica can take requests (/readyz?full=ok is 200), 0 if Redis can’t serve or the service is ' +
+      'stopping. A full Redis leaves it 1: see handoff_redis_refuses_writes. Checked every 5 s.',
   }, () => store.ready === undefined ? [] : [[{}, store.ready && !isDraining() ? 1 : 0]])
   families.counter({
     name: 'handoff_redis_full_refusals_total',
-    help: 'Calls that this Redis master refused because it is full. A large one is refused while there is room for small ones.',
+    help: 'Calls that this Redis master refused because it is full. A large one is refused while there is room for ' +
+      'small ones.',
     labels: ['master'],
   }, () => store.fullRefusals().map(([master, count]) => [{ master }, count]))
   families.counter({
@@ -149,9 +211,12 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
   }, () => [[{}, store.replaced]])
   families.gauge({
     name: 'handoff_redis_refuses_writes',
-    help: '1 if this Redis master refuses writes for this reason, else 0: full (it refuses what makes it larger, like pass), readonly, not_saved (its disk) or too_few_replicas; checked every 5 s by a write.',
+    help: '1 if this Redis master refuses writes for this reason, else 0: full (it refuses what makes it larger, ' +
+      'like pass), readonly, not_saved (its disk) or too_few_replicas; checked every 5 s by a write.',
     labels: ['master', 'reason'],
-  }, () => store.looks.flatMap(({ master, refuses }) => allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
+  }, () => store.looks.flatMap((
+    { master, refuses }
+  ) => allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
 }
 
 /** Only the sweeping replica knows these numbers. The others report only that they don't sweep. */
@@ -163,24 +228,37 @@ function sweepFamilies (families: Families, { sweeper }: Pick<Store, 'sweeper'>)
   const seconds = (milliseconds: number | undefined) => milliseconds === undefined ? undefined : milliseconds / 1000
   families.gauge({ name: 'handoff_sweeping', help: '1 if this replica sweeps, else 0. Exactly one replica should.' },
     () => [[{}, sweeper.counts === undefined ? 0 : 1]])
-  families.gauge({ name: 'handoff_sweep_lag_seconds', help: 'Time since the sweep of the partition that has waited longest, in seconds; normally up to 2.5. Only from the sweeping replica.' },
-    where(({ lag }) => seconds(lag)))
-  families.gauge({ name: 'handoff_live_handoffs', help: 'Pending and caught handoffs, as of the last sweep. Only from the sweeping replica.' },
-    where(({ whole }) => whole?.live))
-  families.gauge({ name: 'handoff_oldest_due_age_seconds', help: 'Age of the earliest passed deadline that is not swept yet, in seconds, 0 if there is none; normally up to 2.5. Only from the sweeping replica.' },
-    where(({ whole }) => seconds(whole?.oldestDueAge)))
+  families.gauge({
+    name: 'handoff_sweep_lag_seconds',
+    help: 'Time since the sweep of the partition that has waited ' +
+    'longest, in seconds; normally up to 2.5. Only from the sweeping replica.'
+  },
+  where(({ lag }) => seconds(lag)))
+  families.gauge({
+    name: 'handoff_live_handoffs',
+    help: 'Pending and caught handoffs, as of the last sweep. Only from the sweeping replica.'
+  },
+  where(({ whole }) => whole?.live))
+  families.gauge({
+    name: 'handoff_oldest_due_age_seconds',
+    help: 'Age of the earliest passed deadline that is not ' +
+    'swept yet, in seconds, 0 if there is none; normally up to 2.5. Only from the sweeping replica.'
+  },
+  where(({ whole }) => seconds(whole?.oldestDueAge)))
 }
 
 /** Only the delivering replica counts. */
 function webhookFamilies (families: Families, { deliverer }: Sources): void {
   families.counter({
     name: 'handoff_webhook_attempts_total',
-    help: 'Attempts to deliver to webhooks, by result: delivered, again (it failed and is tried again), or failed for good. Only from the delivering replica.',
+    help: 'Attempts to deliver to webhooks, by result: delivered, again (it failed and is tried again), or failed ' +
+      'for good. Only from the delivering replica.',
     labels: ['result'],
   }, () => Object.entries(deliverer?.counts ?? {}).map(([result, count]) => [{ result }, count]))
   families.counter({
     name: 'handoff_webhooks_disabled_total',
-    help: 'Webhooks disabled, by reason: gone (the receiver answered 410) or failing (no success for 72 hours). Only from the delivering replica.',
+    help: 'Webhooks disabled, by reason: gone (the receiver answered 410) or failing (no success for 72 hours). ' +
+      'Only from the delivering replica.',
     labels: ['reason'],
   }, () => Object.entries(deliverer?.disabled ?? {}).map(([reason, count]) => [{ reason }, count]))
 }

@@ -6,7 +6,9 @@ import { Pace } from '../core/time.ts'
 const interval = 100
 
 /** Prometheus scrapes this. It doesn't call Redis, so it answers during an outage of Redis too. */
-export function metricsRoute (app: FastifyInstance, registry: { contentType: string, metrics (): Promise<string> }): void {
+export function metricsRoute (
+  app: FastifyInstance, registry: { contentType: string, metrics (): Promise<string> }
+): void {
   const pace = new Pace<string>(interval)
   let latest: Promise<unknown> = Promise.resolve()
   // One at a time, and all who ask meanwhile share the next one: its figures are of after they asked.

@@ -34,10 +34,10 @@ interface AskedAt { broke (): void }
 const noArguments: readonly string[] = []
 
 /**
- * One call of a script, given to ioredis's `sendCommand` instead of its own Command. This is the main reason why Redis costs little
- * CPU here: no argument handling, no reply conversion, one promise, and RESP text encoded once (docs/architecture.md, "Calls": 22 µs
- * of CPU a request against 30 to 35 with ioredis's objects). ioredis needs only the members under "for ioredis"; test/redis/call
- * fails if an upgrade needs more.
+ * One call of a script, given to ioredis's `sendCommand` instead of its own Command. This is the main reason why Redis
+ * costs little CPU here: no argument handling, no reply conversion, one promise, and RESP text encoded once
+ * (docs/architecture.md, "Calls": 22 µs of CPU a request against 30 to 35 with ioredis's objects). ioredis needs only
+ * the members under "for ioredis"; test/redis/call fails if an upgrade needs more.
  */
 export class Call {
   asked: Asked<unknown>
@@ -55,8 +55,9 @@ export class Call {
   /** When it was sent last, in this process's monotonic milliseconds. */
   sentAt = 0
   /**
-   * If ASK redirected it to the node that is importing its slot: until when that holds, in monotonic milliseconds. ASKING precedes it each time.
-   * Later the slot may have moved back, and be coming again: then its key isn't there, and would be taken for gone.
+   * If ASK redirected it to the node that is importing its slot: until when that holds, in monotonic milliseconds.
+   * ASKING precedes it each time. Later the slot may have moved back, and be coming again: then its key isn't there,
+   * and would be taken for gone.
    */
   askingUntil: number | null = null
 
@@ -70,7 +71,10 @@ export class Call {
   readonly #reject: (error: Error) => void
 
   /** @param givenUpAt this process's monotonic milliseconds */
-  constructor (asked: Asked<unknown>, dispatcher: Dispatcher, givenUpAt: number, resolve: (answer: unknown) => void, reject: (error: Error) => void) {
+  constructor (
+    asked: Asked<unknown>, dispatcher: Dispatcher, givenUpAt: number, resolve: (answer: unknown) => void,
+    reject: (error: Error) => void
+  ) {
     this.asked = asked
     this.#dispatcher = dispatcher
     this.givenUpAt = givenUpAt
@@ -138,10 +142,12 @@ export class Call {
   setTimeout (): void {}
 
   resolve (reply: unknown): void {
-    // Late by Redis's clock but not by ours: its clock was set forward, or the call was delayed. Both need the time read again.
+    // Late by Redis's clock but not by ours: its clock was set forward, or the call was delayed. Both need the time
+    // read again.
     if (Array.isArray(reply) && isLate(reply[0])) this.again(this.askingUntil === null ? this.lastError : oldRedirect)
     // Scripts that write have this in their deadline.
-    else if (this.askingUntil !== null && !this.asked.script.writes && performance.now() > this.askingUntil) this.again(oldRedirect)
+    else if (this.askingUntil !== null && !this.asked.script.writes &&
+      performance.now() > this.askingUntil) this.again(oldRedirect)
     else if (this.group === undefined) this.answer(reply)
     else this.group.hold(this, reply)
   }
@@ -180,9 +186,13 @@ function isLate (tag: unknown): boolean {
   return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'late'
 }
 
-/** How long a new connection waits for Redis's first words, in milliseconds: Redis says at once why it lets nobody in. */
+/**
+ * How long a new connection waits for Redis's first words, in milliseconds: Redis says at once why it lets nobody in.
+ */
 const quietFor = 200
-/** The longest that a connection is kept from ioredis, which then waits for it with its own timeouts, in milliseconds. */
+/**
+ * The longest that a connection is kept from ioredis, which then waits for it with its own timeouts, in milliseconds.
+ */
 const heldFor = 500
 
 /** A part of ioredis's connector. It emits `firstError` of a stream that is closed when it gets it. */
@@ -197,10 +207,11 @@ export function isCut ({ code }: NodeJS.ErrnoException): boolean {
 }
 
 /**
- * Tells Redis's own words where it closes a new connection, as at maxclients. ioredis writes as soon as it is connected; then the reset hides
- * what Redis said. So an attempt that follows such a reset listens before anything is written, and its error has Redis's words. It is the
- * attempt that ioredis makes anyway, to the same address and with the same TLS, so a Redis without a free place gets no more connections.
- * A connection that was in use and broke isn't listened to: the way back from an outage is as fast as before.
+ * Tells Redis's own words where it closes a new connection, as at maxclients. ioredis writes as soon as it is
+ * connected; then the reset hides what Redis said. So an attempt that follows such a reset listens before anything is
+ * written, and its error has Redis's words. It is the attempt that ioredis makes anyway, to the same address and with
+ * the same TLS, so a Redis without a free place gets no more connections. A connection that was in use and broke isn't
+ * listened to: the way back from an outage is as fast as before.
  */
 export function hearFirstWords (redis: Redis): void {
   const { connector } = redis as unknown as { connector: Connector }

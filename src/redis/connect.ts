@@ -14,11 +14,15 @@ const silent: ConnectionLog = { info () {}, warn () {} }
 /** Of an outage, how many reasons the log names at most. */
 const reasonsLogged = 10
 
-/** Milliseconds between attempts. The end of an outage is noticed up to that much late, out of the 2 s for which a call is retried. */
+/**
+ * Milliseconds between attempts. The end of an outage is noticed up to that much late, out of the 2 s for which a call
+ * is retried.
+ */
 const retryStrategy = (attempts: number) => Math.min(25 * attempts, 100)
 
-// Skips CLIENT SETINFO, which ioredis sends twice per connection: a limited user would need another right, and Redis before 7.2 doesn't
-// know it. Done here, since ioredis has no option for its connections to Sentinels; test/store/acl-fleet sees what a Sentinel refused.
+// Skips CLIENT SETINFO, which ioredis sends twice per connection: a limited user would need another right, and Redis
+// before 7.2 doesn't know it. Done here, since ioredis has no option for its connections to Sentinels;
+// test/store/acl-fleet sees what a Sentinel refused.
 const { defaultOptions } = Redis as unknown as { defaultOptions: RedisOptions }
 defaultOptions.disableClientInfo = true
 
@@ -33,7 +37,8 @@ const options = {
   // A server that is silent for this long during a call counts as dead, with half of a call's budget left to reconnect.
   socketTimeout: 1000,
   connectTimeout: 1000,
-  // Closing a connection to a silent server, which answers no FIN, ends after this, in milliseconds. The lane retries everything unanswered.
+  // Closing a connection to a silent server, which answers no FIN, ends after this, in milliseconds. The lane retries
+  // everything unanswered.
   disconnectTimeout: 10,
   retryStrategy,
   // RESP2, which every Redis, Valkey and proxy supports.
@@ -44,8 +49,9 @@ const options = {
 
 /** Further settings with Sentinels. */
 const sentinelOptions = {
-  // Without this, a paused master that resumes gets writes until it learns that it is no longer master (docs/architecture.md, "Calls":
-  // 89 % of what it acknowledged was lost). With it, a failover announced by any Sentinel ends the connection.
+  // Without this, a paused master that resumes gets writes until it learns that it is no longer master
+  // (docs/architecture.md, "Calls": 89 % of what it acknowledged was lost). With it, a failover announced by any
+  // Sentinel ends the connection.
   failoverDetector: true,
   // A silent Sentinel is passed over for the next one.
   sentinelCommandTimeout: 500,
@@ -61,8 +67,13 @@ export function connect (address: Standalone | Sentinels, log: ConnectionLog): R
 }
 
 /** Connects to one node of a Cluster, like `connect`. */
-export function connectNode ({ host, port }: Host, { username, password, tls }: ClusterNodes, log: ConnectionLog = silent): Redis {
-  return watched(new Redis({ ...options, host, port, ...access(username, password), ...tls && { tls: {} } }), { node: nodeName({ host, port }) }, log)
+export function connectNode (
+  { host, port }: Host, { username, password, tls }: ClusterNodes, log: ConnectionLog = silent
+): Redis {
+  return watched(
+    new Redis({ ...options, host, port, ...access(username, password), ...tls && { tls: {} } }),
+    { node: nodeName({ host, port }) }, log
+  )
 }
 
 /** The notation of a Cluster itself, in MOVED and ASK. */
@@ -97,7 +108,8 @@ function watched (redis: Redis, which: object, log: ConnectionLog): Redis {
     reasons.clear()
   })
   redis.on('error', ({ message: reason }: Error) => {
-    // One line per reason and outage: ioredis reports every attempt. A later reason may be the one to mend: a timeout hides a wrong password.
+    // One line per reason and outage: ioredis reports every attempt. A later reason may be the one to mend: a timeout
+    // hides a wrong password.
     if (reasons.has(reason) || reasons.size === reasonsLogged) return
     reasons.add(reason)
     log.warn({ ...which, reason }, 'Redis is away')
@@ -133,20 +145,35 @@ export function versionOf (info: ServerInfo): ServerVersion | undefined {
   const version = info.valkey_version ?? info.redis_version
   if (version === undefined) return undefined
   const [major, minor] = version.split('.')
-  return { name: `${make} ${version}`, tooOld: make === 'Redis' && Number(major) < 7, tested: testedServers.includes(`${make} ${major}.${minor}`) }
+  return {
+    name: `${make} ${version}`,
+    tooOld: make === 'Redis' && Number(major) < 7,
+    tested: testedServers.includes(`${make} ${major}.${minor}`)
+  }
 }
 
 /** Undefined if INFO doesn't tell; 0 for a master without replicas. */
 export function onlineReplicas (info: ServerInfo): number | undefined {
   if (info.role === undefined) return undefined
-  return Object.entries(info).filter(([field, value]) => /^slave\d+$/.test(field) && value?.includes('state=online')).length
+  return Object.entries(info).filter((
+    [field, value]
+  ) => /^slave\d+$/.test(field) && value?.includes('state=online')).length
 }
 
 /** What Redis's errors mean for a call. */
 
-/** Not executed, and the reason may soon be over. The last two: a script met keys whose slot is moving, in the words of Redis 7 and of Redis 8. */
-export const passing = /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)\b|non local key in a cluster node|during rehashing of the slot/
+/**
+ * Not executed, and the reason may soon be over. The last two: a script met keys whose slot is moving, in the words of
+ * Redis 7 and of Redis 8.
+ */
+export const passing =
+  /^(LOADING|BUSY|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|UNBLOCKED)\b|non local key in a cluster node|during rehashing of the slot/
 /** The server's version is wrong, or it hides a command: it can't execute the call. */
-export const unsupported = /^ERR ([Uu]nknown (Redis |Valkey )?(sub)?command|Error compiling script|Unexpected flag in script shebang)\b/
-/** Not executed, and an operator has to act first. The last two: missing rights inside a script; what it wrote before that stays. */
-export const refusing = /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|ERR The user executing the script|ERR ACL failure)\b/
+export const unsupported =
+  /^ERR ([Uu]nknown (Redis |Valkey )?(sub)?command|Error compiling script|Unexpected flag in script shebang)\b/
+/**
+ * Not executed, and an operator has to act first. The last two: missing rights inside a script; what it wrote before
+ * that stays.
+ */
+export const refusing =
+  /^(OOM|MISCONF|NOREPLICAS|NOPERM|NOAUTH|WRONGPASS|ERR The user executing the script|ERR ACL failure)\b/

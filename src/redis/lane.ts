@@ -17,10 +17,11 @@ export interface Durability {
 }
 
 /**
- * The calls to one master, on one connection. A tick's calls are sent in one write, and with `durability` one WAIT follows them: a
- * group commit. Without a connection, calls are parked here, and also while a group is under way: they form the next one. So groups
- * don't queue up behind a stalled replica, and large groups share the cost of a WAIT (bench/README.md, "Settled once": neither more
- * groups at once, nor more connections, nor a connection of its own for barrier and WAIT is faster).
+ * The calls to one master, on one connection. A tick's calls are sent in one write, and with `durability` one WAIT
+ * follows them: a group commit. Without a connection, calls are parked here, and also while a group is under way: they
+ * form the next one. So groups don't queue up behind a stalled replica, and large groups share the cost of a WAIT
+ * (bench/README.md, "Settled once": neither more groups at once, nor more connections, nor a connection of its own for
+ * barrier and WAIT is faster).
  */
 export class Lane {
   readonly #master: Master
@@ -36,8 +37,9 @@ export class Lane {
   #groups = 0
   #underWay = 0
   /**
-   * Redis's clock minus this process's monotonic clock, never more than the true difference: see learnClock. If Redis refuses TIME, it
-   * is a time long past, with as many digits as any deadline: scripts refuse to run with it, or Redis refuses them with its own reason.
+   * Redis's clock minus this process's monotonic clock, never more than the true difference: see learnClock. If Redis
+   * refuses TIME, it is a time long past, with as many digits as any deadline: scripts refuse to run with it, or Redis
+   * refuses them with its own reason.
    */
   #offset = 1e12
   readonly #former = new StaleConnections()
@@ -51,8 +53,10 @@ export class Lane {
     const redis = master.calls
     redis.on('ready', () => {
       batchWrites(redis.stream)
-      // If TIME was refused (BUSY, NOPERM), the clock is unknown, and calls get the refusal themselves; unless the connection broke.
-      Promise.allSettled([this.#former.end(redis), this.learnClock()]).then(() => { if (redis.status === 'ready') this.#connected() })
+      // If TIME was refused (BUSY, NOPERM), the clock is unknown, and calls get the refusal themselves; unless the
+      // connection broke.
+      Promise.allSettled([this.#former.end(redis), this.learnClock()])
+        .then(() => { if (redis.status === 'ready') this.#connected() })
     })
     redis.on('close', () => this.broke())
     this.#clockTimer = setInterval(() => { if (this.#ready) this.learnClock().catch(() => {}) }, clockRefresh)
@@ -67,7 +71,9 @@ export class Lane {
     return this.#parked
   }
 
-  /** @param askingUntil the node is importing this call's slot and serves it only after ASKING: until when that holds */
+  /**
+   * @param askingUntil the node is importing this call's slot and serves it only after ASKING: until when that holds
+   */
   ask (call: Call, askingUntil: number | null = null): void {
     call.askingUntil = askingUntil
     const asking = askingUntil !== null
@@ -117,7 +123,9 @@ export class Lane {
     this.#master.calls.disconnect(true)
   }
 
-  /** Redis's clock, as of the reply's arrival: too early by the time of the way back, so no deadline is ever too late. */
+  /**
+   * Redis's clock, as of the reply's arrival: too early by the time of the way back, so no deadline is ever too late.
+   */
   learnClock (): Promise<void> {
     this.#learning ??= this.#master.calls.time().then(([seconds, microseconds]) => {
       this.#offset = Number(seconds) * 1000 + Number(microseconds) / 1000 - performance.now()
@@ -177,17 +185,19 @@ export class Lane {
 const ackTimeout = 500
 
 /**
- * The barrier: a write after a group's calls, so that replicas have something new to acknowledge. If the calls only read, or found
- * their change already made, WAIT alone would succeed with old acknowledgements: a replaced master that doesn't know it yet would
- * answer outdated state. And WAIT is only documented for its own connection's writes. Sent as text, so that NOSCRIPT can't occur;
- * with allow-oom, since operations that finish a handoff must work when Redis is full.
+ * The barrier: a write after a group's calls, so that replicas have something new to acknowledge. If the calls only
+ * read, or found their change already made, WAIT alone would succeed with old acknowledgements: a replaced master that
+ * doesn't know it yet would answer outdated state. And WAIT is only documented for its own connection's writes. Sent as
+ * text, so that NOSCRIPT can't occur; with allow-oom, since operations that finish a handoff must work when Redis is
+ * full.
  */
 const barrier = '#!lua flags=allow-oom\nredis.call(\'SET\', KEYS[1], \'\', \'PX\', 10000)'
 
 /**
- * The same for a master that refuses the barrier, because all its slots are migrating and it makes no new keys there. It uses a key of
- * one of the group's own calls, which exists, or may be created after ASKING. The write leaves the key unchanged, except for the log of
- * keys, a stream without a TTL: it gets one that never passes (in the year 9999), because no entry may be added here.
+ * The same for a master that refuses the barrier, because all its slots are migrating and it makes no new keys there.
+ * It uses a key of one of the group's own calls, which exists, or may be created after ASKING. The write leaves the key
+ * unchanged, except for the log of keys, a stream without a TTL: it gets one that never passes (in the year 9999),
+ * because no entry may be added here.
  */
 const ownBarrier = `#!lua flags=allow-oom
 local key = KEYS[1]
@@ -219,12 +229,16 @@ export class Group {
   commit (redis: Redis, key: string, replicas: number): Promise<() => void> {
     return write(redis, barrier, key, replicas).catch((error: Error) => {
       // The calls before the barrier have their replies by now.
-      const own = elsewhere.test(error.message) ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0] : undefined
+      const own = elsewhere.test(error.message)
+        ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0]
+        : undefined
       if (own === undefined) throw error
       redis.asking().catch(() => {})
       return write(redis, ownBarrier, own, replicas)
     }).then(
-      count => count >= replicas ? () => this.#answer() : () => this.#refuse(`${count} of ${replicas} replicas acknowledged in time`),
+      count => count >= replicas
+        ? () => this.#answer()
+        : () => this.#refuse(`${count} of ${replicas} replicas acknowledged in time`),
       (error: Error) => () => this.#refuse(error.message)
     )
   }
@@ -248,10 +262,10 @@ async function write (redis: Redis, script: string, key: string, replicas: numbe
 const usualSize = 64 * 1024
 
 /**
- * From now on everything written to this stream in a tick is sent in one piece at the tick's end: one write to the socket, and no
- * list of chunks for Node to process (bench, mix: a tenth of the service's CPU). ioredis's own commands and our calls are all
- * written here, so their order is kept, and replies match. If the stream breaks, unsent bytes are lost with it, like those in the
- * stream's own buffer.
+ * From now on everything written to this stream in a tick is sent in one piece at the tick's end: one write to the
+ * socket, and no list of chunks for Node to process (bench, mix: a tenth of the service's CPU). ioredis's own commands
+ * and our calls are all written here, so their order is kept, and replies match. If the stream breaks, unsent bytes are
+ * lost with it, like those in the stream's own buffer.
  */
 export function batchWrites (stream: Writable): void {
   const send = stream.write.bind(stream)
@@ -284,22 +298,28 @@ function copy (part: Buffer, whole: Buffer, at: number): number {
   return part.length
 }
 
-/** A connection's identity at its server. The id alone isn't enough: after a restart or failover another connection may have it. */
+/**
+ * A connection's identity at its server. The id alone isn't enough: after a restart or failover another connection may
+ * have it.
+ */
 interface Known { id: string, address: string, server: string }
 
-/** For servers that don't come back, only the latest are remembered: the calls' deadlines end the earlier ones' bytes anyway. */
+/**
+ * For servers that don't come back, only the latest are remembered: the calls' deadlines end the earlier ones' bytes
+ * anyway.
+ */
 const remembered = 8
 
 /**
- * Bytes of a broken connection may reach the server after its calls were retried and answered on the next one: a client gets a
- * correct refusal, and then the first request is carried out after all. So before any retry, the server is told to kill the old
- * connection (CLIENT KILL), and then discards its bytes. If that isn't allowed (ACL, a proxy), only the calls' deadlines end this,
- * two seconds later (the simulator shows both: test/faults/sim).
+ * Bytes of a broken connection may reach the server after its calls were retried and answered on the next one: a client
+ * gets a correct refusal, and then the first request is carried out after all. So before any retry, the server is told
+ * to kill the old connection (CLIENT KILL), and then discards its bytes. If that isn't allowed (ACL, a proxy), only the
+ * calls' deadlines end this, two seconds later (the simulator shows both: test/faults/sim).
  */
 export class StaleConnections {
   /**
-   * Connections are kept here until their own server has confirmed their end. The connection with that request may break too, and a
-   * failover may lead to another server, which doesn't know them, and back.
+   * Connections are kept here until their own server has confirmed their end. The connection with that request may
+   * break too, and a failover may lead to another server, which doesn't know them, and back.
    */
   #known: Known[] = []
 
@@ -310,8 +330,12 @@ export class StaleConnections {
       redis.call('CLIENT', 'INFO'),
       ...former.map(({ id, address }) => redis.call('CLIENT', 'KILL', 'ID', id, 'ADDR', address)),
     ])
-    const [, id, address, server] = info.status === 'fulfilled' ? /^id=(\d+) addr=(\S+) laddr=(\S+)/.exec(String(info.value)) ?? [] : []
-    this.#known = former.filter((known, at) => known.server !== server || isUntold(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
+    const [, id, address, server] = info.status === 'fulfilled'
+      ? /^id=(\d+) addr=(\S+) laddr=(\S+)/.exec(String(info.value)) ?? []
+      : []
+    this.#known = former.filter((
+      known, at
+    ) => known.server !== server || isUntold(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
     if (id !== undefined && address !== undefined && server !== undefined) this.#known.push({ id, address, server })
   }
 }
@@ -322,9 +346,9 @@ function isUntold (end: PromiseSettledResult<unknown>): boolean {
 }
 
 /**
- * The unsettled calls, each in a slot that is reused when it is free. Not a Set, nor a list that is compacted now and then: with those,
- * a call, its payload and its promise survive the garbage collector's young generation, which was a third of a call's cost (7.0 µs of
- * user time against 4.5).
+ * The unsettled calls, each in a slot that is reused when it is free. Not a Set, nor a list that is compacted now and
+ * then: with those, a call, its payload and its promise survive the garbage collector's young generation, which was a
+ * third of a call's cost (7.0 µs of user time against 4.5).
  */
 export class OpenCalls {
   readonly #places: Array<Call | undefined> = []

@@ -18,18 +18,19 @@ export const callBudget = 2000
 /** How often overdue calls are looked for: a call may be answered this much late. */
 const giveUpInterval = 50
 /**
- * How long ASK holds after the call that it answered was sent, in milliseconds: a round trip, and as many for the way to the other node. A slot
- * that comes back to a node within this time could hide what it has (docs/reliability.md).
+ * How long ASK holds after the call that it answered was sent, in milliseconds: a round trip, and as many for the way
+ * to the other node. A slot that comes back to a node within this time could hide what it has (docs/reliability.md).
  */
 export const askHolds = 500
 /** The pause before a retry when a server can't serve a call at the moment. */
 const pause = 50
 
 /**
- * Runs scripts, each on the lane of the master that has its partition. If the connection breaks, the server can't serve the call at
- * the moment, or the replicas don't acknowledge it, the call is retried until its budget is over. That is safe because every
- * transition carries the token of its operation, so its script recognises a repeat. A given-up call can't be carried out much
- * later, unnoticed: it carries its deadline in Redis time, and its script refuses to run after that.
+ * Runs scripts, each on the lane of the master that has its partition. If the connection breaks, the server can't serve
+ * the call at the moment, or the replicas don't acknowledge it, the call is retried until its budget is over. That is
+ * safe because every transition carries the token of its operation, so its script recognises a repeat. A given-up call
+ * can't be carried out much later, unnoticed: it carries its deadline in Redis time, and its script refuses to run
+ * after that.
  */
 export class Lanes implements Dispatcher {
   readonly #masters: Masters
@@ -42,7 +43,8 @@ export class Lanes implements Dispatcher {
 
   /**
    * @param durability null: the master alone acknowledges
-   * @param unwrap takes from each reply what isn't for its caller, and returns the rest; left out, replies are as they come
+   * @param unwrap takes from each reply what isn't for its caller, and returns the rest; left out, replies are as they
+   * come
    */
   constructor (masters: Masters, durability: Durability | null, unwrap?: (tag: string, reply: unknown) => unknown) {
     this.#masters = masters
@@ -82,7 +84,9 @@ export class Lanes implements Dispatcher {
     const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
     const asked = new Map<unknown, number>()
     for (const call of this.#open) if (!parked.has(call)) asked.set(call.lane, (asked.get(call.lane) ?? 0) + 1)
-    const sizes = lanes.map(([{ name }, lane]) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
+    const sizes = lanes.map((
+      [{ name }, lane]
+    ) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
 
@@ -129,7 +133,8 @@ export class Lanes implements Dispatcher {
       if (message.startsWith('OOM')) lane.fullRefusals++
       call.refuse(new Unavailable(message))
     } else if (error.name !== 'ReplyError') {
-      // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does at once.
+      // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does
+      // at once.
       if (this.#laneOf(call.asked.tag) === lane) lane.park(call)
       else this.#ask(call)
     } else if (passing.test(message)) {
@@ -165,7 +170,8 @@ export class Lanes implements Dispatcher {
     if (lane === undefined) {
       call.again(told)
     } else if (/^(MOVED|ASK) /.test(call.lastError)) {
-      // Redirected before: while the nodes disagree, they would redirect it to and fro. After a pause it may be redirected again.
+      // Redirected before: while the nodes disagree, they would redirect it to and fro. After a pause it may be
+      // redirected again.
       call.again(`sent to and fro: ${told}`)
     } else {
       call.lastError = told

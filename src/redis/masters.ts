@@ -7,7 +7,10 @@ import { isCut } from './call.ts'
 import { connect, connectNode, nodeName } from './connect.ts'
 import type { ConnectionLog } from './connect.ts'
 
-/** A server that takes writes. One connection is for calls, another for subscriptions: a subscribed RESP2 connection can do little else. */
+/**
+ * A server that takes writes. One connection is for calls, another for subscriptions: a subscribed RESP2 connection can
+ * do little else.
+ */
 export interface Master {
   /** Its name in metrics: `host:port` in a Cluster. */
   readonly name: string
@@ -49,7 +52,9 @@ export interface Masters {
   close (): void
 }
 
-/** The only master: a single server, or the Sentinels' master, which ioredis resolves, so that it is one master here. */
+/**
+ * The only master: a single server, or the Sentinels' master, which ioredis resolves, so that it is one master here.
+ */
 export class OneMaster implements Masters {
   readonly #master: Master
   #closed = false
@@ -57,8 +62,11 @@ export class OneMaster implements Masters {
   constructor (address: Standalone | Sentinels, tags: readonly string[], log: ConnectionLog) {
     this.#master = openMaster('redis', () => connect(address, log), tags)
     const { calls, subscriber } = this.#master
-    // If a failover is announced while ioredis asks the Sentinels, ioredis treats it as disconnect() and stays in 'end'.
-    for (const redis of [calls, subscriber]) redis.on('end', () => { if (!this.#closed) redis.connect().catch(() => {}) })
+    // If a failover is announced while ioredis asks the Sentinels, ioredis treats it as disconnect() and stays in
+    // 'end'.
+    for (const redis of [
+      calls, subscriber
+    ]) redis.on('end', () => { if (!this.#closed) redis.connect().catch(() => {}) })
   }
 
   of (): Master { return this.#master }
@@ -90,10 +98,13 @@ export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]>
   const over = new AbortController()
   const { signal } = over
   try {
-    const tooLate = sleep(answerTimeout, undefined, { signal }).then(() => { throw new Error('it does not say who has which slot') })
+    const tooLate =
+      sleep(answerTimeout, undefined, { signal }).then(() => { throw new Error('it does not say who has which slot') })
     const reply = await Promise.race([reached(redis, signal).then(() => redis.cluster('SLOTS')), tooLate])
     return (reply as unknown as SlotsReply).map(([start, end, ...nodes]) => {
-      const [master, ...replicas] = nodes.map(([host, port, , more]) => ({ host: hostOf(host, more) ?? asked.host, port: Number(port) }))
+      const [master, ...replicas] = nodes.map((
+        [host, port, , more]
+      ) => ({ host: hostOf(host, more) ?? asked.host, port: Number(port) }))
       return { start: Number(start), end: Number(end), master: master as Host, replicas }
     })
   } finally {
@@ -126,10 +137,16 @@ async function reached (redis: Redis, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** How often the nodes are asked for the slot map, in milliseconds: while it is in doubt or a master is away, and otherwise. */
+/**
+ * How often the nodes are asked for the slot map, in milliseconds: while it is in doubt or a master is away, and
+ * otherwise.
+ */
 const whileInDoubt = 200
 const whileWell = 10_000
-/** How long the nodes are asked often after a doubt, in milliseconds: a node that hasn't heard of a change yet gives an old map. */
+/**
+ * How long the nodes are asked often after a doubt, in milliseconds: a node that hasn't heard of a change yet gives an
+ * old map.
+ */
 const doubtLasts = 2000
 
 /** How long a master without slots is kept after a redirection to it, in milliseconds: slots are moving to it. */
@@ -138,9 +155,9 @@ const keptFor = 10_000
 const slotCount = 16384
 
 /**
- * The masters of a Redis Cluster: the slot map, as its nodes report it, and a connection to each master with slots. Not ioredis's
- * own Cluster, because that retries by itself, without token and deadline, and hides what a lane must know: the slot's master, and
- * the connection on which a group's WAIT follows its calls.
+ * The masters of a Redis Cluster: the slot map, as its nodes report it, and a connection to each master with slots. Not
+ * ioredis's own Cluster, because that retries by itself, without token and deadline, and hides what a lane must know:
+ * the slot's master, and the connection on which a group's WAIT follows its calls.
  */
 export class ClusterMasters implements Masters {
   readonly #address: ClusterNodes
@@ -163,7 +180,9 @@ export class ClusterMasters implements Masters {
   trouble: Error | undefined
 
   /** @param open connects to one node; the simulator passes its own */
-  constructor (address: ClusterNodes, tags: readonly string[], log: ConnectionLog, open: typeof connectNode = connectNode) {
+  constructor (
+    address: ClusterNodes, tags: readonly string[], log: ConnectionLog, open: typeof connectNode = connectNode
+  ) {
     this.#address = address
     this.#open = open
     this.#slotsByTag = new Map(tags.map(tag => [tag, slotOf(tag)]))
@@ -232,7 +251,10 @@ export class ClusterMasters implements Masters {
     return this.#masters.size > 0 && [...this.#masters.values()].every(({ calls }) => calls.status === 'ready')
   }
 
-  /** Asks the nodes one after another until one answers. Each time another node is first: one that is cut off has an old map. */
+  /**
+   * Asks the nodes one after another until one answers. Each time another node is first: one that is cut off has an old
+   * map.
+   */
   async #askAround (): Promise<void> {
     const hosts = [...this.#known, ...this.#address.nodes]
     const first = this.#turn++ % hosts.length
@@ -246,7 +268,9 @@ export class ClusterMasters implements Masters {
   /** Logs why no node has ever answered, since nothing else does: once, because all are asked repeatedly. */
   #untold (host: Host, error: Error): SlotRange[] {
     if (this.#masters.size > 0 || this.#closed) return []
-    if (this.trouble === undefined) this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
+    if (this.trouble === undefined) {
+      this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
+    }
     this.trouble = error
     return []
   }
@@ -277,7 +301,9 @@ export class ClusterMasters implements Masters {
       hangUp(master)
     }
     // Only the partitions' slots are anybody's concern.
-    if (left.length > 0 || [...this.#slotsByTag.values()].some(slot => before[slot] !== this.#bySlot[slot])) this.#tellChange()
+    if (left.length > 0 || [...this.#slotsByTag.values()].some(slot => before[slot] !== this.#bySlot[slot])) {
+      this.#tellChange()
+    }
   }
 
   /** Whether it has no slots yet, or none in the map of the node that answered. */

@@ -5,13 +5,19 @@ import { Histogram } from '../core/histogram.ts'
 /** lua/ is a sibling of both src/ and dist/. */
 export const luaDirectory = new URL('../../lua/', import.meta.url)
 
-const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read', 'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'probe', 'rate',
+const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read',
+  'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'probe', 'rate',
   'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed', 'feed-note',
-  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
-  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list', 'key-changes'] as const
+  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan',
+  'webhook-replay', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
+  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list',
+  'key-changes'] as const
 export type ScriptName = typeof names[number]
 
-/** Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay for them. */
+/**
+ * Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay
+ * for them.
+ */
 const sharedByFew: Partial<Record<ScriptName, string[]>> = {
   waiting: ['place', 'here'],
   'key-list': ['place', 'here'],
@@ -39,7 +45,10 @@ const sharedByFew: Partial<Record<ScriptName, string[]>> = {
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
 
-/** How much longer than its newest event a feed is kept, in milliseconds: not every event puts its end off (lua/lib/direct.lua). */
+/**
+ * How much longer than its newest event a feed is kept, in milliseconds: not every event puts its end off
+ * (lua/lib/direct.lua).
+ */
 const feedMargin = 7_200_000
 
 /** A script as the server runs it. */
@@ -55,8 +64,9 @@ export interface Script {
   /** How long its calls took until they were answered or given up. */
   readonly took: Histogram
   /**
-   * What runs in its place once Redis has refused it because Redis is full (maxmemory): the same, but it also asks `isFull` (lua/lib/full.lua)
-   * before it writes. Redis judges a script as a whole, by its first line, and can't know that a long result takes the place of a longer payload.
+   * What runs in its place once Redis has refused it because Redis is full (maxmemory): the same, but it also asks
+   * `isFull` (lua/lib/full.lua) before it writes. Redis judges a script as a whole, by its first line, and can't know
+   * that a long result takes the place of a longer payload.
    */
   readonly whenFull?: Script
 }
@@ -77,7 +87,10 @@ export interface ScriptOptions {
   clock?: string | undefined
   /** Where transitions tell what happened. Left out: nowhere, so they don't pay for it. */
   events?: EventTarget | undefined
-  /** What the scripts that run most have as constants: an argument, and making a number of it, costs Redis 2 % of such a call. */
+  /**
+   * What the scripts that run most have as constants: an argument, and making a number of it, costs Redis 2 % of such a
+   * call.
+   */
   lifetimes?: Lifetimes | undefined
 }
 
@@ -87,14 +100,20 @@ export interface Lifetimes { workTtl: number, retention: number }
 const day = 86_400_000
 
 /**
- * Where a transition writes its event: to its tenant's feed (what the feeds' keys begin with, and for how long they keep events, in
- * milliseconds), or to an outbox in its own partition, from which it is relayed.
+ * Where a transition writes its event: to its tenant's feed (what the feeds' keys begin with, and for how long they
+ * keep events, in milliseconds), or to an outbox in its own partition, from which it is relayed.
  */
 export type EventTarget = { feeds: string, retention: number } | 'outbox'
 
-/** Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of the file. */
-export function loadScripts ({ clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day } }: ScriptOptions = {}): Scripts {
-  const shared = `${clock}${readLua('lib/record.lua')}local WORK_TTL = ${lifetimes.workTtl}\nlocal RETENTION = ${lifetimes.retention}\n`
+/**
+ * Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of
+ * the file.
+ */
+export function loadScripts (
+  { clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day } }: ScriptOptions = {}
+): Scripts {
+  const shared = `${clock}${readLua('lib/record.lua')}local WORK_TTL = ${lifetimes.workTtl}\nlocal RETENTION = ` +
+    `${lifetimes.retention}\n`
   return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
 }
 
@@ -120,14 +139,17 @@ function eventsOf (name: ScriptName, events: EventTarget | undefined): string {
   if (sharedByFew[name]?.includes('events') !== true) return ''
   if (events === undefined) return readLibrary('no-events')
   if (events === 'outbox') return readLibrary('events') + readLibrary('relayed')
-  return `${readLibrary('events')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ${events.retention + feedMargin}\n${readLibrary('direct')}`
+  return `${readLibrary('events')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ` +
+    `${events.retention + feedMargin}\n${readLibrary('direct')}`
 }
 
 function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const body = text.slice(endOfFlags + 1).replace(uses, (_, names: string) => names.split(' ').map(readLibrary).join(''))
+  const body = text.slice(endOfFlags + 1).replace(
+    uses, (_, names: string) => names.split(' ').map(readLibrary).join('')
+  )
   const others = othersOf(name).map(readLibrary).join('')
   const whole = withoutComments(`${flags}\n${shared}${withEvents(eventsOf(name, events), others, body, events)}`)
   const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
@@ -153,7 +175,10 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
   }
 }
 
-/** Both libraries and the script's body. Where events are off, the statements that tell them are left out, unless others need what those define. */
+/**
+ * Both libraries and the script's body. Where events are off, the statements that tell them are left out, unless others
+ * need what those define.
+ */
 function withEvents (telling: string, others: string, body: string, events: EventTarget | undefined): string {
   const silent = others + body.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
   if (events === undefined && !/\b(?:openOutbox|outbox|tell)\b/.test(withoutComments(silent))) return silent
@@ -161,14 +186,19 @@ function withEvents (telling: string, others: string, body: string, events: Even
 }
 
 /**
- * Is the call's own deadline over? By then its caller has been told that the operation did not happen, so it must not happen. Scripts ask
- * `late(ARGV[1], now)`, which tests define otherwise; here it becomes a comparison, since a function would cost each call 0.5 %.
+ * Is the call's own deadline over? By then its caller has been told that the operation did not happen, so it must not
+ * happen. Scripts ask
+ * `late(ARGV[1], now)`, which tests define otherwise; here it becomes a comparison, since a function would cost each
+ * call 0.5 %.
  */
 function comparing (source: string): string {
   return source.replace(/\blate\(ARGV\[1\], ([a-z()]+)\) then/g, '$1 > ARGV[1] + 0 then')
 }
 
-/** A script whose reply, where it appended events, is `{ 'told', events, reply }`. Only the last return follows a write (test/lua/headers). */
+/**
+ * A script whose reply, where it appended events, is `{ 'told', events, reply }`. Only the last return follows a write
+ * (test/lua/headers).
+ */
 function replyingEvents (body: string): string {
   return body.replace(/return ([^\n]+)\n$/, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n")
 }

@@ -13,20 +13,27 @@ interface Channel {
 }
 
 /**
- * How often each subscriber is pinged, in milliseconds, because it can't tell a dead connection from silence. Subscriptions that ended are then made
- * again too.
+ * How often each subscriber is pinged, in milliseconds, because it can't tell a dead connection from silence.
+ * Subscriptions that ended are then made again too.
  */
 const keepAlive = 5000
-/** How long after Redis ended subscriptions they are made again, in milliseconds. It ends each by itself, and may refuse the new one at once. */
+/**
+ * How long after Redis ended subscriptions they are made again, in milliseconds. It ends each by itself, and may refuse
+ * the new one at once.
+ */
 const renewalPause = 50
-/** How long after a redirection the next one is followed, and what it ended is made again, in milliseconds: two nodes may point at one another. */
+/**
+ * How long after a redirection the next one is followed, and what it ended is made again, in milliseconds: two nodes
+ * may point at one another.
+ */
 const redirectionPause = 500
 
 /**
- * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and none without
- * listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or while its slot moves, so a
- * new subscription wakes all listeners. While a slot moves, scripts may run at the node that is to get it, and tell nobody here: if the slot
- * stays where it was, no listener is woken for that, so one must not rely on messages alone.
+ * Wakes waiters when something has changed, by sharded pub/sub: one subscription per channel however many listen, and
+ * none without listeners. Waiters read for themselves what has changed. A message may be lost with its connection, or
+ * while its slot moves, so a new subscription wakes all listeners. While a slot moves, scripts may run at the node that
+ * is to get it, and tell nobody here: if the slot stays where it was, no listener is woken for that, so one must not
+ * rely on messages alone.
  */
 export class Subscriptions {
   readonly #masters: Masters
@@ -39,7 +46,8 @@ export class Subscriptions {
     this.#masters = masters
     masters.each(({ subscriber }) => {
       subscriber.on('smessage', (name: string) => tell(this.#channels.get(name)))
-      // The master has ended subscriptions because their slot has moved. It may be back by now, so that the map never changes.
+      // The master has ended subscriptions because their slot has moved. It may be back by now, so that the map never
+      // changes.
       subscriber.on('moved', () => {
         masters.doubt()
         this.#renewal ??= setTimeout(() => {
@@ -69,7 +77,10 @@ export class Subscriptions {
     return () => this.#leave(name, channel, wake)
   }
 
-  /** Whether this channel's messages can come, as far as is known. The connection for calls counts too: it notices sooner that its server is silent. */
+  /**
+   * Whether this channel's messages can come, as far as is known. The connection for calls counts too: it notices
+   * sooner that its server is silent.
+   */
   hears (name: string): boolean {
     const master = this.#masters.of(tagIn(name))
     return master?.subscriber.status === 'ready' && master.calls.status === 'ready'
@@ -93,10 +104,14 @@ export class Subscriptions {
     return channel
   }
 
-  /** Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away. */
+  /**
+   * Fails while disconnected. The subscription is made on reconnect, and until then reads report that Redis is away.
+   */
   #subscribe (channel: Channel, name: string): void {
     channel.isPending = true
-    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).then(() => false, (error: Error) => this.#redirect(error.message)).finally(() => {
+    const subscribed = Promise.resolve(channel.on?.ssubscribe(name)).then(
+      () => false, (error: Error) => this.#redirect(error.message)
+    ).finally(() => {
       if (channel.subscribed === subscribed) channel.isPending = false
     })
     channel.subscribed = subscribed

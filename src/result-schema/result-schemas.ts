@@ -18,8 +18,8 @@ const remembered = 10_000
 const nothing = Buffer.from('{}')
 
 /**
- * Validates done's output against pass's schema. Schemas and outputs come from strangers, so the event loop never parses them: one
- * worker thread does, with `limit` for each.
+ * Validates done's output against pass's schema. Schemas and outputs come from strangers, so the event loop never
+ * parses them: one worker thread does, with `limit` for each.
  */
 export class ResultSchemas {
   readonly #limit: number
@@ -33,8 +33,10 @@ export class ResultSchemas {
   }
 
   /**
-   * The digest (128 bits of SHA-256, base64url, 22 characters) of a valid schema; without a promise if it is known already.
-   * @param text the member's JSON text exactly as sent @param whose tenants take turns, and so do a tenant's agents, however many jobs each has
+   * The digest (128 bits of SHA-256, base64url, 22 characters) of a valid schema; without a promise if it is known
+   * already.
+   * @param text the member's JSON text exactly as sent @param whose tenants take turns, and so do a tenant's agents,
+   * however many jobs each has
    * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
    */
   accept (text: Buffer, whose: Sender): string | Promise<string> {
@@ -52,8 +54,8 @@ export class ResultSchemas {
   }
 
   /**
-   * Resolves if the output satisfies the schema. It is parsed with JSON.parse: numbers are doubles, and of repeated members the last one
-   * counts.
+   * Resolves if the output satisfies the schema. It is parsed with JSON.parse: numbers are doubles, and of repeated
+   * members the last one counts.
    * @param digest the result of `accept` for the schema
    * @param output JSON text; undefined means {} @param whose as for `accept`
    * @throws {Problem} result_invalid with at most 100 `errors` from `/output` on, result_schema_too_slow, unavailable

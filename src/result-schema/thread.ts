@@ -29,15 +29,21 @@ const code = new URL('../../src/result-schema/worker/main.mjs', import.meta.url)
 export interface ThreadOptions {
   /** The maximum of the worker's heap, in megabytes. */
   memory: number
-  /** How long a job may wait for its turn, in milliseconds. Without a limit, enough slow jobs would make all others wait for ever. */
+  /**
+   * How long a job may wait for its turn, in milliseconds. Without a limit, enough slow jobs would make all others wait
+   * for ever.
+   */
   patience: number
-  /** How long a job may take by the clock, in milliseconds, however little of it the worker has run: a busy machine must not keep those behind it. */
+  /**
+   * How long a job may take by the clock, in milliseconds, however little of it the worker has run: a busy machine must
+   * not keep those behind it.
+   */
   longest: number
 }
 
 /**
- * One worker thread, which does one job after the other. It starts with the first job, doesn't keep an idle process alive, and is
- * replaced if a job makes it overrun or crash: that job is too slow, and those behind it go on.
+ * One worker thread, which does one job after the other. It starts with the first job, doesn't keep an idle process
+ * alive, and is replaced if a job makes it overrun or crash: that job is too slow, and those behind it go on.
  */
 export class Thread {
   readonly #options: ThreadOptions
@@ -61,7 +67,8 @@ export class Thread {
 
   /**
    * @param limit milliseconds of the worker's CPU
-   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead, or the machine, take too long
+   * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead, or the machine, take too
+   * long
    */
   judge (job: Job, limit: number, whose: Sender): Promise<Verdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
@@ -125,8 +132,8 @@ export class Thread {
   }
 
   /**
-   * Checks the worker's time by what it has run, and by its own start: this timer may run late, and before a verdict that has already arrived; and
-   * the worker may have begun late.
+   * Checks the worker's time by what it has run, and by its own start: this timer may run late, and before a verdict
+   * that has already arrived; and the worker may have begun late.
    */
   #look (job: Waiting): void {
     const begun = Atomics.load(this.#begun, 0)
@@ -158,7 +165,9 @@ export class Thread {
     // A new worker would fail before its first job as well: an internal error.
     if (!wasReady) return this.#refuseAll(failure)
     clearTimeout(this.#timer)
-    this.#underWay?.reject(this.#wasStarved ? unavailable() : isTooMuch(failure) ? new Problem('result_schema_too_slow') : failure)
+    this.#underWay?.reject(
+      this.#wasStarved ? unavailable() : isTooMuch(failure) ? new Problem('result_schema_too_slow') : failure
+    )
     this.#underWay = undefined
     this.#wasStarved = false
     this.#start()
@@ -166,14 +175,16 @@ export class Thread {
 
   #refuseAll (error: unknown): void {
     clearTimeout(this.#timer)
-    for (const { reject } of [...this.#underWay === undefined ? [] : [this.#underWay], ...this.#waiting.clear()]) reject(error)
+    for (const { reject } of [
+      ...this.#underWay === undefined ? [] : [this.#underWay], ...this.#waiting.clear()
+    ]) reject(error)
     this.#underWay = undefined
   }
 }
 
 /**
- * Jobs that wait for their turn. Tenants take turns, and so do the agents of each: a tenant gets no more turns by more agents, which it
- * can make as many of as it likes, and an agent none by more jobs.
+ * Jobs that wait for their turn. Tenants take turns, and so do the agents of each: a tenant gets no more turns by more
+ * agents, which it can make as many of as it likes, and an agent none by more jobs.
  */
 class Queue {
   /** Both maps are in the order of turns. */

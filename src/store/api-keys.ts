@@ -48,20 +48,29 @@ export interface NewKey {
   by: string
 }
 
-export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | { outcome: 'not_found' | 'revoked' | 'ended' }
+export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | {
+  outcome: 'not_found' | 'revoked' | 'ended'
+}
 export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number } | { outcome: 'not_found' }
 
 /** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
 
 /** A change of a key. */
-export interface KeyChange { id: string, tenant: string, agent: string, action: 'created' | 'rotated' | 'revoked', by: string }
+export interface KeyChange {
+  id: string
+  tenant: string
+  agent: string
+  action: 'created' | 'rotated' | 'revoked'
+  by: string
+}
 /** @see KeyRecords.changes */
 export interface KeyChanges { now: number, lost: boolean, last: string, entries: KeyChange[], more: boolean }
 
 /**
- * The API keys in Redis: one method per script. All are in one partition: they are few, replicas look them up in their own memory, and so one call
- * reports all changes. A secret leaves this class once, when it is made; Redis keeps only SHA-256 digests.
+ * The API keys in Redis: one method per script. All are in one partition: they are few, replicas look them up in their
+ * own memory, and so one call reports all changes. A secret leaves this class once, when it is made; Redis keeps only
+ * SHA-256 digests.
  */
 export class KeyRecords {
   readonly #lanes: Lanes
@@ -78,11 +87,16 @@ export class KeyRecords {
   }
 
   /** @returns the key with its secret, which can't be read again later @throws {Unavailable} */
-  async create ({ tenant, agent, scopes, expiresIn, ratePerMinute, inboxes, by }: NewKey): Promise<{ id: string, key: string, record: KeyRecord }> {
+  async create (
+    { tenant, agent, scopes, expiresIn, ratePerMinute, inboxes, by }: NewKey
+  ): Promise<{ id: string, key: string, record: KeyRecord }> {
     const id = newKeyId()
     const key = newSecret(id)
     const keys = [this.#keyOf(id), this.#keyNames.apiKeys(this.#tag), this.#keyNames.apiKeysOver(this.#tag), this.#log]
-    const texts = [id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''), inboxes?.join() ?? '', String(keyRetention)]
+    const texts = [
+      id, digest(key), tenant, agent, scopes.join(), String(expiresIn ?? ''), String(ratePerMinute ?? ''),
+      inboxes?.join() ?? '', String(keyRetention)
+    ]
     const [outcome, fields] = await this.#run('key-create', keys, texts, author(by))
     if (outcome !== 'created') throw new Error('a new random key id already exists: the random numbers are not random')
     return { id, key, record: parseFields(id, fields).record }
@@ -115,7 +129,8 @@ export class KeyRecords {
 
   /**
    * Gives a key a new secret.
-   * @param grace how long the present secret still works, in milliseconds; 0: not at all. The one before it stops at once.
+   * @param grace how long the present secret still works, in milliseconds; 0: not at all. The one before it stops at
+   * once.
    * @throws {Unavailable}
    */
   async rotate (id: string, grace: number, by: string): Promise<RotateReply> {
@@ -139,7 +154,8 @@ export class KeyRecords {
   /**
    * The changes of keys since the last call, at most 100 at once.
    * @param after the `last` of the previous answer; empty at first
-   * @returns `lost`: nobody knows what has changed since, so forget all that you know about keys and go on from `last`. `more`: there may be more.
+   * @returns `lost`: nobody knows what has changed since, so forget all that you know about keys and go on from `last`.
+   * `more`: there may be more.
    * @throws {Unavailable}
    */
   async changes (after: string): Promise<KeyChanges> {
@@ -206,9 +222,9 @@ function parseFields (id: string, parts: unknown): Omit<Lookup, 'now'> {
 }
 
 /**
- * A key's secret is `handoff_<id>_<rest>`: the id of 12 characters, then 32 random characters (190 bits) and 6 of a checksum over all that comes
- * before. The prefix lets secret scanners find leaked keys. The checksum shows at once, without a call, that a key was mistyped or cut off. It is
- * no protection: anyone can compute it.
+ * A key's secret is `handoff_<id>_<rest>`: the id of 12 characters, then 32 random characters (190 bits) and 6 of a
+ * checksum over all that comes before. The prefix lets secret scanners find leaked keys. The checksum shows at once,
+ * without a call, that a key was mistyped or cut off. It is no protection: anyone can compute it.
  */
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const prefix = 'handoff_'

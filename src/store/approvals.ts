@@ -9,18 +9,19 @@ import type { Place } from './handoffs.ts'
 
 export type Verdict = 'approved' | 'rejected'
 
-export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired' | 'self_approval' | 'content_changed'
+export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired'
+  | 'self_approval' | 'content_changed'
 export type DecisionReply = { outcome: 'decided', at: number } | Refused<DecisionRefusal>
 
 /**
- * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is undefined if the request didn't
- * say it.
+ * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is
+ * undefined if the request didn't say it.
  */
 export interface SeenByPerson { createdAt?: number | undefined, digest?: string | undefined }
 
 /**
- * All of a handoff. The payload is null once it was freed; the digest is empty if no person decides on it; the schema is JSON text, or null if
- * there is none.
+ * All of a handoff. The payload is null once it was freed; the digest is empty if no person decides on it; the schema
+ * is JSON text, or null if there is none.
  */
 export type InspectReply =
   { outcome: 'found', payload: Buffer | null, digest: string, schema: Buffer | null } & Seen | { outcome: 'not_found' }
@@ -30,8 +31,9 @@ export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
 /** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
 /**
- * What one call read of the list, perhaps nothing, and the position to go on from; null at the end of the list. `count` is how many wait in all; those
- * that have expired are among them until the sweep has been there. By Redis’s clock it was `now`.
+ * What one call read of the list, perhaps nothing, and the position to go on from; null at the end of the list. `count`
+ * is how many wait in all; those that have expired are among them until the sweep has been there. By Redis’s clock it
+ * was `now`.
  */
 export interface WaitingPart { items: Waiting[], next: ListPlace | null, count: number, now: number }
 
@@ -50,7 +52,9 @@ export class Approvals {
   }
 
   /** @param note JSON text: a string or null */
-  decide (verdict: Verdict, place: Place, token: string, by: string, seen: SeenByPerson, note: Buffer): Promise<DecisionReply> {
+  decide (
+    verdict: Verdict, place: Place, token: string, by: string, seen: SeenByPerson, note: Buffer
+  ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
     const keys = [this.#keyNames.handoff(tag, member), this.#keyNames.waiting(tag, tenant)]
@@ -58,12 +62,19 @@ export class Approvals {
     const itsCall = { tag, bytes: note, decode: readDecision }
     return verdict === 'approved'
       ? this.#lanes.call({ ...itsCall, script: this.#scripts.approve, keys, texts: [token, by, member, ...itsSeen] })
-      : this.#lanes.call({ ...itsCall, script: this.#scripts.reject, keys: [...keys, this.#keyNames.due(tag)], texts: [token, by, this.#retention, member, ...itsSeen] })
+      : this.#lanes.call({
+        ...itsCall,
+        script: this.#scripts.reject,
+        keys: [...keys, this.#keyNames.due(tag)],
+        texts: [token, by, this.#retention, member, ...itsSeen]
+      })
   }
 
   inspect (place: Place): Promise<InspectReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({ script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection })
+    return this.#lanes.call({
+      script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection
+    })
   }
 
   /** The channel for changes of a tenant's list. */
@@ -87,7 +98,9 @@ export class Approvals {
 function readDecision (reply: unknown): DecisionReply {
   const parts = tagged(reply)
   const [outcome, time] = parts
-  return outcome === 'approved' || outcome === 'rejected' || outcome === 'replayed' ? { outcome: 'decided', at: time as number } : readRefusal(parts)
+  return outcome === 'approved' || outcome === 'rejected' || outcome === 'replayed'
+    ? { outcome: 'decided', at: time as number }
+    : readRefusal(parts)
 }
 
 function readInspection (reply: unknown): InspectReply {
@@ -106,7 +119,9 @@ function readList (reply: unknown): WaitingPart {
   const [, now, since, after, count, ...parts] = tagged(reply)
   const items: Waiting[] = []
   for (let at = 0; at < parts.length; at += 4) {
-    items.push({ id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1], parts[at + 3]), task: parts[at + 2] as Buffer })
+    items.push({
+      id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1], parts[at + 3]), task: parts[at + 2] as Buffer
+    })
   }
   return {
     items,

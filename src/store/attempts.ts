@@ -9,17 +9,34 @@ import type { Refused, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
-export type HeartbeatReply = { outcome: 'caught', deadline: number, heartbeatDeadline: number | null, isCancelRequested: boolean, cancelReason: Buffer | null } | Refused<HolderRefusal>
+export type HeartbeatReply = {
+  outcome: 'caught'
+  deadline: number
+  heartbeatDeadline: number | null
+  isCancelRequested: boolean
+  cancelReason: Buffer | null
+} | Refused<HolderRefusal>
 
 /** `successor` is null if there is none. */
-export type EndReply = { outcome: 'ended' | 'replayed', endedAt: number, successor: string | null } | Refused<HolderRefusal>
+export type EndReply = {
+  outcome: 'ended' | 'replayed'
+  endedAt: number
+  successor: string | null
+} | Refused<HolderRefusal>
 
-export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed' | 'already_declined'
+export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed'
+  | 'already_declined'
 export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | Refused<CancelRefusal>
 
-export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected' | 'cancelled'
+export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected'
+  | 'cancelled'
 /** `isTaken`: it was taken away from its catcher. */
-export type ReissueReply = { outcome: 'reissued' | 'replayed', successor: string, record: HandoffRecord, isTaken: boolean } | Refused<ReissueRefusal>
+export type ReissueReply = {
+  outcome: 'reissued' | 'replayed'
+  successor: string
+  record: HandoffRecord
+  isTaken: boolean
+} | Refused<ReissueRefusal>
 
 /** All that can happen to a caught handoff except done, and its next attempt, in Redis: one method per script. */
 export class Attempts {
@@ -35,34 +52,60 @@ export class Attempts {
     this.#retention = String(retention)
   }
 
-  /** @param extendBy milliseconds from now; null to keep the work's deadline @param mostWork milliseconds @param progress JSON text; empty for none */
-  heartbeat (place: Place, agent: string, extendBy: number | null, mostWork: number, progress: Buffer): Promise<HeartbeatReply> {
+  /**
+   * @param extendBy milliseconds from now; null to keep the work's deadline
+   * @param mostWork milliseconds
+   * @param progress JSON text; empty for none
+   */
+  heartbeat (
+    place: Place, agent: string, extendBy: number | null, mostWork: number, progress: Buffer
+  ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(mostWork)]
-    return this.#lanes.call({ script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat })
+    return this.#lanes.call({
+      script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat
+    })
   }
 
   /** @param mayRetry may a successor be made? @param fault JSON text */
   fail (place: Place, token: string, agent: string, mayRetry: boolean, fault: Buffer): Promise<EndReply> {
     const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0']
-    return this.#lanes.call({ script: this.#scripts.fail, tag: place.tag, keys: this.#keys(place), texts, bytes: fault, decode: reply => readEnd(reply, mayRetry) })
+    return this.#lanes.call({
+      script: this.#scripts.fail,
+      tag: place.tag,
+      keys: this.#keys(place),
+      texts,
+      bytes: fault,
+      decode: reply => readEnd(reply, mayRetry)
+    })
   }
 
   /** @param reason JSON text */
   decline (place: Place, token: string, agent: string, reason: Buffer): Promise<EndReply> {
     const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id)]
-    return this.#lanes.call({ script: this.#scripts.decline, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: reply => readEnd(reply, true) })
+    return this.#lanes.call({
+      script: this.#scripts.decline,
+      tag: place.tag,
+      keys: this.#keys(place),
+      texts,
+      bytes: reason,
+      decode: reply => readEnd(reply, true)
+    })
   }
 
   /** @param reason JSON text; empty for none */
   cancel (place: Place, agent: string, byForce: boolean, reason: Buffer): Promise<CancelReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), byForce ? '1' : '0']
-    return this.#lanes.call({ script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel })
+    return this.#lanes.call({
+      script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel
+    })
   }
 
   reissue (place: Place, agent: string): Promise<ReissueReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id)]
-    return this.#lanes.call({ script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue })
+    return this.#lanes.call({
+      script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue
+    })
   }
 
   #keys (place: Place): string[] {
@@ -83,15 +126,24 @@ function readHeartbeat (reply: unknown): HeartbeatReply {
   }
 }
 
-/** A repeated operation reports only the successor that it made itself: one that the passer asked for later wasn't part of its answer. */
+/**
+ * A repeated operation reports only the successor that it made itself: one that the passer asked for later wasn't part
+ * of its answer.
+ */
 function readEnd (reply: unknown, mayRetry: boolean): EndReply {
   const parts = tagged(reply)
   const [outcome, endedAt, successor] = parts
-  if (outcome === 'failed' || outcome === 'declined') return { outcome: 'ended', endedAt: endedAt as number, successor: successor == null ? null : String(successor) }
+  if (outcome === 'failed' || outcome === 'declined') {
+    return { outcome: 'ended', endedAt: endedAt as number, successor: successor == null ? null : String(successor) }
+  }
   const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
   if (refused.outcome !== 'replayed') return refused as Refused<HolderRefusal>
   const { record } = refused.seen!
-  return { outcome: 'replayed', endedAt: record.extra.endedAt!, successor: mayRetry && hasNext(record) ? record.extra.reissuedAs! : null }
+  return {
+    outcome: 'replayed',
+    endedAt: record.extra.endedAt!,
+    successor: mayRetry && hasNext(record) ? record.extra.reissuedAs! : null
+  }
 }
 
 function readCancel (reply: unknown): CancelReply {

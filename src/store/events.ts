@@ -6,12 +6,18 @@ import type { KeyNames } from './keys.ts'
 import { Paced } from './leases.ts'
 import { tagged } from './replies.ts'
 
-/** How long readers of a feed aren't woken again, in milliseconds: a thousand events a second are read ten at once, instead of one by one. */
+/**
+ * How long readers of a feed aren't woken again, in milliseconds: a thousand events a second are read ten at once,
+ * instead of one by one.
+ */
 const pace = 10
 /** How long a feed's length counts after it was read, in milliseconds. */
 const lengthKept = 60_000
 
-/** Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where they are its first. */
+/**
+ * Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where
+ * they are its first.
+ */
 export interface Batch { tag: string, from: string, events: readonly string[] }
 
 /** A partition of which events are missing in the feed: the number of the last one that is there. */
@@ -27,7 +33,10 @@ export interface FeedPage {
   oldest: string | null
   /** Redis's, in milliseconds. */
   clock: number
-  /** What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask; undefined where that can't be known now. */
+  /**
+   * What was written from then on is kept, unless it is too old (ms); null where nobody knows, or didn't ask; undefined
+   * where that can't be known now.
+   */
   since: number | null | undefined
   /** Whether that is noted for as long as anybody may go on from now. */
   isNoted: boolean
@@ -46,7 +55,10 @@ export class Events {
   /** How long a feed keeps an event, in milliseconds. */
   readonly retention: number
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number, subscriptions: Subscriptions) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], retention: number,
+    subscriptions: Subscriptions
+  ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -56,53 +68,82 @@ export class Events {
     this.#news = new Paced(subscriptions, pace)
   }
 
-  /** Calls `wake` when a tenant has new events, a few milliseconds apart at least. Resolves, once that is so, with what ends it. */
+  /**
+   * Calls `wake` when a tenant has new events, a few milliseconds apart at least. Resolves, once that is so, with what
+   * ends it.
+   */
   listen (tenant: string, wake: () => void): Promise<() => void> {
     return this.#news.listen(this.#keyNames.feed(homeTagOf(tenant, this.#tags), tenant), wake)
   }
 
   /**
-   * Appends events to a tenant's feed, each once, however often it is moved. A batch without events only asks whether all up to `from` are there.
+   * Appends events to a tenant's feed, each once, however often it is moved. A batch without events only asks whether
+   * all up to `from` are there.
    * @returns the partitions of which something is missing, so that their batch was not appended
    */
   relay (tenant: string, batches: readonly Batch[]): Promise<Missing[]> {
     const tag = homeTagOf(tenant, this.#tags)
-    const lines = batches.map(({ tag, from, events }) => `=${tag} ${from}\n${events.map(event => `${event}\n`).join('')}`).join('')
+    const lines =
+      batches.map(({ tag, from, events }) => `=${tag} ${from}\n${events.map(event => `${event}\n`).join('')}`).join('')
     const keys = [this.#keyNames.feed(tag, tenant), this.#keyNames.relayed(tag, tenant)]
-    return this.#lanes.call({ script: this.#scripts.relay, tag, keys, texts: [this.#retention, lines], decode: readMissing })
+    return this.#lanes.call({
+      script: this.#scripts.relay, tag, keys, texts: [this.#retention, lines], decode: readMissing
+    })
   }
 
   /** What an outbox has behind this number, at most so many. */
   outbox (tag: string, tenant: string, after: string, most: number): Promise<string[]> {
     const keys = [this.#keyNames.outbox(tag, tenant)]
-    return this.#lanes.call({ script: this.#scripts.outbox, tag, keys, texts: [after, String(most)], decode: reply => tagged(reply).slice(1).map(String) })
+    return this.#lanes.call({
+      script: this.#scripts.outbox,
+      tag,
+      keys,
+      texts: [after, String(most)],
+      decode: reply => tagged(reply).slice(1).map(String)
+    })
   }
 
   /** Removes from an outbox what is in the feed: up to this number. */
   trim (tag: string, tenant: string, upto: string): Promise<number> {
     const keys = [this.#keyNames.outbox(tag, tenant), this.#keyNames.outboxes(tag)]
-    return this.#lanes.call({ script: this.#scripts.trim, tag, keys, texts: [upto, tenant], decode: reply => tagged(reply)[1] as number })
+    return this.#lanes.call({
+      script: this.#scripts.trim, tag, keys, texts: [upto, tenant], decode: reply => tagged(reply)[1] as number
+    })
   }
 
   /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
   read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
     const [feed, note] = this.#feedKeys(tag, tenant)
-    return this.#lanes.call({ script: this.#scripts.feed, tag, keys: [feed], texts: [after ?? '', String(most), this.#retention, note], decode: reply => this.#readFeed(tenant, reply) })
+    return this.#lanes.call({
+      script: this.#scripts.feed,
+      tag,
+      keys: [feed],
+      texts: [after ?? '', String(most), this.#retention, note],
+      decode: reply => this.#readFeed(tenant, reply)
+    })
   }
 
   /** Nothing is kept: notes since when nothing was lost. @returns Redis's clock; null if something is kept by now */
   note (tenant: string): Promise<number | null> {
     const tag = homeTagOf(tenant, this.#tags)
     const keys = this.#feedKeys(tag, tenant)
-    return this.#lanes.call({ script: this.#scripts['feed-note'], tag, keys, texts: [this.#retention], decode: reply => tagged(reply)[0] === 'noted' ? Number(tagged(reply)[1]) : null })
+    return this.#lanes.call({
+      script: this.#scripts['feed-note'],
+      tag,
+      keys,
+      texts: [this.#retention],
+      decode: reply => tagged(reply)[0] === 'noted' ? Number(tagged(reply)[1]) : null
+    })
   }
 
   #feedKeys (tag: string, tenant: string): [string, string] {
     return [this.#keyNames.feed(tag, tenant), this.#keyNames.feedSince(tag, tenant)]
   }
 
-  /** How many events the longest feed has, of those that this replica read within the last minute; null if it read none. */
+  /**
+   * How many events the longest feed has, of those that this replica read within the last minute; null if it read none.
+   */
   longest (): number | null {
     const since = performance.now() - lengthKept
     for (const [tenant, { at }] of this.#lengths) if (at < since) this.#lengths.delete(tenant)
@@ -115,7 +156,14 @@ export class Events {
     const entries: Entry[] = []
     for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
     const known = String(since)
-    return { newest: String(newest) || null, oldest: String(oldest) || null, clock: Number(clock), since: known === '' ? null : known === '?' ? undefined : Number(known), isNoted: noted === 1, entries }
+    return {
+      newest: String(newest) || null,
+      oldest: String(oldest) || null,
+      clock: Number(clock),
+      since: known === '' ? null : known === '?' ? undefined : Number(known),
+      isNoted: noted === 1,
+      entries
+    }
   }
 }
 

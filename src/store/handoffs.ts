@@ -25,10 +25,15 @@ export interface NewHandoff extends Place {
   payload: Buffer
 }
 
-export type PassReply = { outcome: 'passed' | 'replayed', createdAt: number, expiresAt: number, availableAt: number | null } | { outcome: 'reused' | 'fresh' }
+export type PassReply = {
+  outcome: 'passed' | 'replayed'
+  createdAt: number
+  expiresAt: number
+  availableAt: number | null
+} | { outcome: 'reused' | 'fresh' }
 
-export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' | 'already_done' | 'already_failed' | 'already_declined' |
-  'approval_required' | 'not_yet'
+export type CatchRefusal = 'not_found' | 'not_addressee' | 'expired' | 'cancelled' | 'rejected' | 'already_caught' |
+  'already_done' | 'already_failed' | 'already_declined' | 'approval_required' | 'not_yet'
 /** A caught handoff, as its catcher gets it. */
 export interface Caught {
   createdAt: number
@@ -44,22 +49,33 @@ export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
 export type CatchReply = CaughtReply | Refused<CatchRefusal>
 
 /** Why an agent can't report about the work, in the order of the checks (docs/api.md, "Order"). */
-export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher' | 'already_done' | 'already_failed' | 'already_declined'
+export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher'
+  | 'already_done' | 'already_failed' | 'already_declined'
 export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
   /** It was passed with this schema, which the result must satisfy first. */
   { outcome: 'unchecked', digest: string, schema: Buffer } | Refused<HolderRefusal>
 
-/** What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last progress. JSON text. */
-export interface Told { fault: string | null, cancelReason: string | null, progress: { at: number, told: string } | null }
+/**
+ * What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last
+ * progress. JSON text.
+ */
+export interface Told {
+  fault: string | null
+  cancelReason: string | null
+  progress: { at: number, told: string } | null
+}
 export type ReadReply = CaughtReply | Refused<HolderRefusal | 'not_addressee'>
-export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | { outcome: 'not_found' }
+export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | {
+  outcome: 'not_found'
+}
 
 export type LineageReply = { outcome: 'found', record: HandoffRecord, mark: string | null } | { outcome: 'not_found' }
 
 /**
- * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds until the first of them is due;
- * null if there are none. `stalled`: how many of the expired missed a heartbeat. `reissued`: how many of those, and of the ones that weren't done
- * in time, have a successor. `named`: the expired handoffs, if their names were asked for.
+ * What one sweep call did. `live`: how many handoffs the partition's index has afterwards. `untilDue`: milliseconds
+ * until the first of them is due; null if there are none. `stalled`: how many of the expired missed a heartbeat.
+ * `reissued`: how many of those, and of the ones that weren't done in time, have a successor. `named`: the expired
+ * handoffs, if their names were asked for.
  */
 export interface Swept {
   lookedAt: number
@@ -91,11 +107,22 @@ export class Handoffs {
     const member = memberOf(tenant, handoff.id)
     const keys = this.#liveKeys(tag, member)
     if (handoff.requireHuman) keys.push(this.#keyNames.waiting(tag, tenant))
-    if (handoff.to !== undefined) keys.push(handoff.requireHuman ? this.#keyNames.undecided(tag, tenant, handoff.to) : this.#keyNames.inbox(tag, tenant, handoff.to))
+    if (handoff.to !== undefined) {
+      keys.push(handoff.requireHuman
+        ? this.#keyNames.undecided(tag, tenant, handoff.to)
+        : this.#keyNames.inbox(tag, tenant, handoff.to))
+    }
     const token = handoff.traceparent === undefined ? handoff.token : `${handoff.token}/${handoff.traceparent}`
     const texts = [`${handoff.passedBy} ${token}`, String(handoff.expiresIn)]
     if (handoff.options !== '') texts.push(handoff.options)
-    return this.#lanes.call({ script: this.#scripts.pass, tag, keys, texts, bytes: handoff.payload, decode: reply => readPass(reply, handoff.expiresIn) })
+    return this.#lanes.call({
+      script: this.#scripts.pass,
+      tag,
+      keys,
+      texts,
+      bytes: handoff.payload,
+      decode: reply => readPass(reply, handoff.expiresIn)
+    })
   }
 
   /** Looks up whether this pass was made before, without making it. @returns its reply; null if it wasn't made */
@@ -109,32 +136,57 @@ export class Handoffs {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
     if (inboxes !== null) texts.push(amongSpaces(inboxes))
-    return this.#lanes.call({ script: this.#scripts.catch, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, decode: readCatch<CatchRefusal> })
+    return this.#lanes.call({
+      script: this.#scripts.catch,
+      tag: place.tag,
+      keys: this.#liveKeys(place.tag, member),
+      texts,
+      decode: readCatch<CatchRefusal>
+    })
   }
 
-  /** @param result JSON text; empty for none @param satisfied the digest of the schema that the result was checked against; empty if it wasn't */
+  /**
+   * @param result JSON text; empty for none
+   * @param satisfied the digest of the schema that the result was checked against; empty if it wasn't
+   */
   done (place: Place, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = satisfied === '' ? [agent, token] : [agent, token, satisfied]
-    return this.#lanes.call({ script: this.#scripts.done, tag: place.tag, keys: this.#liveKeys(place.tag, member), texts, bytes: result, decode: readDone })
+    return this.#lanes.call({
+      script: this.#scripts.done,
+      tag: place.tag,
+      keys: this.#liveKeys(place.tag, member),
+      texts,
+      bytes: result,
+      decode: readDone
+    })
   }
 
-  /** Reads again what its catcher was given; changes nothing. @param inboxes the inboxes that the key may catch from; null for any */
+  /**
+   * Reads again what its catcher was given; changes nothing.
+   * @param inboxes the inboxes that the key may catch from; null for any
+   */
   read (place: Place, agent: string, inboxes: ReadonlySet<string> | null): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = inboxes === null ? [agent] : [agent, amongSpaces(inboxes)]
-    return this.#lanes.call({ script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode: readCatch<HolderRefusal | 'not_addressee'> })
+    return this.#lanes.call({
+      script: this.#scripts.read, tag: place.tag, keys: [key], texts, decode: readCatch<HolderRefusal | 'not_addressee'>
+    })
   }
 
   status (place: Place): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({ script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus })
+    return this.#lanes.call({
+      script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus
+    })
   }
 
   /** Reads what a child needs to know of this handoff. */
   lineage (place: Place): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    return this.#lanes.call({ script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage })
+    return this.#lanes.call({
+      script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage
+    })
   }
 
   /** The channel for this handoff's changes. */
@@ -142,10 +194,15 @@ export class Handoffs {
     return this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
-  /** Expires what is due in one partition, at most `limit` handoffs. @param naming whether the reply names those that expire */
+  /**
+   * Expires what is due in one partition, at most `limit` handoffs.
+   * @param naming whether the reply names those that expire
+   */
   sweep (tag: string, limit: number, naming = false): Promise<Swept> {
     const texts = [this.#keyNames.partition(tag), String(limit), naming ? '1' : '0', this.#retention]
-    return this.#lanes.call({ script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep })
+    return this.#lanes.call({
+      script: this.#scripts.sweep, tag, keys: [this.#keyNames.due(tag)], texts, decode: readSweep
+    })
   }
 
   #liveKeys (tag: string, member: string): string[] {
@@ -159,10 +216,17 @@ function amongSpaces (names: Iterable<string>): string {
 }
 
 function readPass (reply: unknown, expiresIn: number): PassReply {
-  if (typeof reply === 'number') return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null }
+  if (typeof reply === 'number') {
+    return { outcome: 'passed', createdAt: reply, expiresAt: reply + expiresIn, availableAt: null }
+  }
   const [outcome, createdAt, expiresAt, availableAt] = tagged(reply)
   if (outcome === 'reused' || outcome === 'fresh') return { outcome }
-  return { outcome: outcome as 'passed', createdAt: createdAt as number, expiresAt: expiresAt as number, availableAt: (availableAt ?? null) as number | null }
+  return {
+    outcome: outcome as 'passed',
+    createdAt: createdAt as number,
+    expiresAt: expiresAt as number,
+    availableAt: (availableAt ?? null) as number | null
+  }
 }
 
 function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refused<Refusal> {
@@ -173,7 +237,10 @@ function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refus
 }
 
 /** A caught handoff, from the parts that lua/catch.lua replies with, and lua/take.lua for each item. */
-export function readCaught (createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown, schema: unknown): Caught {
+export function readCaught (
+  createdAt: unknown, payload: unknown, decision: unknown, traceparent: unknown, record: unknown, extra: unknown,
+  schema: unknown
+): Caught {
   return {
     createdAt: Number(createdAt),
     payload: payload as Buffer,
@@ -190,7 +257,9 @@ function readDone (reply: unknown): DoneReply {
   const [outcome, first, second] = parts
   if (outcome === 'unchecked') return { outcome, digest: String(first), schema: second as Buffer }
   const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
-  return refused.outcome === 'replayed' ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! } : refused as Refused<HolderRefusal>
+  return refused.outcome === 'replayed'
+    ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! }
+    : refused as Refused<HolderRefusal>
 }
 
 function readStatus (reply: unknown): StatusReply {
@@ -200,13 +269,17 @@ function readStatus (reply: unknown): StatusReply {
     outcome: 'found',
     ...readSeen(now, record, extra, decision),
     result: (result ?? null) as Buffer | null,
-    told: extra === undefined ? null : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
+    told: extra === undefined
+      ? null
+      : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
   }
 }
 
 function readLineage (reply: unknown): LineageReply {
   const [outcome, , record, extra, mark] = tagged(reply)
-  return outcome === 'not_found' ? { outcome } : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }
+  return outcome === 'not_found'
+    ? { outcome }
+    : { outcome: 'found', record: parseRecord(record, extra), mark: textOf(mark) }
 }
 
 function textOf (bytes: unknown): string | null {

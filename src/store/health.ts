@@ -7,7 +7,10 @@ import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './keys.ts'
 import type { Rights } from './rights.ts'
 
-/** How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it writes it every 5 s. */
+/**
+ * How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it
+ * writes it every 5 s.
+ */
 const markDuration = 2_592_000_000
 
 /** Why a master refuses writes, by how its error messages begin. */
@@ -17,7 +20,9 @@ const refusals = { READONLY: 'readonly', MISCONF: 'not_saved', NOREPLICAS: 'too_
 export type Refusal = 'full' | typeof refusals[keyof typeof refusals]
 export const allRefusals: readonly Refusal[] = ['full', ...Object.values(refusals)]
 
-/** What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key. */
+/**
+ * What Redis's error messages mean for an operator. The messages themselves aren't shown on a page that needs no key.
+ */
 const meanings: Array<[start: string, meaning: string]> = [
   ['READONLY', 'Redis is a replica and takes no writes.'],
   ['MISCONF', 'Redis takes no writes because it cannot save them; its own log says why.'],
@@ -41,7 +46,9 @@ const untrusted = /CERT|VERIFY_LEAF/
 /** Why there is no connection, for an operator. */
 export function whyUnreached (trouble: Error | undefined): string {
   const { message = '', code = '' }: Partial<NodeJS.ErrnoException> = trouble ?? {}
-  if (untrusted.test(code)) return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
+  if (untrusted.test(code)) {
+    return 'Redis’s certificate is not trusted; NODE_EXTRA_CA_CERTS names the file of who signed it.'
+  }
   return meanings.find(([start]) => message.includes(start))?.[1] ?? 'Redis is not connected.'
 }
 
@@ -84,14 +91,18 @@ export interface Look extends Omit<Verdict, 'looks'> {
 }
 
 /**
- * Can Redis serve now? One of a Cluster's masters is enough, since an unready service gets no requests at all. But no master may be configured so
- * that it drops acknowledged data.
+ * Can Redis serve now? One of a Cluster's masters is enough, since an unready service gets no requests at all. But no
+ * master may be configured so that it drops acknowledged data.
  */
 export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
   const all = [...readiness.masters.all()]
   const looks = await Promise.all(all.filter(isReached).map(master => look(master, readiness)))
-  const unreached: Pick<Verdict, 'reason' | 'said' | 'doubt'> = { reason: whyUnreached(all.find(master => !isReached(master))?.trouble ?? readiness.masters.trouble) }
-  const { reason, said, doubt } = looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? unreached
+  const unreached: Pick<Verdict, 'reason' | 'said' | 'doubt'> = {
+    reason: whyUnreached(all.find(master => !isReached(master))?.trouble ?? readiness.masters.trouble)
+  }
+  const {
+    reason, said, doubt
+  } = looks.find(({ unsafe }) => unsafe) ?? looks.find(({ reason }) => reason === null) ?? looks[0] ?? unreached
   return { reason, ...said !== undefined && { said }, ...doubt !== undefined && { doubt }, looks }
 }
 
@@ -105,12 +116,19 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
   const info = await master.calls.info('server', 'memory', 'replication')
     // Before 7.0, INFO takes at most one section. Ask without any, to learn that the server is so old.
     .catch(() => master.calls.info()).then(readInfo, () => ({} as ServerInfo))
-  const seen = { master: master.name, ...info.maxmemory !== undefined && { memory: { used: Number(info.used_memory), limit: Number(info.maxmemory) } } }
+  const seen = {
+    master: master.name,
+    ...info.maxmemory !== undefined && { memory: { used: Number(info.used_memory), limit: Number(info.maxmemory) } }
+  }
   const unsafe = unsafeSetting(info)
   if (unsafe !== null) return { ...seen, reason: unsafe, unsafe: true }
   const online = onlineReplicas(info)
   if (online !== undefined && online < readiness.replicas) {
-    return { ...seen, reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.`, refuses: 'too_few_replicas' }
+    return {
+      ...seen,
+      reason: `Redis has ${online} replicas online; DURABILITY needs ${readiness.replicas}.`,
+      refuses: 'too_few_replicas'
+    }
   }
   const outcome = await tried
   if (!(outcome instanceof Error)) return { ...seen, ...outcome }
@@ -118,18 +136,30 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
   return { ...seen, reason: meaningOf(outcome, info), said: outcome.message, ...refuses !== undefined && { refuses } }
 }
 
-/** Writes as pass does: that shows a replica that takes no writes, a disk that can't save, and a full Redis. Missing rights of other scripts show before. */
-async function tryScripts (tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness): Promise<Omit<Look, 'master' | 'memory'>> {
+/**
+ * Writes as pass does: that shows a replica that takes no writes, a disk that can't save, and a full Redis. Missing
+ * rights of other scripts show before.
+ */
+async function tryScripts (
+  tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness
+): Promise<Omit<Look, 'master' | 'memory'>> {
   const { lacking, missing, untold, said } = await rights.ask(tag)
-  if (lacking.length > 0) return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
-  if (missing.length > 0) return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
+  if (lacking.length > 0) {
+    return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
+  }
+  if (missing.length > 0) {
+    return { reason: `Redis does not have ${missing.join(', ')}, which the service needs: ${ofAnotherVersion}`, said }
+  }
   const texts = [newMark(), String(markDuration)]
-  const [outcome, mark] = await lanes.call({ script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null] })
+  const [outcome, mark] = await lanes.call({
+    script: scripts.probe, tag, keys: [keyNames.dataSet(tag)], texts, decode: reply => reply as [Buffer, Buffer | null]
+  })
   return {
     reason: null,
     ...String(outcome) === 'no_room' && { refuses: 'full' },
     ...mark !== null && { mark: { tag, value: String(mark) } },
-    ...untold.length > 0 && { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
+    ...untold.length > 0 &&
+      { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
   }
 }
 
@@ -154,8 +184,8 @@ function unsafeSetting (info: ServerInfo): string | null {
 }
 
 /**
- * For how long a master must be well before the log says that it is, in milliseconds. At the limit a Redis is full and has room by turns, with each
- * handoff that is passed and done, and that is one event.
+ * For how long a master must be well before the log says that it is, in milliseconds. At the limit a Redis is full and
+ * has room by turns, with each handoff that is passed and done, and that is one event.
  */
 const quiet = 15_000
 
@@ -163,12 +193,16 @@ const quiet = 15_000
 interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number }
 
 /** What an operator is told of a full Redis. */
-export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; done and cancel make room. ' +
+export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; ' +
+  'done and cancel make room. ' +
   'Raise maxmemory, or see that handoffs are done or cancelled.'
 
 type CheckLog = ConnectionLog & { error (details: object, message: string): void }
 
-/** Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is over. */
+/**
+ * Checks of Redis, one at a time, and what the log says of them: each thing once when it begins and once when it is
+ * over.
+ */
 export class Checks {
   readonly #look: () => Promise<Verdict>
   readonly #log: CheckLog
@@ -178,7 +212,10 @@ export class Checks {
   #last: string | null | undefined
   #lastDoubt: string | undefined
   #looks: readonly Look[] = []
-  /** The marks of the data set by partition, as far as they were seen. They stay the same over restarts, failovers and moved slots. */
+  /**
+   * The marks of the data set by partition, as far as they were seen. They stay the same over restarts, failovers and
+   * moved slots.
+   */
   readonly #marks = new Map<string, string>()
   /** How often a mark was gone, or another one. */
   replaced = 0
@@ -190,7 +227,10 @@ export class Checks {
     this.#quiet = quietFor
   }
 
-  /** Why Redis can't serve; null if it can. Whoever asks during a check gets its result, so any number of probes cost Redis one check at a time. */
+  /**
+   * Why Redis can't serve; null if it can. Whoever asks during a check gets its result, so any number of probes cost
+   * Redis one check at a time.
+   */
   whyNotReady (): Promise<string | null> {
     this.#underWay ??= this.#check().finally(() => { this.#underWay = undefined })
     return this.#underWay
@@ -201,7 +241,10 @@ export class Checks {
     return this.#last === undefined ? undefined : this.#last === null
   }
 
-  /** Did no master take a pass at the last check, and one at least only because it is full? Pass is 503 then, while done and cancel go on there. */
+  /**
+   * Did no master take a pass at the last check, and one at least only because it is full? Pass is 503 then, while done
+   * and cancel go on there.
+   */
   get isFull (): boolean {
     const isFull = ({ refuses }: Look) => refuses === 'full'
     return this.#looks.some(isFull) && this.#looks.every(look => isFull(look) || look.reason !== null)
@@ -214,9 +257,13 @@ export class Checks {
 
   async #check (): Promise<string | null> {
     const { reason, said, doubt, looks } = await this.#look()
-    if (reason !== null && reason !== this.#last) this.#log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
+    if (reason !== null && reason !== this.#last) {
+      this.#log.warn({ reason, ...said !== undefined && { said } }, 'not ready')
+    }
     if (reason === null && this.#last !== null) this.#log.info({}, 'ready')
-    if (doubt !== undefined && doubt.reason !== this.#lastDoubt) this.#log.warn(doubt, 'some checks of Redis could not be made')
+    if (doubt !== undefined && doubt.reason !== this.#lastDoubt) {
+      this.#log.warn(doubt, 'some checks of Redis could not be made')
+    }
     this.#last = reason
     if (reason === null) this.#lastDoubt = doubt?.reason
     this.#looks = looks
@@ -227,18 +274,24 @@ export class Checks {
     return reason
   }
 
-  /** A mark that is gone was made anew by the first replica that looked. So for each replica it is another one, once. */
+  /**
+   * A mark that is gone was made anew by the first replica that looked. So for each replica it is another one, once.
+   */
   #compare ({ master, mark }: Look): void {
     if (mark === undefined) return
     const before = this.#marks.get(mark.tag)
     this.#marks.set(mark.tag, mark.value)
     if (before === undefined || before === mark.value) return
     this.replaced++
-    this.#log.error({ master }, 'Redis is empty, or another one than before: handoffs and keys that it had are not there, and clients see 404 and 401. ' +
+    this.#log.error({ master }, 'Redis is empty, or another one than before: handoffs and keys that it had are not ' +
+      'there, and clients see 404 and 401. ' +
       'Check REDIS_URL, its data directory and who may have emptied it, and restore a backup')
   }
 
-  /** One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told as such. */
+  /**
+   * One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told
+   * as such.
+   */
   #tell ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
     const reason = refuses === 'full' ? whyFull : unready
     const told = this.#told.get(master)
@@ -247,10 +300,15 @@ export class Checks {
     if (reason !== null) {
       this.#told.set(master, { reason, refuses, lastSeen: performance.now() })
       if (told?.reason === reason) return
-      this.#log.warn({ master, reason, ...said !== undefined && { said }, ...numbers }, refuses === undefined ? 'a Redis master can’t serve' : 'Redis refuses writes')
+      this.#log.warn(
+        { master, reason, ...said !== undefined && { said }, ...numbers },
+        refuses === undefined ? 'a Redis master can’t serve' : 'Redis refuses writes'
+      )
     } else if (told !== undefined && performance.now() - told.lastSeen >= this.#quiet) {
       this.#told.delete(master)
-      this.#log.info({ master, ...numbers }, told.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again')
+      this.#log.info(
+        { master, ...numbers }, told.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again'
+      )
     }
   }
 }

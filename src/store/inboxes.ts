@@ -6,7 +6,10 @@ import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
-/** One of the two partitions where an inbox has a list: its own, or its tenant's home partition, for what a person approved. */
+/**
+ * One of the two partitions where an inbox has a list: its own, or its tenant's home partition, for what a person
+ * approved.
+ */
 export interface InboxPlace { tenant: string, inbox: string, tag: string }
 
 /** What a request wants from an inbox. */
@@ -27,7 +30,10 @@ export interface Wanted {
   turns: readonly string[] | null
 }
 
-/** A request with an Idempotency-Key: the key's token, the request's digest, what tells it from others with this key, and the partition of the claim. */
+/**
+ * A request with an Idempotency-Key: the key's token, the request's digest, what tells it from others with this key,
+ * and the partition of the claim.
+ */
 export interface Claim { token: string, request: string, asker: string, tag: string }
 
 export interface Taken extends Caught { id: string, turn: number }
@@ -65,17 +71,23 @@ export class Inboxes {
     this.#retention = String(retention)
   }
 
-  take ({ tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, asker, turns }: Wanted): Promise<TakeReply> {
+  take (
+    { tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, asker, turns }: Wanted
+  ): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
-    const texts = [token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(most), String(size),
-      keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-', asker]
+    const texts = [token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(
+      tag, ''
+    ), String(most), String(size),
+    keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-', asker]
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
   /** The turns of the first handoffs that can be caught, ascending. */
   turns ({ tag, tenant, inbox }: InboxPlace, most: number): Promise<Turns> {
     const texts = [String(most), this.#keyNames.handoff(tag, '')]
-    return this.#lanes.call({ script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns })
+    return this.#lanes.call({
+      script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns
+    })
   }
 
   count ({ tag, tenant, inbox }: InboxPlace): Promise<Counted> {
@@ -88,7 +100,13 @@ export class Inboxes {
    * @returns `known`: another request with the same bytes claimed it before; `reused`: one with other bytes did
    */
   claim ({ tag, token, request, asker }: Claim, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
-    return this.#lanes.call({ script: this.#scripts.claim, tag, keys: [this.#keyNames.request(tag, token)], texts: [request, String(keptFor), asker], decode: readClaim })
+    return this.#lanes.call({
+      script: this.#scripts.claim,
+      tag,
+      keys: [this.#keyNames.request(tag, token)],
+      texts: [request, String(keptFor), asker],
+      decode: readClaim
+    })
   }
 
   /** Releases the claim, if this request was the first to make it. */
@@ -121,8 +139,14 @@ function readTake (reply: unknown): TakeReply {
   if (outcome === 'reused' || outcome === 'left') return { outcome }
   const items: Taken[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
-    const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(at, at + partsAnItem)
-    items.push({ turn: turn as number, id: handoffOf(member).id, ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema) })
+    const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
+      at, at + partsAnItem
+    )
+    items.push({
+      turn: turn as number,
+      id: handoffOf(member).id,
+      ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema)
+    })
   }
   return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, items }
 }
@@ -134,7 +158,11 @@ function readTurns (reply: unknown): Turns {
 
 function readCount (reply: unknown): Counted {
   const [, pending, waiting, oldest] = tagged(reply)
-  return { pending: pending as number, waiting: waiting as number, oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000) }
+  return {
+    pending: pending as number,
+    waiting: waiting as number,
+    oldestAt: oldest == null ? null : Math.floor(oldest as number / 1000)
+  }
 }
 
 function readClaim (reply: unknown): 'claimed' | 'known' | 'reused' {

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Builds every Redis key; no other file does. In a Cluster all keys that one script touches carry the same hash tag, so a call is one hop to
- * one shard. A handoff's key contains the tenant, so another tenant's handoff simply isn't found.
+ * Builds every Redis key; no other file does. In a Cluster all keys that one script touches carry the same hash tag, so
+ * a call is one hop to one shard. A handoff's key contains the tenant, so another tenant's handoff simply isn't found.
  */
 export class KeyNames {
   readonly #prefix: string
   readonly #isOneRedis: boolean
 
-  /** @param isOneRedis whether one Redis has all keys: then the feeds are in no partition, so that scripts of any can write to them */
+  /**
+   * @param isOneRedis whether one Redis has all keys: then the feeds are in no partition, so that scripts of any can
+   * write to them
+   */
   constructor (prefix: string, isOneRedis = false) {
     this.#prefix = prefix
     this.#isOneRedis = isOneRedis
@@ -48,7 +51,10 @@ export class KeyNames {
     return `${this.partition(tag)}n:${token}`
   }
 
-  /** Which request an Idempotency-Key of an inbox came with. The name differs from `taken`, since both may be in one partition. */
+  /**
+   * Which request an Idempotency-Key of an inbox came with. The name differs from `taken`, since both may be in one
+   * partition.
+   */
   request (tag: string, token: string): string {
     return `${this.partition(tag)}q:${token}`
   }
@@ -152,7 +158,10 @@ export class KeyNames {
     return `${this.partition(tag)}sweeper`
   }
 
-  /** The key that a group writes last, so that replicas that acknowledge it have all that was written before (redis/lane.ts). */
+  /**
+   * The key that a group writes last, so that replicas that acknowledge it have all that was written before
+   * (redis/lane.ts).
+   */
   barrier (tag: string): string {
     return `${this.partition(tag)}barrier`
   }

@@ -5,7 +5,10 @@ import type { Scripts } from '../redis/scripts.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { tagged } from './replies.ts'
 
-/** How long a master that didn't take a lease is passed over, in milliseconds. A call to it may take 2 s, in which nobody holds the lease. */
+/**
+ * How long a master that didn't take a lease is passed over, in milliseconds. A call to it may take 2 s, in which
+ * nobody holds the lease.
+ */
 const passedOverFor = 30_000
 
 /** Leases in Redis: names that one holder at a time has for a while. */
@@ -17,7 +20,10 @@ export class Leases {
   /** Until when a master is passed over, in this process's monotonic milliseconds. */
   readonly #passedOver = new Map<string | undefined, number>()
 
-  /** @param holder this replica's name, the same in every call @param masterOf the name of a partition's master, as far as known */
+  /**
+   * @param holder this replica's name, the same in every call
+   * @param masterOf the name of a partition's master, as far as known
+   */
   constructor (lanes: Lanes, scripts: Scripts, holder: string, masterOf: (tag: string) => string | undefined) {
     this.#lanes = lanes
     this.#scripts = scripts
@@ -26,12 +32,14 @@ export class Leases {
   }
 
   /**
-   * The same in the first partition with a connection. A master that is connected may still take no writes, or lack replicas that acknowledge
-   * them: then another one has the lease, so that the others' partitions don't depend on it. For a while, two replicas may differ in which
-   * partition it is.
+   * The same in the first partition with a connection. A master that is connected may still take no writes, or lack
+   * replicas that acknowledge them: then another one has the lease, so that the others' partitions don't depend on it.
+   * For a while, two replicas may differ in which partition it is.
    * @param keyOf the lease's key in a partition
    */
-  async takeReached (tags: readonly string[], reaches: (tag: string) => boolean, keyOf: (tag: string) => string, duration: number): Promise<boolean> {
+  async takeReached (
+    tags: readonly string[], reaches: (tag: string) => boolean, keyOf: (tag: string) => string, duration: number
+  ): Promise<boolean> {
     const isPassedOver = (tag: string) => (this.#passedOver.get(this.#masterOf(tag)) ?? -Infinity) > performance.now()
     const tag = tags.find(tag => reaches(tag) && !isPassedOver(tag)) ?? tags.find(tag => reaches(tag))
     if (tag === undefined) return false
@@ -47,12 +55,21 @@ export class Leases {
   /** Takes or renews the lease for so many milliseconds. @returns whether this replica holds it now */
   take (key: string, duration: number): Promise<boolean> {
     return this.#lanes.call({
-      script: this.#scripts.lease, tag: tagIn(key), keys: [key], texts: [this.#holder, String(duration)], decode: reply => tagged(reply)[0] === 'held',
+      script: this.#scripts.lease,
+      tag: tagIn(key),
+      keys: [
+        key
+      ],
+      texts: [this.#holder, String(duration)],
+      decode: reply => tagged(reply)[0] === 'held',
     })
   }
 }
 
-/** How much longer nobody is woken again for each listener, and at most, in milliseconds: thousands at once would leave no time for others. */
+/**
+ * How much longer nobody is woken again for each listener, and at most, in milliseconds: thousands at once would leave
+ * no time for others.
+ */
 const morePerListener = 0.05
 const longestMore = 250
 
@@ -64,7 +81,9 @@ interface Channel {
   leave: Promise<() => void>
 }
 
-/** Listens to channels on which much is told: all listeners of one are woken at once, and then not again for a while. */
+/**
+ * Listens to channels on which much is told: all listeners of one are woken at once, and then not again for a while.
+ */
 export class Paced {
   readonly #subscriptions: Subscriptions
   readonly #pace: number
@@ -91,7 +110,12 @@ export class Paced {
   }
 
   #open (name: string): Channel {
-    const channel: Channel = { wakes: new Set(), timer: undefined, isAsked: false, leave: this.#subscriptions.listen(name, () => this.#told(channel)) }
+    const channel: Channel = {
+      wakes: new Set(),
+      timer: undefined,
+      isAsked: false,
+      leave: this.#subscriptions.listen(name, () => this.#told(channel))
+    }
     this.#channels.set(name, channel)
     return channel
   }
@@ -105,7 +129,9 @@ export class Paced {
     channel.timer = undefined
     if (!channel.isAsked) return
     channel.isAsked = false
-    channel.timer = setTimeout(() => this.#wake(channel), this.#pace + Math.min(longestMore, channel.wakes.size * morePerListener))
+    channel.timer = setTimeout(
+      () => this.#wake(channel), this.#pace + Math.min(longestMore, channel.wakes.size * morePerListener)
+    )
     for (const wake of channel.wakes) wake()
   }
 }

@@ -12,7 +12,9 @@ export const rateWindow = 60_000
 /** How many agents a replica remembers at a time: some 3 MB. For a forgotten one Redis still knows what was taken. */
 const agentsAtMost = 10_000
 
-/** Limits agents' requests across all replicas. Each agent's count is in one partition, chosen by the hash of its name. */
+/**
+ * Limits agents' requests across all replicas. Each agent's count is in one partition, chosen by the hash of its name.
+ */
 export class Rates {
   readonly #lanes: Lanes
   readonly #scripts: Scripts
@@ -30,7 +32,10 @@ export class Rates {
     this.#window = window
   }
 
-  /** The agent's budget under this limit (requests per window). Keys of one agent with different limits count together in Redis. */
+  /**
+   * The agent's budget under this limit (requests per window). Keys of one agent with different limits count together
+   * in Redis.
+   */
   of (tenant: string, agent: string, limit: number): RateBudget {
     const name = `${tenant}/${agent} ${limit}`
     let budget = this.#budgets.get(name)
@@ -46,7 +51,13 @@ export class Rates {
     const keys = [this.#keyNames.rate(tag, tenant, agent)]
     const [limitText, windowText] = [String(limit), String(this.#window)]
     return new RateBudget(limit, (needed, spare) =>
-      this.#lanes.call({ script: this.#scripts.rate, tag, keys, texts: [limitText, windowText, String(needed), String(spare)], decode: readTaken }))
+      this.#lanes.call({
+        script: this.#scripts.rate,
+        tag,
+        keys,
+        texts: [limitText, windowText, String(needed), String(spare)],
+        decode: readTaken
+      }))
   }
 }
 
@@ -64,14 +75,18 @@ export type Take = (needed: number, spare: number) => Promise<Taken>
 /** Called with whether a request is allowed, or with an error if Redis can't say. */
 export type Answered = (error: Error | null, allowed: boolean) => void
 
-/** How long an exhausted window is believed, in milliseconds. Then Redis is asked again, since its clock may have been changed. */
+/**
+ * How long an exhausted window is believed, in milliseconds. Then Redis is asked again, since its clock may have been
+ * changed.
+ */
 const believed = 1000
 
 /**
- * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts as spent in Redis, so all
- * replicas together never allow more than the limit. They may allow less: what another replica holds when the last request is gone. A replica holds
- * at most a tenth of what is left, and no more than it has spent in this window. So at least half of the limit is allowed however many replicas
- * there are, and with one replica all of it. Times are this process's monotonic milliseconds.
+ * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts
+ * as spent in Redis, so all replicas together never allow more than the limit. They may allow less: what another
+ * replica holds when the last request is gone. A replica holds at most a tenth of what is left, and no more than it has
+ * spent in this window. So at least half of the limit is allowed however many replicas there are, and with one replica
+ * all of it. Times are this process's monotonic milliseconds.
  */
 export class RateBudget {
   readonly limit: number
@@ -138,7 +153,8 @@ export class RateBudget {
     const here = performance.now()
     if (ends !== this.#ends) this.#spent = 0
     this.#ends = ends
-    // Counted from before the call, and a thousandth shorter, since the clocks may run at different rates: it may end too early, never too late.
+    // Counted from before the call, and a thousandth shorter, since the clocks may run at different rates: it may end
+    // too early, never too late.
     this.#spendUntil = asked + (ends - now) * 0.999
     this.#resets = here + (ends - now)
     this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + believed) : 0

@@ -12,16 +12,19 @@ const eventsPerCall = 256
 interface Growing extends Batch { events: string[], last: string }
 
 /**
- * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they needn't be read.
- * Each comes with the number of the event before it: where another replica wrote that one and hasn't moved it yet, the outbox is read
- * instead. So an earlier event whose reply comes later, over another connection, needn't be taken. Whatever is lost here (the replica dies,
- * a reply is lost) RelayRound finds in the outbox.
+ * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they
+ * needn't be read. Each comes with the number of the event before it: where another replica wrote that one and hasn't
+ * moved it yet, the outbox is read instead. So an earlier event whose reply comes later, over another connection,
+ * needn't be taken. Whatever is lost here (the replica dies, a reply is lost) RelayRound finds in the outbox.
  */
 export class Relay {
   readonly #events: Events
   readonly #onFault: (error: unknown) => void
   readonly #pending = new Map<string, Map<string, Growing>>()
-  /** What is being moved, by tenant: its next events wait for that. Other tenants' don't: their feeds may be at another master. */
+  /**
+   * What is being moved, by tenant: its next events wait for that. Other tenants' don't: their feeds may be at another
+   * master.
+   */
   readonly #underWay = new Map<string, Promise<void>>()
   #timer: NodeJS.Timeout | undefined
 
@@ -35,11 +38,19 @@ export class Relay {
     const parts = reply as unknown[]
     if (!isTold(parts[0])) return reply
     const told = parts[1] as Buffer[]
-    for (let at = 0; at < told.length; at += 3) this.#note(tag, told[at]!.toString('latin1'), told[at + 1]!.toString('latin1'), told[at + 2]!.toString('latin1'))
+    for (let at = 0; at < told.length; at += 3) {
+      this.#note(
+        tag, told[at]!.toString('latin1'), told[at + 1]!.toString('latin1'), told[at + 2]!.toString('latin1')
+      )
+    }
     return parts[2]
   }
 
-  /** Moves what an outbox has that the feed hasn't. @param moved the number of the last event that the feed has @returns whether there was any */
+  /**
+   * Moves what an outbox has that the feed hasn't.
+   * @param moved the number of the last event that the feed has
+   * @returns whether there was any
+   */
   async catchUp (tag: string, tenant: string, moved: string): Promise<boolean> {
     for (let from = moved; ;) {
       const events = await this.#events.outbox(tag, tenant, from, eventsPerCall)
@@ -65,7 +76,8 @@ export class Relay {
     if (batch === undefined) {
       batches.set(tag, { tag, from, events: [event], last: numberOf(event) })
     } else if (Number(numberOf(event)) > Number(batch.last)) {
-      // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are read from the outbox.
+      // Where another replica's event is between them, these wait for that one: it is in the feed by then, or they are
+      // read from the outbox.
       if (batch.last !== from) batch.from = from
       batch.events.push(event)
       batch.last = numberOf(event)
@@ -123,7 +135,10 @@ function inCalls (batches: Batch[]): Batch[][] {
   return calls
 }
 
-/** No more events than a call takes: Lua can't unpack thousands. A part follows the one before it, and never what that one itself waits for. */
+/**
+ * No more events than a call takes: Lua can't unpack thousands. A part follows the one before it, and never what that
+ * one itself waits for.
+ */
 function inParts ({ tag, from, events }: Batch): Batch[] {
   const parts: Batch[] = []
   for (let at = 0; at < events.length; at += eventsPerCall) {
@@ -137,10 +152,14 @@ function isTold (tag: unknown): boolean {
   return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'told'
 }
 
-/** Milliseconds between two rounds: an event that the replica which told it has not moved is found at the second round after it. */
+/**
+ * Milliseconds between two rounds: an event that the replica which told it has not moved is found at the second round
+ * after it.
+ */
 const interval = 500
 /**
- * How long an outbox keeps an event that is in the feed, in milliseconds. Where a failover loses the end of the feed, the outbox still has it.
+ * How long an outbox keeps an event that is in the feed, in milliseconds. Where a failover loses the end of the feed,
+ * the outbox still has it.
  */
 const kept = 15_000
 /** How long a relay that died holds the others off, in milliseconds. */
@@ -148,8 +167,9 @@ const leaseDuration = 1500
 /** Partitions asked about in one call. */
 const partitionsPerCall = 256
 /**
- * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master lacks replicas that acknowledge)
- * go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease would run out in each round, and nobody would get to the rest.
+ * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master
+ * lacks replicas that acknowledge) go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease
+ * would run out in each round, and nobody would get to the rest.
  */
 const patience = 250
 
@@ -179,8 +199,8 @@ interface Watched {
 }
 
 /**
- * Goes round all outboxes, at one replica at a time: moves what its own replica did not move, and removes what is in the feed for long enough.
- * Nothing depends on who does it: moving twice does what moving once does.
+ * Goes round all outboxes, at one replica at a time: moves what its own replica did not move, and removes what is in
+ * the feed for long enough. Nothing depends on who does it: moving twice does what moving once does.
  */
 export class RelayRound {
   readonly #events: Events
@@ -189,12 +209,18 @@ export class RelayRound {
   readonly #options: RelayRoundOptions
   readonly #seen = new Map<string, number>()
   readonly #watched = new Map<string, Watched>()
-  /** Tenants with calls under way: those that check, and those that remove. Neither waits for the others, which may take as long in each round. */
+  /**
+   * Tenants with calls under way: those that check, and those that remove. Neither waits for the others, which may take
+   * as long in each round.
+   */
   readonly #checking = new Set<string>()
   readonly #removing = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
-  /** The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at the other replicas. */
+  /**
+   * The age of the oldest event that was found not to be in its feed, at the last round, in milliseconds. Undefined at
+   * the other replicas.
+   */
   lag: number | undefined
   /** By how many milliseconds Redis’s clock is ahead of this machine’s. */
   #redisAhead = 0
@@ -226,13 +252,18 @@ export class RelayRound {
     const clocks = new Map<Redis, Promise<number>>()
     await Promise.all(tags.filter(reaches).map(tag => this.#look(tag, clocks)))
     // Those that an earlier round saw: what they have since is still being moved.
-    await this.#inCalls(this.#checking, found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes))
+    await this.#inCalls(
+      this.#checking, found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes)
+    )
     const now = performance.now()
     const old = found.filter(({ isChecked, since }) => isChecked && now - since > kept)
     await this.#inCalls(this.#removing, old, (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 
-  /** Which outboxes have something new? Only a hint, so it needn't be durable. @param clocks each master's time in this round, in microseconds */
+  /**
+   * Which outboxes have something new? Only a hint, so it needn't be durable.
+   * @param clocks each master's time in this round, in microseconds
+   */
   async #look (tag: string, clocks: Map<Redis, Promise<number>>): Promise<void> {
     const { connectionTo, indexKey } = this.#options
     const redis = connectionTo(tag)
@@ -240,27 +271,36 @@ export class RelayRound {
     const clock = clocks.get(redis) ?? redis.time().then(([seconds, micros]) => Number(seconds) * 1e6 + Number(micros))
     clocks.set(redis, clock)
     const seen = this.#seen.get(tag) ?? 0
-    const [now, found] = await Promise.all([clock, redis.zrange(indexKey(tag), `(${seen}`, '+inf', 'BYSCORE', 'WITHSCORES')]).catch(() => [0, []] as [number, string[]])
+    const [now, found] = await Promise.all([
+      clock, redis.zrange(indexKey(tag), `(${seen}`, '+inf', 'BYSCORE', 'WITHSCORES')
+    ]).catch(() => [0, []] as [number, string[]])
     for (let at = 0; at < found.length; at += 2) {
       const [tenant, last] = [found[at]!, Number(found[at + 1])]
       const name = `${tag} ${tenant}`
       const known = this.#watched.get(name)
-      if (known === undefined) this.#watched.set(name, { tag, tenant, last, isChecked: false, old: last, since: performance.now() })
-      else Object.assign(known, { last, isChecked: false })
+      if (known === undefined) {
+        this.#watched.set(
+          name, { tag, tenant, last, isChecked: false, old: last, since: performance.now() }
+        )
+      } else Object.assign(known, { last, isChecked: false })
       // Where the clock was set back, numbers before this one are still to come.
       this.#seen.set(tag, Math.max(Math.min(last, now), this.#seen.get(tag) ?? 0))
     }
     if (now > 0) this.#redisAhead = now / 1000 - Date.now()
-    // It was set back since, also by a failover: numbers below those that were seen may be new, so the next round looks at all.
+    // It was set back since, also by a failover: numbers below those that were seen may be new, so the next round looks
+    // at all.
     if (now > 0 && now < seen) this.#seen.delete(tag)
   }
 
   /** Moves what is missing in the feed. */
   async #check (tenant: string, outboxes: Watched[]): Promise<void> {
     const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
-    const missing = await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
+    const missing =
+      await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     // Numbers are moments in microseconds.
-    for (const { tag } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() + this.#redisAhead - asked.get(tag)! / 1000)
+    for (const {
+      tag
+    } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() + this.#redisAhead - asked.get(tag)! / 1000)
     const note = (outbox: Watched) => { if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true }
     for (const outbox of outboxes) if (!missing.some(({ tag }) => tag === outbox.tag)) note(outbox)
     // The next round asks for the others again.
@@ -270,8 +310,11 @@ export class RelayRound {
   /** Removes what is in the feed for long enough. */
   async #removeOld (tenant: string, outboxes: Watched[]): Promise<void> {
     // Once more: a failover may have taken it from the feed.
-    const missing = await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
-    const trim = (some: Watched[]) => Promise.all(some.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
+    const missing =
+      await this.#events.relay(tenant, outboxes.map(({ tag, old }) => ({ tag, from: String(old), events: [] })))
+    const trim = (
+      some: Watched[]
+    ) => Promise.all(some.map(outbox => this.#trim(outbox).catch(error => this.#failed(error))))
     await Promise.all([
       trim(outboxes.filter(outbox => !missing.some(({ tag }) => tag === outbox.tag))),
       this.#catchUp(tenant, missing, outboxes).then(trim),
@@ -297,7 +340,10 @@ export class RelayRound {
     const empty = new Set<string>()
     await Promise.all([...masters].map(async master => {
       try {
-        for (const { tag, moved } of missing) if (connectionTo(tag) === master && !await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
+        for (const { tag, moved } of missing) {
+          if (connectionTo(tag) === master &&
+          !await this.#relay.catchUp(tag, tenant, moved)) empty.add(tag)
+        }
       } catch (error) {
         this.#failed(error)
       }
@@ -305,18 +351,29 @@ export class RelayRound {
     return outboxes.filter(({ tag }) => empty.has(tag))
   }
 
-  /** Those of a tenant together, as many as a call takes; tenants side by side. @param busy tenants with such calls under way */
-  async #inCalls (busy: Set<string>, outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>): Promise<void> {
+  /**
+   * Those of a tenant together, as many as a call takes; tenants side by side.
+   * @param busy tenants with such calls under way
+   */
+  async #inCalls (
+    busy: Set<string>, outboxes: Watched[], call: (tenant: string, outboxes: Watched[]) => Promise<void>
+  ): Promise<void> {
     const byTenant = new Map<string, Watched[]>()
     for (const outbox of outboxes) {
       const theirs = byTenant.get(outbox.tenant)
       if (theirs === undefined) byTenant.set(outbox.tenant, [outbox])
       else theirs.push(outbox)
     }
-    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !busy.has(tenant)).map(async ([tenant, theirs]) => {
+    await within(patience, Promise.all([...byTenant].filter(([tenant]) => !busy.has(tenant)).map(async (
+      [tenant, theirs]
+    ) => {
       busy.add(tenant)
       try {
-        for (let at = 0; at < theirs.length; at += partitionsPerCall) await call(tenant, theirs.slice(at, at + partitionsPerCall))
+        for (let at = 0; at < theirs.length; at += partitionsPerCall) {
+          await call(
+            tenant, theirs.slice(at, at + partitionsPerCall)
+          )
+        }
       } catch (error) {
         this.#failed(error)
       } finally {

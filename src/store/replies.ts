@@ -11,7 +11,8 @@ export interface Refused<Code extends string> { outcome: Code, seen: Seen | null
 export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
 
 /**
- * A script's reply: its tag as text, then the parts that the script's header describes. The array is changed in place: nobody else uses it.
+ * A script's reply: its tag as text, then the parts that the script's header describes. The array is changed in place:
+ * nobody else uses it.
  * @throws {Unavailable} if a newer version of the service wrote the record, or if Redis is full
  */
 export function tagged (reply: unknown): [string, ...unknown[]] {
@@ -24,7 +25,9 @@ export function tagged (reply: unknown): [string, ...unknown[]] {
 
 const ofNewerVersion = 'a newer version of the service wrote this handoff; a replica of that version serves it'
 
-/** Reads a refusal, which has the same form in every script: `{code, now, record, extra, decision}`, or the code alone. */
+/**
+ * Reads a refusal, which has the same form in every script: `{code, now, record, extra, decision}`, or the code alone.
+ */
 export function readRefusal<Code extends string> ([outcome, now, record, extra, decision]: unknown[]): Refused<Code> {
   return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision) }
 }
@@ -33,9 +36,13 @@ export function readSeen (now: unknown, record: unknown, extra: unknown, decisio
   return { now: now as number, record: parseRecord(record, extra), decision: parseDecision(decision) }
 }
 
-/** Parses field `s` of a handoff's hash, and its field `x` if it has one. @throws {Unavailable} if a newer version of the service wrote it */
+/**
+ * Parses field `s` of a handoff's hash, and its field `x` if it has one.
+ * @throws {Unavailable} if a newer version of the service wrote it
+ */
 export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
-  const [mark, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] = String(text).split(' ')
+  const [mark, approval, createdAt, expiresAt, passedBy, , caughtAt, deadline, caughtBy, , completedAt] =
+    String(text).split(' ')
   const status = mark!.startsWith('2:') ? mark!.slice(2) : mark
   if (!isStatus(status)) throw new Unavailable(ofNewerVersion)
   return {
@@ -44,7 +51,9 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
     createdAt: Number(createdAt),
     expiresAt: Number(expiresAt),
     passedBy: passedBy as string,
-    caught: caughtAt === undefined ? null : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
+    caught: caughtAt === undefined
+      ? null
+      : { at: Number(caughtAt), deadline: Number(deadline), by: caughtBy as string },
     completedAt: completedAt === undefined ? null : Number(completedAt),
     extra: extra == null ? nothing : parseExtra(String(extra)),
   }
@@ -84,5 +93,7 @@ export function parseDecision (text: unknown): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')
   const slash = token!.indexOf('/')
-  return { at: Number(at), by: by as string, note: note.join(' '), ...slash >= 0 && { digest: token!.slice(slash + 1) } }
+  return {
+    at: Number(at), by: by as string, note: note.join(' '), ...slash >= 0 && { digest: token!.slice(slash + 1) }
+  }
 }

@@ -10,11 +10,15 @@ const always = ['EVALSHA', 'EVAL', 'INFO', 'PING', 'SSUBSCRIBE', 'SUNSUBSCRIBE',
 export const optionalCommands = ['CLIENT|INFO', 'CLIENT|KILL', 'CLIENT|SETNAME'] as const
 const ofCluster = ['ASKING', 'CLUSTER|SLOTS'] as const
 const ofDurability = ['WAIT'] as const
-/** Only operators run these scripts (cli/), with rights of their own. So a compromised service can't make or revoke keys. */
+/**
+ * Only operators run these scripts (cli/), with rights of their own. So a compromised service can't make or revoke
+ * keys.
+ */
 const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate', 'key-revoke'])
 
 /** These run only where events are on. */
-const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim',
+const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list',
+  'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim',
   'webhook-tried', 'webhook-deliveries'])
 
 /** The part of the configuration that needs rights of its own. */
@@ -30,7 +34,8 @@ export function neededCommands (scripts: Scripts, { cluster, replicas, events }:
 /** The further commands that operators' scripts need. */
 export function operatorCommands (scripts: Scripts, setup: Deployment): string[] {
   const needed = new Set(neededCommands(scripts, setup))
-  return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name)).sort()
+  return [...new Set([...ofOperators].flatMap(name => commandsIn(scripts[name])))].filter(name => !needed.has(name))
+    .sort()
 }
 
 /** The commands in a script. They are literal names: test/lua/headers.test.ts ensures it. */
@@ -66,7 +71,13 @@ export class Rights {
 
   /** Asks the master of this partition. @throws {Unavailable} */
   ask (tag: string): Promise<RightsTold> {
-    return this.#lanes.call({ script: this.#script, tag, keys: [], texts: [this.#needed.join(' '), this.#keyNames.dataSet(tag)], decode: readRights })
+    return this.#lanes.call({
+      script: this.#script,
+      tag,
+      keys: [],
+      texts: [this.#needed.join(' '), this.#keyNames.dataSet(tag)],
+      decode: readRights
+    })
       .catch((error: Error) => {
         if (error instanceof Unavailable) throw error
         return { lacking: [], missing: [], untold: [...this.#needed], said: error.message }

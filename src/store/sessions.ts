@@ -14,8 +14,8 @@ export const sessionLength = 8 * 3600
 const secretShape = /^[A-Za-z0-9_-]{43}$/
 
 /**
- * Who is signed in. Redis keeps only a digest of a session's secret, so reading Redis gives nobody a session. It leads to the mark of the key that
- * opened the session (auth/keys.ts), so a session is worth no more than that key is now.
+ * Who is signed in. Redis keeps only a digest of a session's secret, so reading Redis gives nobody a session. It leads
+ * to the mark of the key that opened the session (auth/keys.ts), so a session is worth no more than that key is now.
  */
 export class Sessions {
   readonly #lanes: Lanes
@@ -24,7 +24,9 @@ export class Sessions {
   readonly #tags: readonly string[]
   readonly #subscriptions: Subscriptions
 
-  constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], subscriptions: Subscriptions) {
+  constructor (
+    lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], subscriptions: Subscriptions
+  ) {
     this.#lanes = lanes
     this.#scripts = scripts
     this.#keyNames = keyNames
@@ -32,7 +34,11 @@ export class Sessions {
     this.#subscriptions = subscriptions
   }
 
-  /** @param mark of the key that was used to sign in @returns the session's secret: 256 bits, for its cookie @throws {Unavailable} */
+  /**
+   * @param mark of the key that was used to sign in
+   * @returns the session's secret: 256 bits, for its cookie
+   * @throws {Unavailable}
+   */
   async open (mark: string): Promise<string> {
     const secret = randomBytes(32).toString('base64url')
     await this.#run('sign-in', secret, [mark, String(sessionLength * 1000)])
@@ -53,12 +59,14 @@ export class Sessions {
   }
 
   /**
-   * Calls `ended` when the session is signed out, on whichever replica. Check the session after this has resolved: only later ends are reported.
+   * Calls `ended` when the session is signed out, on whichever replica. Check the session after this has resolved: only
+   * later ends are reported.
    * @returns the function that stops it
    */
   async onEnd (secret: string, ended: () => void): Promise<() => void> {
     return await this.#subscriptions.listen(this.#keyOf(secret), () => {
-      // This is also called after a new subscription, so check first. If Redis can't answer now, the session is checked again at the next message.
+      // This is also called after a new subscription, so check first. If Redis can't answer now, the session is checked
+      // again at the next message.
       this.find(secret).then(mark => { if (mark === null) ended() }, () => {})
     })
   }

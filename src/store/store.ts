@@ -38,7 +38,10 @@ export interface StoreOptions extends Lifetimes {
   log: ConnectionLog & { error (details: object, message: string): void }
   /** Called for each handoff that this replica's sweep expires. If it is left out, Redis needn't name them. */
   onExpired?: ((tenant: string, id: string) => void) | undefined
-  /** Whether events are relayed to their feeds. Left out: in a Cluster, where they have to be. Tests relay on one Redis, too. */
+  /**
+   * Whether events are relayed to their feeds. Left out: in a Cluster, where they have to be. Tests relay on one Redis,
+   * too.
+   */
   isRelayed?: boolean | undefined
   /** Tests pass the text of a clock that they can move (redis/scripts.ts). */
   clock?: string | undefined
@@ -90,15 +93,22 @@ export interface Store {
 }
 
 /** Connects to Redis, which may start later. The caller starts the sweeper, and the round of the relay. */
-export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions): Store {
+export function openStore (
+  { url, keyPrefix, tags, replicas, eventsRetention = 0, log, ...options }: StoreOptions
+): Store {
   const address = parseRedisUrl(url)
-  const masters = address.kind === 'cluster' ? new ClusterMasters(address, tags, log) : new OneMaster(address, tags, log)
+  const masters = address.kind === 'cluster'
+    ? new ClusterMasters(address, tags, log)
+    : new OneMaster(address, tags, log)
   const areEventsOn = eventsRetention > 0
   const isRelayed = areEventsOn && (options.isRelayed ?? address.kind === 'cluster')
   const keyNames = new KeyNames(keyPrefix, !isRelayed)
   const target: EventTarget = isRelayed ? 'outbox' : { feeds: keyNames.feeds(), retention: eventsRetention }
   const scripts = loadScripts({ clock: options.clock, events: areEventsOn ? target : undefined, lifetimes: options })
-  const lanes: Lanes = new Lanes(masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) }, isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined)
+  const lanes: Lanes = new Lanes(
+    masters, replicas === 0 ? null : { replicas, barrierKey: tag => keyNames.barrier(tag) },
+    isRelayed ? (tag, reply) => relay.take(tag, reply) : undefined
+  )
   const onFault = (error: unknown) => log.error({ err: error }, 'the relay of events failed')
   const subscriptions = new Subscriptions(masters)
   const events = new Events(lanes, scripts, keyNames, tags, eventsRetention, subscriptions)
@@ -114,7 +124,9 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     indexKey: tag => keyNames.outboxes(tag),
     onFault,
   })
-  const rights = new Rights(lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn })
+  const rights = new Rights(
+    lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
+  )
   const handoffs = new Handoffs(lanes, scripts, keyNames, options)
   const sweeper = new Sweeper(handoffs, leases, {
     tags,
@@ -124,7 +136,9 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     onFault: error => log.error({ err: error }, 'the sweep failed'),
     onExpired: options.onExpired,
   })
-  const checks = new Checks(() => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log)
+  const checks = new Checks(
+    () => lookAtRedis({ masters, lanes, scripts, rights, keyNames, newMark: randomUUID, replicas }), log
+  )
   return {
     handoffs,
     attempts: new Attempts(lanes, scripts, keyNames, options),
@@ -135,8 +149,13 @@ export function openStore ({ url, keyPrefix, tags, replicas, eventsRetention = 0
     keyRecords: new KeyRecords(lanes, scripts, keyNames, tags[0] as string),
     rates: new Rates(lanes, scripts, keyNames, tags),
     events: areEventsOn ? events : null,
-    webhooks: areEventsOn ? new Webhooks(lanes, scripts, keyNames, { tags, retention: eventsRetention, connectionTo: tag => masters.of(tag)?.calls }) : null,
-    takeDelivering: duration => leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
+    webhooks: areEventsOn
+      ? new Webhooks(
+        lanes, scripts, keyNames, { tags, retention: eventsRetention, connectionTo: tag => masters.of(tag)?.calls }
+      )
+      : null,
+    takeDelivering: duration =>
+      leases.takeReached(tags, tag => lanes.reaches(tag), tag => keyNames.deliverer(tag), duration),
     reachedTags: () => tags.filter(tag => lanes.reaches(tag)),
     masterOf,
     relay,

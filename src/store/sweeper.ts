@@ -6,33 +6,37 @@ import type { Leases } from './leases.ts'
 /** The time between two parts of a round, in milliseconds. */
 const tick = 50
 /**
- * In how many milliseconds each partition has its turn, so that what is due is reached within 3 s. A tick that is late gives all the turns since the
- * last one.
+ * In how many milliseconds each partition has its turn, so that what is due is reached within 3 s. A tick that is late
+ * gives all the turns since the last one.
  */
 const roundTime = 2450
 /**
- * How many handoffs a first call expires at most in one partition. All calls of a part, 21, are sent at once, and Redis is busy until all of them are
- * done.
+ * How many handoffs a first call expires at most in one partition. All calls of a part, 21, are sent at once, and Redis
+ * is busy until all of them are done.
  */
 const glance = 5
 /**
- * How many first calls are under way at once at one master, four parts' worth. A slow master gets no more until it has answered, and others don't wait
- * for it: the calls of all may take 200 ms, and those of one of two masters 400 ms, before its round takes longer.
+ * How many first calls are under way at once at one master, four parts' worth. A slow master gets no more until it has
+ * answered, and others don't wait for it: the calls of all may take 200 ms, and those of one of two masters 400 ms,
+ * before its round takes longer.
  */
 const glancesAtOnce = 84
 /** How many handoffs each further call expires, if the first found that many: half a millisecond of Redis. */
 const batch = 40
 /**
- * How many further calls are under way at once at one master. Other calls to it wait behind no more than these, however much is due. Two, so that it
- * always has the next one and gives the backlog all the time that others leave.
+ * How many further calls are under way at once at one master. Other calls to it wait behind no more than these, however
+ * much is due. Two, so that it always has the next one and gives the backlog all the time that others leave.
  */
 const callsAtOnce = 2
 /**
- * How long a further call is waited for, in milliseconds. One that takes longer (its master doesn't answer, or lacks replicas that acknowledge)
- * goes on by itself, as long as a call may take, and its partition gets no other call meanwhile.
+ * How long a further call is waited for, in milliseconds. One that takes longer (its master doesn't answer, or lacks
+ * replicas that acknowledge) goes on by itself, as long as a call may take, and its partition gets no other call
+ * meanwhile.
  */
 const patience = 250
-/** How long a dead sweeper's lease keeps the others off, in milliseconds. A living one renews it three times as often. */
+/**
+ * How long a dead sweeper's lease keeps the others off, in milliseconds. A living one renews it three times as often.
+ */
 const leaseDuration = 1500
 const ticksPerLease = leaseDuration / 3 / tick
 
@@ -51,10 +55,10 @@ export interface SweeperOptions {
 }
 
 /**
- * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing depends on it: every script
- * compares deadlines itself, and every key has a TTL; and sweeping twice at once does no harm. So if a master is away, the other masters'
- * partitions are still swept, and its own when it is back. The lease is in the first partition whose master takes it (store/leases.ts); two replicas
- * may disagree about that for a while.
+ * Moves what is due to `expired` and frees its payload. One replica at a time does it for all, by a lease. Nothing
+ * depends on it: every script compares deadlines itself, and every key has a TTL; and sweeping twice at once does no
+ * harm. So if a master is away, the other masters' partitions are still swept, and its own when it is back. The lease
+ * is in the first partition whose master takes it (store/leases.ts); two replicas may disagree about that for a while.
  */
 export class Sweeper {
   readonly #handoffs: Handoffs
@@ -77,7 +81,10 @@ export class Sweeper {
   /** What takes calls from the backlog, and for which master. */
   readonly #drains = new Map<Promise<void>, string | undefined>()
   readonly #statistics: SweepStatistics
-  /** How many handoffs this replica has expired, how many of them missed a heartbeat, and how many have a successor, by what they missed. */
+  /**
+   * How many handoffs this replica has expired, how many of them missed a heartbeat, and how many have a successor, by
+   * what they missed.
+   */
   expired = 0
   stalled = 0
   readonly reissued = { stalled: 0, not_done: 0 }
@@ -118,7 +125,10 @@ export class Sweeper {
     }
   }
 
-  /** Not waited for: the sweep goes on while a master that has the lease doesn't answer, even if another replica then takes another lease. */
+  /**
+   * Not waited for: the sweep goes on while a master that has the lease doesn't answer, even if another replica then
+   * takes another lease.
+   */
   #renew (): void {
     const { tags, reaches, leaseKey } = this.#options
     this.#renewal ??= this.#leases.takeReached(tags, reaches, leaseKey, leaseDuration)
@@ -176,7 +186,9 @@ export class Sweeper {
     this.#underWay.add(tag)
     try {
       const { onExpired } = this.#options
-      const { lookedAt, expired, live, untilDue, stalled, reissued, named } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
+      const {
+        lookedAt, expired, live, untilDue, stalled, reissued, named
+      } = await this.#handoffs.sweep(tag, limit, onExpired !== undefined)
       this.expired += expired
       this.stalled += stalled
       this.reissued.stalled += reissued.stalled
@@ -212,20 +224,24 @@ export class Sweeper {
 export interface SweepCounts {
   /** The age of the oldest look among all partitions. */
   lag: number
-  /** Handoffs in the due indexes, and how long ago the first of them was due (0: none is overdue); null before the first whole round. */
+  /**
+   * Handoffs in the due indexes, and how long ago the first of them was due (0: none is overdue); null before the first
+   * whole round.
+   */
   whole: { live: number, oldestDueAge: number } | null
 }
 
 /**
- * Adds up what the sweep's calls report about their partitions, so that nobody has to query them all. The figures are as old as the sweep's last
- * look, up to one round (2.5 s): a handoff that was due since then and is already done counts as overdue until the next look.
+ * Adds up what the sweep's calls report about their partitions, so that nobody has to query them all. The figures are
+ * as old as the sweep's last look, up to one round (2.5 s): a handoff that was due since then and is already done
+ * counts as overdue until the next look.
  */
 export class SweepStatistics {
   readonly #places: ReadonlyMap<string, number>
   readonly #live: Float64Array
   /**
-   * When each partition's first handoff is due and when the partition was last looked at, in this process's monotonic milliseconds. So no clocks
-   * are compared.
+   * When each partition's first handoff is due and when the partition was last looked at, in this process's monotonic
+   * milliseconds. So no clocks are compared.
    */
   readonly #dueAt: Float64Array
   readonly #seenAt: Float64Array
@@ -251,7 +267,9 @@ export class SweepStatistics {
     this.#begunAt = undefined
   }
 
-  /** @param untilDue milliseconds until the first live handoff is due, below 0 if it is overdue; null if there is none */
+  /**
+   * @param untilDue milliseconds until the first live handoff is due, below 0 if it is overdue; null if there is none
+   */
   saw (tag: string, live: number, untilDue: number | null): void {
     const place = this.#places.get(tag) as number
     const now = performance.now()

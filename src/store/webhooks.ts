@@ -35,16 +35,35 @@ export interface Webhook {
 }
 
 /** What is to be delivered, or was. `text` is the event's, as the feed keeps it. */
-export interface Delivery { id: string, attempts: number, lastStatus: number | null, lastError: string | null, lastAt: number | null, text: string }
+export interface Delivery {
+  id: string
+  attempts: number
+  lastStatus: number | null
+  lastError: string | null
+  lastAt: number | null
+  text: string
+}
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
 export interface ListedDelivery extends Delivery { status: DeliveryStatus, nextAt: number | null }
 
 /** What is due now. `first` is when what is left is due. */
-export interface Claimed { now: number, first: number | null, url: string, generation: number, oldUntil: number | null, deliveries: Delivery[] }
+export interface Claimed {
+  now: number
+  first: number | null
+  url: string
+  generation: number
+  oldUntil: number | null
+  deliveries: Delivery[]
+}
 
 /** How an attempt went: `after` says in how many milliseconds another one follows. */
-export interface Tried { outcome: 'delivered' | 'again' | 'failed' | 'gone', status: number | null, error: string | null, after?: number }
+export interface Tried {
+  outcome: 'delivered' | 'again' | 'failed' | 'gone'
+  status: number | null
+  error: string | null
+  after?: number
+}
 
 /** `place` is where the webhook is in the feed, where it was planned or moved. */
 export interface Planned { outcome: 'planned' | 'moved' | 'full' | 'gone', place: string }
@@ -78,22 +97,33 @@ export class Webhooks {
     return this.#keyNames.webhookTenants(this.#options.tags[0]!)
   }
 
-  /** Tells whoever delivers that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who ends before says nothing. */
+  /**
+   * Tells whoever delivers that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who
+   * ends before says nothing.
+   */
   async tell (): Promise<void> {
     await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
   }
 
-  /** The tenants that have webhooks in these partitions, without those that can't be asked now: a slot moves, or a master is away. */
+  /**
+   * The tenants that have webhooks in these partitions, without those that can't be asked now: a slot moves, or a
+   * master is away.
+   */
   async tenants (tags: readonly string[]): Promise<string[]> {
-    const found = await Promise.all(tags.map(tag => this.#options.connectionTo(tag)?.zrange(this.#keyNames.webhookTenants(tag), '0', '-1').catch(() => []) ?? []))
+    const found = await Promise.all(tags.map(tag =>
+      this.#options.connectionTo(tag)?.zrange(this.#keyNames.webhookTenants(tag), '0', '-1').catch(() => []) ?? []))
     return found.flat()
   }
 
   /** @returns null: the tenant has as many as it may have */
-  create (tenant: string, id: string, { url, types, inbox }: Pick<Webhook, 'url' | 'types' | 'inbox'>): Promise<Webhook | null> {
+  create (
+    tenant: string, id: string, { url, types, inbox }: Pick<Webhook, 'url' | 'types' | 'inbox'>
+  ): Promise<Webhook | null> {
     const { tag, webhook, webhooks, tenants, feed } = this.#keysOf(tenant, id)
-    return this.#call('webhook-create', tag, [webhook, webhooks, tenants, feed], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(mostWebhooks)],
-      ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
+    return this.#call('webhook-create', tag, [
+      webhook, webhooks, tenants, feed
+    ], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(mostWebhooks)],
+    ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
   }
 
   /** The oldest first. */
@@ -111,25 +141,36 @@ export class Webhooks {
   /** @returns null: there is none */
   rotate (tenant: string, id: string, token: string, grace: number): Promise<Webhook | null> {
     const { tag, webhook } = this.#keysOf(tenant, id)
-    return this.#call('webhook-rotate', tag, [webhook], [token, String(grace)], ([outcome, fields]) => outcome === 'rotated' ? readWebhook(id, fields) : null)
+    return this.#call(
+      'webhook-rotate', tag, [webhook], [token, String(grace)],
+      ([outcome, fields]) => outcome === 'rotated' ? readWebhook(id, fields) : null
+    )
   }
 
   /** @returns null: there is none */
   enable (tenant: string, id: string): Promise<Webhook | null> {
     const { tag, webhook, due, pending, feed } = this.#keysOf(tenant, id)
-    return this.#call('webhook-enable', tag, [webhook, due, pending, feed], [], ([outcome, fields]) => outcome === 'enabled' ? readWebhook(id, fields) : null)
+    return this.#call(
+      'webhook-enable', tag, [webhook, due, pending, feed], [],
+      ([outcome, fields]) => outcome === 'enabled' ? readWebhook(id, fields) : null
+    )
   }
 
   delete (tenant: string, id: string): Promise<void> {
     const { tag, webhook, due, pending, delivered, failed, webhooks, tenants } = this.#keysOf(tenant, id)
-    return this.#call('webhook-delete', tag, [webhook, due, pending, delivered, failed, webhooks, tenants], [tenant, id], () => {})
+    return this.#call(
+      'webhook-delete', tag, [webhook, due, pending, delivered, failed, webhooks, tenants], [tenant, id], () => {}
+    )
   }
 
   /**
    * Makes deliveries of these events, and moves the webhook's place in the feed on.
    * @param before where its place is; null for what isn't of the feed: then it stays
    */
-  plan (tenant: string, id: string, before: string | null, place: string, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
+  plan (
+    tenant: string, id: string, before: string | null, place: string,
+    events: ReadonlyArray<{ id: string, text: string }>
+  ): Promise<Planned> {
     return this.#plan(tenant, id, [before ?? '', place, String(mostPending), linesOf(events), 'cursor', ''])
   }
 
@@ -137,8 +178,13 @@ export class Webhooks {
    * The same for events that the webhook replays.
    * @param before where its replay is, and its end @param place where it is from now on; null: it has replayed all
    */
-  planReplay (tenant: string, id: string, before: { from: string, to: string }, place: string | null, events: ReadonlyArray<{ id: string, text: string }>): Promise<Planned> {
-    return this.#plan(tenant, id, [before.from, place ?? '', String(mostReplayed), linesOf(events), 'replay', before.to])
+  planReplay (
+    tenant: string, id: string, before: { from: string, to: string }, place: string | null,
+    events: ReadonlyArray<{ id: string, text: string }>
+  ): Promise<Planned> {
+    return this.#plan(
+      tenant, id, [before.from, place ?? '', String(mostReplayed), linesOf(events), 'replay', before.to]
+    )
   }
 
   /** The webhook is to get again what is behind this id. Whoever delivers plans it, some at a time. */
@@ -147,21 +193,47 @@ export class Webhooks {
     return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome as ReplayOutcome)
   }
 
-  /** Takes what is due. @param lease in milliseconds: then what was taken is due again @param token of this claim @returns null: there is no such webhook */
+  /**
+   * Takes what is due.
+   * @param lease in milliseconds: then what was taken is due again
+   * @param token of this claim
+   * @returns null: there is no such webhook
+   */
   claim (tenant: string, id: string, most: number, lease: number, token: string): Promise<Claimed | null> {
     const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease), token], ([outcome, ...parts]) => {
+    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease), token], (
+      [outcome, ...parts]
+    ) => {
       if (outcome === 'gone') return null
       const [now, first, url, generation, oldUntil] = parts.map(String)
-      const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map(([id, text]) => readDelivery(String(id), String(text)))
-      return { now: Number(now), first: Number(first) || null, url: url!, generation: Number(generation), oldUntil: Number(oldUntil) || null, deliveries }
+      const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map((
+        [id, text]
+      ) => readDelivery(String(id), String(text)))
+      return {
+        now: Number(now),
+        first: Number(first) || null,
+        url: url!,
+        generation: Number(generation),
+        oldUntil: Number(oldUntil) || null,
+        deliveries
+      }
     })
   }
 
-  /** Notes how an attempt went. @param disableAfter milliseconds without a success @returns why the webhook is disabled by it, or null */
-  tried (tenant: string, id: string, { id: delivery, attempts }: Delivery, { outcome, status, error, after = 0 }: Tried, disableAfter: number): Promise<DisabledReason | null> {
+  /**
+   * Notes how an attempt went.
+   * @param disableAfter milliseconds without a success
+   * @returns why the webhook is disabled by it, or null
+   */
+  tried (
+    tenant: string, id: string, { id: delivery, attempts }: Delivery, { outcome, status, error, after = 0 }: Tried,
+    disableAfter: number
+  ): Promise<DisabledReason | null> {
     const { tag, webhook, due, pending, delivered, failed, feed } = this.#keysOf(tenant, id)
-    const texts = [id, delivery, String(attempts), outcome, String(status ?? '-'), error ?? '-', String(after), String(disableAfter), String(this.#options.retention)]
+    const texts = [
+      id, delivery, String(attempts), outcome, String(status ?? '-'), error ?? '-', String(after), String(disableAfter),
+      String(this.#options.retention)
+    ]
     return this.#call('webhook-tried', tag, [webhook, due, pending, delivered, failed, feed], texts,
       ([outcome, reason]) => outcome === 'disabled' ? String(reason) as DisabledReason : null)
   }
@@ -169,11 +241,15 @@ export class Webhooks {
   /** The deliveries that are over, the newest last, and when the pending ones are due. */
   deliveries (tenant: string, id: string): Promise<{ due: Array<{ id: string, at: number }>, over: ListedDelivery[] }> {
     const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
-    const over = (lines: unknown, status: DeliveryStatus): ListedDelivery[] => (lines as unknown[]).map(String).map(line => {
+    const over = (
+      lines: unknown, status: DeliveryStatus
+    ): ListedDelivery[] => (lines as unknown[]).map(String).map(line => {
       const space = line.indexOf(' ')
       return { ...readDelivery(line.slice(0, space), line.slice(space + 1)), status, nextAt: null }
     })
-    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [''], ([, dues, delivered, failed]) => ({
+    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [''], (
+      [, dues, delivered, failed]
+    ) => ({
       due: pairs(dues as unknown[]).map(([id, at]) => ({ id: String(id), at: Number(at) })),
       over: [...over(delivered, 'delivered'), ...over(failed, 'failed')],
     }))
@@ -183,16 +259,26 @@ export class Webhooks {
   pending (tenant: string, id: string, ids: readonly string[]): Promise<ListedDelivery[]> {
     if (ids.length === 0) return Promise.resolve([])
     const { tag, due, pending, delivered, failed } = this.#keysOf(tenant, id)
-    return this.#call('webhook-deliveries', tag, [due, pending, delivered, failed], [ids.join(' ')], ([, texts, dues]) =>
-      (texts as unknown[]).flatMap((text, at) => text === null ? [] : [{ ...readDelivery(ids[at]!, String(text)), status: 'pending' as const, nextAt: Number((dues as unknown[])[at]) }]))
+    const keys = [due, pending, delivered, failed]
+    return this.#call('webhook-deliveries', tag, keys, [ids.join(' ')], ([, texts, dues]) =>
+      (texts as unknown[]).flatMap((text, at) => {
+        if (text === null) return []
+        const nextAt = Number((dues as unknown[])[at])
+        return [{ ...readDelivery(ids[at]!, String(text)), status: 'pending' as const, nextAt }]
+      }))
   }
 
   #plan (tenant: string, id: string, texts: string[]): Promise<Planned> {
     const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    return this.#call('webhook-plan', tag, [webhook, due, pending], texts, ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) }))
+    return this.#call(
+      'webhook-plan', tag, [webhook, due, pending], texts,
+      ([outcome, at]) => ({ outcome: outcome as Planned['outcome'], place: String(at) })
+    )
   }
 
-  #call<T> (name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T): Promise<T> {
+  #call<T> (
+    name: ScriptName, tag: string, keys: string[], texts: string[], decode: (reply: [string, ...unknown[]]) => T
+  ): Promise<T> {
     return this.#lanes.call({ script: this.#scripts[name], tag, keys, texts, decode: reply => decode(tagged(reply)) })
   }
 
@@ -225,7 +311,9 @@ function pairs (parts: readonly unknown[]): Array<[unknown, unknown]> {
 
 function readWebhook (id: string, reply: unknown): Webhook {
   const fields = Object.fromEntries(pairs(reply as unknown[]).map(([name, value]) => [String(name), String(value)]))
-  const { url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor, replay, replay_to: replayTo } = fields as Record<string, string>
+  const {
+    url, types, inbox, created, generation, old_until: oldUntil, disabled, cursor, replay, replay_to: replayTo
+  } = fields as Record<string, string>
   return {
     id,
     url: url!,
@@ -243,5 +331,12 @@ function readWebhook (id: string, reply: unknown): Webhook {
 function readDelivery (id: string, record: string): Delivery {
   const [attempts, status, error, at] = record.split(' ', 4) as [string, string, string, string]
   const text = record.slice(attempts.length + status.length + error.length + at.length + 4)
-  return { id, attempts: Number(attempts), lastStatus: status === '-' ? null : Number(status), lastError: error === '-' ? null : error, lastAt: at === '-' ? null : Number(at), text }
+  return {
+    id,
+    attempts: Number(attempts),
+    lastStatus: status === '-' ? null : Number(status),
+    lastError: error === '-' ? null : error,
+    lastAt: at === '-' ? null : Number(at),
+    text
+  }
 }

@@ -47,9 +47,10 @@ export const tracer = trace.getTracer('handoff')
 const unseen = new Set(['/healthz', '/readyz', '/metrics'])
 
 /**
- * A span for each request (semantic conventions: HTTP server). A pass stores its span's context with the handoff, instead of its
- * client's; and a catch is a child of that span, so that both agents' work is one trace. That is the creation context of the messaging
- * conventions, which may be the parent of a consumer of a single message; the catcher's own trace is linked.
+ * A span for each request (semantic conventions: HTTP server). A pass stores its span's context with the handoff,
+ * instead of its client's; and a catch is a child of that span, so that both agents' work is one trace. That is the
+ * creation context of the messaging conventions, which may be the parent of a consumer of a single message; the
+ * catcher's own trace is linked.
  */
 export function traceRequests (app: FastifyInstance): void {
   // The first hook, so that the span covers the others.
@@ -109,16 +110,23 @@ function end (request: FastifyRequest, reply: FastifyReply, own: RequestTrace): 
   if (own.span === undefined) own.begin(startSpan(request, own, own.asked))
   const { statusCode } = reply
   own.span!.setAttribute('http.response.status_code', statusCode)
-  if (statusCode >= 500) own.span!.setAttribute('error.type', String(statusCode)).setStatus({ code: SpanStatusCode.ERROR })
+  if (statusCode >= 500) {
+    own.span!.setAttribute('error.type', String(statusCode)).setStatus({ code: SpanStatusCode.ERROR })
+  }
   own.span!.end()
 }
 
 /** The trace of the request whose handler runs. */
 const current = new AsyncLocalStorage<RequestTrace | undefined>()
 
-/** A span for each script that Redis runs for a request (semantic conventions: database client). The sweep's scripts get none. */
+/**
+ * A span for each script that Redis runs for a request (semantic conventions: database client). The sweep's scripts get
+ * none.
+ */
 export function traceScripts (): void {
-  tracingChannel<unknown, { request: FastifyRequest }>('fastify.request.handler').start.bindStore(current, ({ request }) => traceOf(request))
+  tracingChannel<unknown, { request: FastifyRequest }>('fastify.request.handler').start.bindStore(
+    current, ({ request }) => traceOf(request)
+  )
   subscribe('handoff.script', message => {
     const own = current.getStore()
     if (own === undefined) return

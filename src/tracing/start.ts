@@ -11,7 +11,9 @@ import { Lookups } from '../core/lookups.ts'
 import { stderr } from '../core/stdio.ts'
 import { traceRequests, traceScripts } from './requests.ts'
 
-/** How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests. */
+/**
+ * How long a stopping service waits for the export of its last spans, in milliseconds: DRAIN_TIMEOUT is for requests.
+ */
 const flushing = 2000
 
 const lookups = new Lookups({ atOnce: 1 })
@@ -21,7 +23,9 @@ export function startTracing (): void {
   diag.setLogger({ error: warn, warn, info () {}, debug () {}, verbose () {} })
   const provider = new NodeTracerProvider({
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
-    resource: resourceFromAttributes({ 'service.name': 'handoff' }).merge(detectResources({ detectors: [envDetector] })),
+    resource: resourceFromAttributes({ 'service.name': 'handoff' }).merge(
+      detectResources({ detectors: [envDetector] })
+    ),
     spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter({ httpAgentOptions: agentFor }))],
   })
   // Only for the propagator: we track the current span ourselves, which costs less than the SDK's context manager.
@@ -35,9 +39,14 @@ export function startTracing (): void {
   })
 }
 
-/** The exporter's own agent for the environment's settings. But a collector whose name server is silent must not hold up looking up Redis. */
+/**
+ * The exporter's own agent for the environment's settings. But a collector whose name server is silent must not hold up
+ * looking up Redis.
+ */
 async function agentFor (protocol: string): Promise<Agent> {
-  const agent = await convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {}).agentFactory(protocol) as Agent & { options: { lookup?: LookupFunction } }
+  const agent = await convertLegacyHttpOptions({}, 'TRACES', 'v1/traces', {}).agentFactory(protocol) as Agent & {
+    options: { lookup?: LookupFunction }
+  }
   agent.options.lookup = lookups.functionFor('collector')
   return agent
 }

@@ -36,7 +36,8 @@ export function listRoutes (app: FastifyInstance, base: string, approvals: Appro
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part = await approvals.watch(request.caller, listed, waitFor(staysOpen, request), part => fingerprint(part) !== seen)
+    const part =
+      await approvals.watch(request.caller, listed, waitFor(staysOpen, request), part => fingerprint(part) !== seen)
     return show(reply, 200, listFragment(base, part, fingerprint(part) !== seen))
   })
 }
@@ -46,9 +47,13 @@ async function flashOf (approvals: ApprovalService, caller: Caller, id: string):
   const one = await approvals.inspect(caller, id).catch(() => undefined)
   if (one === undefined || one.decision?.by !== caller.agent) return ''
   const verdict = one.record.approval === 'rejected' ? 'rejected' : 'approved'
-  const members = one.payload === null ? undefined : cutMembers(Buffer.concat([Buffer.from('{'), one.payload, Buffer.from('}')]))
+  const members = one.payload === null
+    ? undefined
+    : cutMembers(Buffer.concat([Buffer.from('{'), one.payload, Buffer.from('}')]))
   const task = members?.values.task as string | undefined
-  return notice('good', html`<p>You ${verdict} !${task === undefined ? 'it' : html`<q dir="auto">!${visible(beginningOf(task, 80))}${task.length > 80 ? '…' : ''}</q>`}</p>`)
+  return notice('good', html`<p>You ${verdict} !${task === undefined
+    ? 'it'
+    : html`<q dir="auto">!${visible(beginningOf(task, 80))}${task.length > 80 ? '…' : ''}</q>`}</p>`)
 }
 
 interface OneHandoff { Params: { id: string } }
@@ -75,18 +80,27 @@ const noteCharacters = new RegExp(rejectBody.properties.note.pattern as string)
 interface Decide { Params: { id: string }, Body: Record<string, unknown> | undefined }
 
 /** @param refused gets the code of a refused decision that the handoff's page explains, without an error page */
-export function decisionRoutes (app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void): void {
-  const decideAs = (verdict: Verdict) => (request: FastifyRequest<Decide>, reply: FastifyReply) => decide({ base, approvals, log, refused }, verdict, request, reply)
+export function decisionRoutes (
+  app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void
+): void {
+  const decideAs = (verdict: Verdict) => (
+    request: FastifyRequest<Decide>, reply: FastifyReply
+  ) => decide({ base, approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', form, decideAs('approved'))
   app.post<Decide>('/:id/reject', { ...form, config: { moves: 'rejected' } }, decideAs('rejected'))
 }
 
 /**
- * After a decision comes the list, with the focus on the next handoff. Not that handoff's page: a second press of the same key would
- * then decide what nobody has read.
+ * After a decision comes the list, with the focus on the next handoff. Not that handoff's page: a second press of the
+ * same key would then decide what nobody has read.
  */
 async function decide (
-  { base, approvals, log, refused }: { base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void },
+  { base, approvals, log, refused }: {
+    base: string
+    approvals: ApprovalService
+    log: DecisionLog
+    refused: (code: ErrorCode) => void
+  },
   verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply
 ): Promise<FastifyReply> {
   const { caller, params: { id } } = request
@@ -96,12 +110,18 @@ async function decide (
   // The handoff's page itself says why: somebody has decided, it has expired, or the id is another handoff's.
   const refuse = (code: ErrorCode, one: ToRead) => {
     refused(code)
-    return show(reply, errorTable[code].status, handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined))
+    return show(
+      reply, errorTable[code].status,
+      handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined)
+    )
   }
   if (problem !== undefined) {
     const one = await approvals.read(caller, id)
-    // If the content has changed, refuse as well: this page puts the focus on the note, below content that nobody has read.
-    if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) return refuse('content_changed', one)
+    // If the content has changed, refuse as well: this page puts the focus on the note, below content that nobody has
+    // read.
+    if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) {
+      return refuse('content_changed', one)
+    }
     return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
   }
   try {
@@ -132,7 +152,11 @@ function noteOf (form: Record<string, unknown> | undefined): string {
 function faultOf (note: string, verdict: Verdict): string | undefined {
   if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
   const length = [...note].length
-  if (length > longestNote) return `The note has ${length} characters; at most ${longestNote} are allowed. Nothing was decided yet.`
-  if (!noteCharacters.test(note)) return 'The note contains invisible control characters. Type it instead of pasting it. Nothing was decided yet.'
+  if (length > longestNote) {
+    return `The note has ${length} characters; at most ${longestNote} are allowed. Nothing was decided yet.`
+  }
+  if (!noteCharacters.test(note)) {
+    return 'The note contains invisible control characters. Type it instead of pasting it. Nothing was decided yet.'
+  }
   return undefined
 }

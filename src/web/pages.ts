@@ -42,13 +42,17 @@ export interface Pages {
   refused: (code: ErrorCode) => void
 }
 
-// The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from dist/web.
+// The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
+// dist/web.
 const assets = fileURLToPath(new URL('./assets/', import.meta.url))
 const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 
 /** The pages on which people decide: everything below /approvals. */
-export async function approvalPages (app: FastifyInstance, { approvals, keys, credentials, guessesOf, sessions, bodies, baseUrl, base, shed, log, refused }: Pages): Promise<void> {
+export async function approvalPages (
+  app: FastifyInstance,
+  { approvals, keys, credentials, guessesOf, sessions, bodies, baseUrl, base, shed, log, refused }: Pages
+): Promise<void> {
   const site = { base, baseUrl }
   const isSecure = () => baseUrl().startsWith('https:')
   const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
@@ -114,8 +118,8 @@ export function securityHeaders (isSecure: boolean) {
 }
 
 /**
- * Refuses a form that another site sent (CSRF). The browser states the origin in these headers, and a page can't change them.
- * Browsers send Sec-Fetch-Site only to https and localhost, but Origin with every POST.
+ * Refuses a form that another site sent (CSRF). The browser states the origin in these headers, and a page can't change
+ * them. Browsers send Sec-Fetch-Site only to https and localhost, but Origin with every POST.
  * @throws {Problem} cross_origin
  */
 export function refuseForeignForms (request: FastifyRequest, baseUrl: string): void {
@@ -125,7 +129,9 @@ export function refuseForeignForms (request: FastifyRequest, baseUrl: string): v
   throw new Problem('cross_origin')
 }
 
-/** Compares hosts, not schemes: a proxy in front may terminate TLS, so the scheme here may differ from the browser's. */
+/**
+ * Compares hosts, not schemes: a proxy in front may terminate TLS, so the scheme here may differ from the browser's.
+ */
 function isOwn (origin: string | undefined, host: string | undefined, baseUrl: string): boolean {
   if (origin === undefined || !URL.canParse(origin)) return false
   const from = new URL(origin)
@@ -147,7 +153,11 @@ export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, bas
     sendFixed(request, reply.header('cache-control', 'max-age=300').type('text/html; charset=utf-8'), page()))
 }
 
-/** The page that each problem's `type` links to. @param isSecure the pages are served over https @param base BASE_URL's path */
+/**
+ * The page that each problem's `type` links to.
+ * @param isSecure the pages are served over https
+ * @param base BASE_URL's path
+ */
 export async function problemsPage (app: FastifyInstance, isSecure: boolean, base: string): Promise<void> {
   await app.register(helmet, securityHeaders(isSecure))
   const page = fixed(problemsView(base))

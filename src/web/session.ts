@@ -28,7 +28,9 @@ export interface SignInOptions {
   base: string
 }
 
-/** Signs people in and out, and finds whose a request is. The key itself is in the sign-in form only, never in a cookie. */
+/**
+ * Signs people in and out, and finds whose a request is. The key itself is in the sign-in form only, never in a cookie.
+ */
 export class SignIn {
   readonly #options: SignInOptions
   readonly #sessions: Sessions
@@ -68,7 +70,10 @@ export class SignIn {
     if (approver(await credentials.find(key, guessesOf(request))) === undefined) return false
     const before = this.secretOf(request)
     if (before !== undefined) await this.#sessions.end(before)
-    reply.setCookie(this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)), { ...this.#cookieOptions(), maxAge: sessionLength })
+    reply.setCookie(
+      this.#cookie(), await this.#sessions.open(this.#keys.markOf(key)),
+      { ...this.#cookieOptions(), maxAge: sessionLength }
+    )
     return true
   }
 
@@ -89,8 +94,10 @@ export class SignIn {
   }
 
   /**
-   * With the prefix `__Host-`, browsers enforce the options, and no other host of the domain can set the cookie. It demands the path
-   * `/`. Below a path, where other services of the host must not get the cookie, it is `__Secure-`, which a neighbour on the domain can set.
+   * With the prefix `__Host-`, browsers enforce the options, and no other host of the domain can set the cookie. It
+   * demands the path
+   * `/`. Below a path, where other services of the host must not get the cookie, it is `__Secure-`, which a neighbour
+   * on the domain can set.
    */
   #cookie (): string {
     if (!this.#options.isSecure()) return 'handoff_session'
@@ -126,14 +133,21 @@ export function requireSession (site: Site, signIn: SignIn) {
 }
 
 /** Answers a request without a valid session. @param hadSession there was one, and it has ended */
-export function sendToSignIn (site: Site, request: FastifyRequest, reply: FastifyReply, hadSession: boolean): FastifyReply {
+export function sendToSignIn (
+  site: Site, request: FastifyRequest, reply: FastifyReply, hadSession: boolean
+): FastifyReply {
   const { base } = site
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
     return show(reply, 200, againPage(base + request.url))
   }
-  if (request.headers['hx-request'] !== undefined) return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+  if (request.headers['hx-request'] !== undefined) {
+    return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+  }
   if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
-  return show(reply, 401, signInPage(site, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.'))
+  return show(
+    reply, 401,
+    signInPage(site, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.')
+  )
 }
 
 /** Sends a page. */
@@ -141,7 +155,10 @@ export function show (reply: FastifyReply, status: number, page: string): Fastif
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
 }
 
-/** A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as an encoded dot segment would lead (URL Standard, 4.4). */
+/**
+ * A path within these pages, without BASE_URL's path. Never to another site, and never out of the pages, as an encoded
+ * dot segment would lead (URL Standard, 4.4).
+ */
 export function ownPath (path: unknown): string {
   return typeof path === 'string' && /^\/approvals([/?](?!.*%2[eE])[\w/?=&%-]*)?$/.test(path) ? path : '/approvals'
 }
@@ -168,7 +185,10 @@ export function signInRoutes (app: FastifyInstance, site: Site, signIn: SignIn):
   const { base } = site
   app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
     const { next, ended } = request.query
-    return show(reply, 200, signInPage(site, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to continue.'))
+    return show(
+      reply, 200,
+      signInPage(site, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to continue.')
+    )
   })
 
   app.post<{ Body: Form }>('/sign-in', {

@@ -1,8 +1,9 @@
 import { html } from 'ghtml'
 
 /**
- * Characters that a person can't see, or that make them see a different text than an agent gets: control characters except tab and line
- * breaks, bidirectional controls, zero-width characters, tags, and lone surrogates. The two variation selectors are exempt: emoji need them.
+ * Characters that a person can't see, or that make them see a different text than an agent gets: control characters
+ * except tab and line breaks, bidirectional controls, zero-width characters, tags, and lone surrogates. The two
+ * variation selectors are exempt: emoji need them.
  */
 const hidden = /(?!\t|\n|\r|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
@@ -44,7 +45,9 @@ export function visible (text: string): string {
 function mark (character: string): string {
   const code = character.codePointAt(0) as number
   const name = names[code] ?? 'INVISIBLE CHARACTER'
-  return html`<span class="invisible-char" title="${name}">⟦U+${code.toString(16).toUpperCase().padStart(4, '0')}⟧</span>`
+  return html`<span class="invisible-char" title="${name}">⟦U+${code.toString(16).toUpperCase().padStart(
+    4, '0'
+  )}⟧</span>`
 }
 
 /** As much of the text's beginning as fits `budget` characters of a page. */
@@ -115,7 +118,9 @@ export function size (characters: number): string {
   return characters < 1024 ? `${characters} characters` : `${Math.round(characters / 1024)} KB`
 }
 
-/** In characters: an object or array of at least `foldable` can be folded; one of more than `folded` is folded at first. */
+/**
+ * In characters: an object or array of at least `foldable` can be folded; one of more than `folded` is folded at first.
+ */
 const foldable = 1024
 const folded = 4096
 /** The outermost stays open if it has at most this many items, however large: a person can skim that many. */
@@ -136,8 +141,8 @@ interface Level {
 }
 
 /**
- * Shows JSON text as HTML, one line per item, with every token exactly as written. It isn't parsed, so no number is rounded and no
- * repeated key is lost. Truncated text is fine: what is unclosed at its end is shown as unclosed.
+ * Shows JSON text as HTML, one line per item, with every token exactly as written. It isn't parsed, so no number is
+ * rounded and no repeated key is lost. Truncated text is fine: what is unclosed at its end is shown as unclosed.
  * @param json valid JSON, or the beginning of it
  */
 export function jsonView (json: string): string {
@@ -173,7 +178,9 @@ function scalar (name: string, token: string, comma: string): string {
   if (!token.startsWith('"')) return html`<div>!${name}${token}${comma}</div>`
   const whole = html`<span class="string">!${visible(token)}</span>${comma}`
   if (token.length <= folded) return html`<div>!${name}!${whole}</div>`
-  return html`<details><summary>!${name}<span class="string">!${visible(beginningOf(token, 80))}…</span> <small>${size(token.length)}</small></summary>!${whole}</details>`
+  return html`<details><summary>!${name}<span class="string">!${visible(
+    beginningOf(token, 80)
+  )}…</span> <small>${size(token.length)}</small></summary>!${whole}</details>`
 }
 
 /** @param outer the levels around it */
@@ -184,5 +191,7 @@ function closed ({ opening, items }: Level, closing: string, length: number, out
   if (length < foldable) return html`<div>!${name}${opening}!${inside}${closing}</div>`
   const count = `${items.length} ${items.length === 1 ? 'item' : 'items'}, ${size(length)}`
   const isOpen = length <= folded || (outer.length === 1 && items.length <= lookedOver)
-  return html`<details!${isOpen ? ' open' : ''}><summary>!${name}${opening} <small>${count}</small></summary>!${inside}${closing}</details>`
+  return html`<details!${isOpen
+    ? ' open'
+    : ''}><summary>!${name}${opening} <small>${count}</small></summary>!${inside}${closing}</details>`
 }

@@ -17,12 +17,15 @@ const leaseDuration = 3000
 const slowRound = 5000
 /** How long a stopping service waits for attempts under way, in milliseconds; what was cut off is tried again. */
 const longestStop = 1000
-/** How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a quarter of the time. */
+/**
+ * How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a
+ * quarter of the time.
+ */
 const replayRest = 3
 const longestReplayRest = 200
 /**
- * How long a step of a replay keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes on by itself, and its tenant
- * asks for no other meanwhile.
+ * How long a step of a replay keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes
+ * on by itself, and its tenant asks for no other meanwhile.
  */
 const longestReplayTurn = 250
 
@@ -36,7 +39,10 @@ export interface DelivererOptions {
   attemptTimeout?: number | undefined
 }
 
-/** Delivers to the webhooks of all tenants, at one replica at a time. Two at once would deliver no more: each takes what it delivers first. */
+/**
+ * Delivers to the webhooks of all tenants, at one replica at a time. Two at once would deliver no more: each takes what
+ * it delivers first.
+ */
 export class Deliverer {
   /** Attempts by how they went, and webhooks that were disabled, by why. */
   readonly counts = { delivered: 0, again: 0, failed: 0 }

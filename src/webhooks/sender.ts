@@ -14,7 +14,10 @@ const longestAnswer = 16_384
 /** How long a connection stays open for the next delivery, in milliseconds. */
 const keptOpen = 5000
 
-/** How a receiver answered, or why it didn't. `over` resolves when nothing is left of the attempt: an answer's body may come later. */
+/**
+ * How a receiver answered, or why it didn't. `over` resolves when nothing is left of the attempt: an answer's body may
+ * come later.
+ */
 export interface Answer { status: number | null, error: string | null, retryAfter: number | null, over: Promise<void> }
 
 /** Sends messages to receivers. */
@@ -63,7 +66,9 @@ export class Sender {
     this.#https.destroy()
   }
 
-  async #post (tenant: string, url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal, mayReuse: boolean): Promise<IncomingMessage> {
+  async #post (
+    tenant: string, url: URL, headers: Record<string, string>, body: Buffer, signal: AbortSignal, mayReuse: boolean
+  ): Promise<IncomingMessage> {
     const isTls = url.protocol === 'https:'
     const agent = mayReuse ? isTls ? this.#https : this.#http : false
     const request = (isTls ? httpsRequest : httpRequest)(url, {
@@ -71,25 +76,36 @@ export class Sender {
       agent,
       signal,
       lookup: this.#targets.lookupFor(tenant, url),
-      headers: { 'content-type': 'application/json', 'content-length': body.length, 'user-agent': `agent-handoff-service/${version}`, ...headers },
+      headers: {
+        'content-type': 'application/json',
+        'content-length': body.length,
+        'user-agent': `agent-handoff-service/${version}`,
+        ...headers
+      },
     })
     try {
       return await new Promise<IncomingMessage>((resolve, reject) => {
         request.once('response', resolve)
         request.on('error', reject)
         // An answer that changes the protocol (101) ends it without a word.
-        request.once('close', () => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' })))
+        request.once(
+          'close', () => reject(Object.assign(new Error('closed without an answer'), { code: 'ECONNRESET' }))
+        )
         request.end(body)
       })
     } catch (error) {
       // The receiver closed the connection while it was idle, before it saw the message.
-      if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET' && !signal.aborted) return this.#post(tenant, url, headers, body, signal, false)
+      if (request.reusedSocket && (error as NodeJS.ErrnoException).code === 'ECONNRESET' && !signal.aborted) {
+        return this.#post(tenant, url, headers, body, signal, false)
+      }
       throw error
     }
   }
 }
 
-/** Reads to the end what is short, so that the connection can be used again; the attempt's own time-out bounds how long. */
+/**
+ * Reads to the end what is short, so that the connection can be used again; the attempt's own time-out bounds how long.
+ */
 function drain (answer: IncomingMessage): void {
   let left = longestAnswer
   answer.on('error', () => {})
@@ -106,7 +122,9 @@ function nameOf ({ name, code }: NodeJS.ErrnoException): string {
 }
 
 /** After how long a delivery is tried again, in milliseconds: behind the first attempt, the second, and so on. */
-export const pauses: readonly number[] = [5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 28_800_000]
+export const pauses: readonly number[] = [
+  5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 28_800_000
+]
 /** How much longer or shorter a pause may be, so that what failed at once doesn't come again at once. */
 const spread = 0.2
 /** The longest that a receiver may ask to be spared, in milliseconds. */
@@ -116,17 +134,25 @@ export const disableAfter = 72 * 3_600_000
 
 /**
  * When a delivery is tried again.
- * @param tried how often it was, the failure that asks included @param retryAfter what the receiver asks for, in milliseconds
+ * @param tried how often it was, the failure that asks included @param retryAfter what the receiver asks for, in
+ * milliseconds
  * @returns milliseconds; null: never
  */
-export function pauseAfter (tried: number, retryAfter: number | null, random: () => number = Math.random): number | null {
+export function pauseAfter (
+  tried: number, retryAfter: number | null, random: () => number = Math.random
+): number | null {
   const pause = pauses[tried - 1]
   if (pause === undefined) return null
   return Math.round(Math.max(pause * (1 - spread + 2 * spread * random()), Math.min(retryAfter ?? 0, longestWait)))
 }
 
-/** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the clock of whoever sent it. @returns milliseconds; null for none */
-export function readRetryAfter ({ 'retry-after': value, date: sent = '' }: { 'retry-after'?: string | undefined, date?: string | undefined }): number | null {
+/**
+ * Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the clock of whoever sent it.
+ * @returns milliseconds; null for none
+ */
+export function readRetryAfter (
+  { 'retry-after': value, date: sent = '' }: { 'retry-after'?: string | undefined, date?: string | undefined }
+): number | null {
   if (value === undefined) return null
   if (/^\d+$/.test(value)) return Number(value) * 1000
   const date = /[A-Za-z]/.test(value) ? Date.parse(value) : NaN
@@ -137,7 +163,10 @@ export function readRetryAfter ({ 'retry-after': value, date: sent = '' }: { 're
 /** Who signs: a webhook's newest secret, and the one before it until `oldUntil`. */
 export interface Signing { id: string, generation: number, oldUntil: number | null }
 
-/** Secrets of webhooks. None is kept anywhere: each is derived from the service's own, so who reads Redis can sign nothing. */
+/**
+ * Secrets of webhooks. None is kept anywhere: each is derived from the service's own, so who reads Redis can sign
+ * nothing.
+ */
 export class WebhookSecrets {
   readonly #root: string
 
@@ -157,7 +186,8 @@ export class WebhookSecrets {
     return {
       'webhook-id': messageId,
       'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
-      'webhook-signature': generations.map(one => new Signer(this.secretOf(id, one)).sign(messageId, at, body)).join(' '),
+      'webhook-signature': generations.map(one => new Signer(this.secretOf(id, one)).sign(messageId, at, body))
+        .join(' '),
     }
   }
 }

@@ -21,7 +21,8 @@ const mostListed = 100
 const pageSize = 500
 /** Pages that are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
 const pagesCounted = 10
-const busy = 'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
+const busy =
+  'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
 /** The event behind which a feed's very first one is. */
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
@@ -45,8 +46,16 @@ export class WebhookService {
     const wrongUrl = await this.#faultOf(tenant, url)
     if (wrongUrl !== null) faults.unshift({ pointer: '/url', message: wrongUrl })
     if (faults.length > 0) throw invalid(...faults)
-    const made = await webhooks.create(tenant, `wh_${randomToken()}`, { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox })
-    if (made === null) throw new Problem('too_many_webhooks', { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` })
+    const made = await webhooks.create(
+      tenant, `wh_${randomToken()}`,
+      { url: new URL(url).href, types: types === null ? null : [...new Set(types)], inbox }
+    )
+    if (made === null) {
+      throw new Problem(
+        'too_many_webhooks',
+        { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` }
+      )
+    }
     await webhooks.tell()
     return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
   }
@@ -71,7 +80,9 @@ export class WebhookService {
     const { webhooks, secrets } = this.#on
     if (grace > longestGrace) throw invalid({ pointer: '/grace', message: `must be <= ${longestGrace}` })
     const rotated = found(isWebhookId(id) ? await webhooks.rotate(tenant, id, randomToken(), grace * 1000) : null)
-    return { ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!) }
+    return {
+      ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!)
+    }
   }
 
   async enable (tenant: string, id: string): Promise<object> {
@@ -88,7 +99,11 @@ export class WebhookService {
     const testId = `test_${now}_${randomToken()}`
     const { outcome } = await webhooks.plan(tenant, id, null, '', [{ id: testId, text: `${testType} ${id}` }])
     if (outcome === 'gone') throw new Problem('not_found')
-    if (outcome === 'full') throw new Problem('unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' })
+    if (outcome === 'full') {
+      throw new Problem(
+        'unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' }
+      )
+    }
     await webhooks.tell()
     return { id: testId }
   }
@@ -101,19 +116,26 @@ export class WebhookService {
     const wanted = due.sort(newestFirst).slice(0, mostListed)
     const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
     // Of one that was replayed, the last time counts.
-    const byId = new Map([...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one]))
-    const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst).slice(0, mostListed)
+    const byId = new Map(
+      [...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one])
+    )
+    const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst)
+      .slice(0, mostListed)
     return { items: listed.map(deliveryMembers) }
   }
 
   /**
-   * Has all events from `since` on delivered again that are for the webhook. A disabled one has to be enabled first. The answer doesn't wait for
-   * them: it counts those among the first events alone, and says where there are more.
+   * Has all events from `since` on delivered again that are for the webhook. A disabled one has to be enabled first.
+   * The answer doesn't wait for them: it counts those among the first events alone, and says where there are more.
    */
   async replay (tenant: string, id: string, since: string): Promise<object> {
     const { webhooks } = this.#on
     const place = placeBefore(since)
-    if (place === null) throw invalid({ pointer: '/since', message: 'must be the id of an event, or a time like 2026-11-20T09:00:00.000Z' })
+    if (place === null) {
+      throw invalid({
+        pointer: '/since', message: 'must be the id of an event, or a time like 2026-11-20T09:00:00.000Z'
+      })
+    }
     const webhook = await this.#find(tenant, id)
     if (webhook.disabled !== null) return { replayed: 0 }
     const { count, isMore } = await this.#count(tenant, webhook, place)
@@ -140,7 +162,9 @@ export class WebhookService {
     const fault = targets.faultOf(url)
     if (fault !== null) return fault
     return targets.check(tenant, new URL(url)).then(() => null, error => {
-      if (error instanceof NotLookedUp) throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
+      if (error instanceof NotLookedUp) {
+        throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
+      }
       // Not which address: whoever asks needn't know the names of this network.
       return 'must be an https URL of a public address; the service’s operator may allow others'
     })
@@ -199,12 +223,31 @@ function beforeTime (time: bigint): string {
 
 /** A webhook as the API answers it. */
 function members ({ id, url, types, inbox, disabled, createdAt }: Webhook): object {
-  return { id, url, types, inbox, enabled: disabled === null, ...disabled !== null && { disabled_because: disabled }, created_at: iso(createdAt) }
+  return {
+    id,
+    url,
+    types,
+    inbox,
+    enabled: disabled === null,
+    ...disabled !== null && { disabled_because: disabled },
+    created_at: iso(createdAt)
+  }
 }
 
-function deliveryMembers ({ id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery): object {
+function deliveryMembers (
+  { id, text, status, attempts, lastStatus, lastError, lastAt, nextAt }: ListedDelivery
+): object {
   const time = (at: number | null) => at === null ? null : iso(at)
-  return { id, type: toldIn(text).type, status, attempts, last_status: lastStatus, last_error: lastError, last_at: time(lastAt), next_at: time(nextAt) }
+  return {
+    id,
+    type: toldIn(text).type,
+    status,
+    attempts,
+    last_status: lastStatus,
+    last_error: lastError,
+    last_at: time(lastAt),
+    next_at: time(nextAt)
+  }
 }
 
 function newestFirst (one: { id: string }, other: { id: string }): number {

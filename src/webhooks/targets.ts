@@ -9,8 +9,8 @@ type Address = ReturnType<typeof ipaddr.process>
 type Network = [address: Address, bits: number]
 
 /**
- * A target that webhooks may not go to, or a name that has no address. The two are one to whoever made the webhook: otherwise it would tell
- * which names this network has.
+ * A target that webhooks may not go to, or a name that has no address. The two are one to whoever made the webhook:
+ * otherwise it would tell which names this network has.
  */
 export class TargetRefused extends Error {
   override name = 'TargetRefused'
@@ -18,8 +18,9 @@ export class TargetRefused extends Error {
 }
 
 /**
- * Where webhooks may go: whoever may make one must not reach what only the service's own network reaches. The addresses of a name are checked
- * where it is resolved for the connection, so the one that is connected to is one that was checked.
+ * Where webhooks may go: whoever may make one must not reach what only the service's own network reaches. The addresses
+ * of a name are checked where it is resolved for the connection, so the one that is connected to is one that was
+ * checked.
  */
 export class Targets {
   readonly #allowed: Network[]
@@ -78,12 +79,19 @@ export class Targets {
   }
 
   #check (text: string, { protocol }: URL): void {
-    // An IPv4 address in an IPv6 one counts as what it is. As a URL writes it, because ::8.8.8.8 would be taken for ::ffff:8.8.8.8.
-    const plain = text.includes(':') && URL.canParse(`http://[${text}]`) ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text
+    // An IPv4 address in an IPv6 one counts as what it is. As a URL writes it, because ::8.8.8.8 would be taken for
+    // ::ffff:8.8.8.8.
+    const plain = text.includes(':') && URL.canParse(`http://[${text}]`)
+      ? new URL(`http://[${text}]`).hostname.slice(1, -1)
+      : text
     if (!ipaddr.isValid(plain)) throw new TargetRefused('not an address')
     const address = ipaddr.process(plain)
-    const isNamed = this.#allowed.some(([network, bits]) => network.kind() === address.kind() && address.match(network as never, bits))
-    if (!isNamed && (protocol !== 'https:' || !isPublic(address))) throw new TargetRefused('WEBHOOK_ALLOW does not name this address')
+    const isNamed = this.#allowed.some((
+      [network, bits]
+    ) => network.kind() === address.kind() && address.match(network as never, bits))
+    if (!isNamed && (protocol !== 'https:' || !isPublic(address))) {
+      throw new TargetRefused('WEBHOOK_ALLOW does not name this address')
+    }
   }
 }
 
@@ -92,7 +100,8 @@ const cloudsOwn = '168.63.129.16'
 
 /** All that is public of IPv6 is in 2000::/3. */
 function isPublic (address: Address): boolean {
-  return address.range() === 'unicast' && address.toString() !== cloudsOwn && (address.kind() === 'ipv4' || (address as ipaddr.IPv6).parts[0]! >> 13 === 1)
+  return address.range() === 'unicast' && address.toString() !== cloudsOwn &&
+    (address.kind() === 'ipv4' || (address as ipaddr.IPv6).parts[0]! >> 13 === 1)
 }
 
 function readNetwork (text: string): Network {

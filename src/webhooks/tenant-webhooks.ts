@@ -74,7 +74,9 @@ export class TenantWebhooks {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false
       if (this.#isStale) await this.#read()
-      const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) => webhook.disabled === null && !isFull)
+      const enabled = [...this.#endpoints.values()].filter((
+        { webhook, isFull }
+      ) => webhook.disabled === null && !isFull)
       // Most are equally far, and share what is read.
       const places = new Set(enabled.map(({ readTo }) => readTo))
       for (const place of places) await this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
@@ -108,7 +110,11 @@ export class TenantWebhooks {
   }
 
   get #replays (): Endpoint[] {
-    return this.#isStopped ? [] : [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) => webhook.replay !== null && webhook.disabled === null && !isReplayFull)
+    return this.#isStopped
+      ? []
+      : [...this.#endpoints.values()].filter((
+          { webhook, isReplayFull }
+        ) => webhook.replay !== null && webhook.disabled === null && !isReplayFull)
   }
 
   /** Plans what webhooks replay, beside what happens meanwhile. */
@@ -130,7 +136,10 @@ export class TenantWebhooks {
     }
   }
 
-  /** One step of a webhook's replay: its place is kept in Redis with the deliveries, so that another replica can go on from there. */
+  /**
+   * One step of a webhook's replay: its place is kept in Redis with the deliveries, so that another replica can go on
+   * from there.
+   */
   async #replaySome (endpoint: Endpoint): Promise<void> {
     const { webhook } = endpoint
     if (webhook.replay === null || this.#isStopped) return
@@ -165,7 +174,8 @@ export class TenantWebhooks {
       endpoint.readTo = last
       return
     }
-    const planned = await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
+    const planned =
+      await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
     if (planned.outcome === 'gone') this.#isStale = this.#isAsked = true
     else if (planned.outcome === 'full') endpoint.isFull = true
     else {
@@ -178,14 +188,18 @@ export class TenantWebhooks {
 
 /** Is an event for a webhook? What becomes of webhooks themselves is in the feed alone. */
 export function isFor ({ types, inbox }: Pick<Webhook, 'types' | 'inbox'>, event: Event): boolean {
-  return allTypes.has(event.type) && passes(event, { types: types === null ? null : new Set(types), handoffId: null, inbox })
+  return allTypes.has(event.type) &&
+    passes(event, { types: types === null ? null : new Set(types), handoffId: null, inbox })
 }
 
 /** Attempts at one receiver at once. */
 const atOnce = 16
 /** The same after a failure, until a success: a receiver that hangs holds so many connections of ours. */
 const atOnceWhileFailing = 4
-/** When another replica may take what was claimed and not noted, in milliseconds: longer than an attempt, and noting it, can take. */
+/**
+ * When another replica may take what was claimed and not noted, in milliseconds: longer than an attempt, and noting it,
+ * can take.
+ */
 const claimLease = 30_000
 /** How long to wait before Redis is asked again when it is away, in milliseconds. */
 const retryPause = 1000
@@ -256,7 +270,8 @@ export class Endpoint {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false
       if (this.#free <= 0) return
-      const claimed = await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease, randomToken())
+      const claimed =
+        await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease, randomToken())
       if (claimed === null) return
       for (const delivery of claimed.deliveries) this.#begin(claimed, delivery)
       this.#sleep(claimed)
@@ -291,7 +306,8 @@ export class Endpoint {
     const tried = outcomeOf(answer, type, delivery.attempts + 1)
     this.#isFailing = tried.outcome !== 'delivered'
     await this.#note(delivery, tried, takenAt)
-    // It counts as under way until then: who answers at once and then slowly says more would get thousands of connections.
+    // It counts as under way until then: who answers at once and then slowly says more would get thousands of
+    // connections.
     await answer.over
   }
 

@@ -36,7 +36,9 @@ export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions)
  * @param catches whether the answer is what was caught
  * @returns the exit status
  */
-export async function ask<T extends Answer> (options: AskOptions, call: (client: HandoffClient) => Promise<T>, told: (answer: T) => string, catches = false): Promise<number> {
+export async function ask<T extends Answer> (
+  options: AskOptions, call: (client: HandoffClient) => Promise<T>, told: (answer: T) => string, catches = false
+): Promise<number> {
   const client = clientFor(options)
   try {
     const answer = await call(client)
@@ -50,15 +52,20 @@ export async function ask<T extends Answer> (options: AskOptions, call: (client:
 }
 
 /**
- * Nobody has the answer, so it says which handoffs it was about. What was caught can't be read again: it is given back, and its passer learns why.
- * But a reader that closed the pipe may have read as much as it wanted.
+ * Nobody has the answer, so it says which handoffs it was about. What was caught can't be read again: it is given back,
+ * and its passer learns why. But a reader that closed the pipe may have read as much as it wanted.
  * @throws {Failure}
  */
-async function lost (client: HandoffClient, answer: Answer, catches: boolean, fault: NodeJS.ErrnoException): Promise<never> {
+async function lost (
+  client: HandoffClient, answer: Answer, catches: boolean, fault: NodeJS.ErrnoException
+): Promise<never> {
   for (const { handoff_id: id, status } of [answer].flat() as Array<{ handoff_id?: string, status?: string }>) {
     if (id === undefined) continue
-    const givenBack = catches && fault.code !== 'EPIPE' && await client.decline(id, `its catcher’s ${notWritten(fault)}`).then(() => true, () => false)
-    process.stderr.write(`${id} ${givenBack ? 'was caught, and given back: declined' : catches ? 'is caught, and yours' : `is ${status}`}\n`)
+    const givenBack = catches && fault.code !== 'EPIPE' &&
+      await client.decline(id, `its catcher’s ${notWritten(fault)}`).then(() => true, () => false)
+    process.stderr.write(`${id} ${givenBack
+      ? 'was caught, and given back: declined'
+      : catches ? 'is caught, and yours' : `is ${status}`}\n`)
   }
   throw new Failure(notWritten(fault))
 }
@@ -73,7 +80,9 @@ export function refused (options: AskOptions, error: unknown): number {
 
 /** What went wrong, with the way out. */
 export function lineOf ({ message, code, status }: HandoffError): string {
-  return code === 'connection_failed' && status === undefined ? `${message}: is the service running, and is HANDOFF_URL or --url its address?` : message
+  return code === 'connection_failed' && status === undefined
+    ? `${message}: is the service running, and is HANDOFF_URL or --url its address?`
+    : message
 }
 
 /** What the agents' commands read from the environment, and from what an `npm start` left in DATA_DIR. */
@@ -81,8 +90,9 @@ export function lineOf ({ message, code, status }: HandoffError): string {
 const usual = 'http://127.0.0.1:8080'
 
 /**
- * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is unset), and the agent's key
- * of an `npm start` to the address that it wrote beside it. No key is sent anywhere else, whatever `url` says.
+ * Where a command goes, and the key that belongs there: HANDOFF_KEY belongs to HANDOFF_URL (to `url` where that is
+ * unset), and the agent's key of an `npm start` to the address that it wrote beside it. No key is sent anywhere else,
+ * whatever `url` says.
  * @param url what --url says
  * @throws {TypeError} for what is no address
  * @throws {UsageError} if no key belongs there
@@ -98,19 +108,26 @@ export function destinationOf (url: string | undefined): { baseUrl: string, key:
   const key = textOf(file)
   if (key !== undefined && local === baseUrl) return { baseUrl, key }
   // What the keys that are here belong to.
-  const belongs = [...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [], ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]]
-  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0 ? '' : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there`)
+  const belongs = [
+    ...HANDOFF_KEY ? ['HANDOFF_KEY belongs to HANDOFF_URL'] : [],
+    ...key === undefined ? [] : [`${file} belongs to ${local ?? 'an npm start that isn’t running'}`]
+  ]
+  throw new UsageError(`there is no key for ${baseUrl}${belongs.length === 0
+    ? ''
+    : ` (${belongs.join(', ')})`}: set HANDOFF_URL to this address, and HANDOFF_KEY to your API key there`)
 }
 
 /**
- * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one: whoever brought such a folder
- * here would be sent what HANDOFF_KEY may do.
+ * Where the service listens that `npm start` runs on this machine. Another machine's address wasn't written by one:
+ * whoever brought such a folder here would be sent what HANDOFF_KEY may do.
  */
 function localAddress (dataDir: string): string | undefined {
   try {
     const address = addressOf(textOf(join(dataDir, 'address')) ?? '')
     const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
-    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host) ? address : undefined
+    return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host)
+      ? address
+      : undefined
   } catch {
     return undefined
   }
@@ -143,7 +160,9 @@ export function environmentWith (more: Record<string, string>): NodeJS.ProcessEn
   return { ...process.env, ...more }
 }
 
-/** Answers for people: one line per member, with the API's names. Escapes keep any text from controlling the terminal. */
+/**
+ * Answers for people: one line per member, with the API's names. Escapes keep any text from controlling the terminal.
+ */
 
 /** @param text an answer's JSON. It is cut, not parsed, so that numbers stay as they are */
 export function lines (text: string): string {

@@ -13,9 +13,14 @@ const plain = ({ text }: { readonly text: string }) => lines(text)
 export const calls = {
   pass: options => ask(options, client => client.pass(passBody(options), given(options, 'idempotencyKey')), plain),
   catch: (options, id) => ask(options, client => client.catch(id, given(options, 'wait')), plain, true),
-  next: (options, inbox) => ask(options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }), all => items(all, 'nothing to catch'), true),
+  next: (options, inbox) => ask(
+    options, client => client.catchNext({ ...inbox !== '' && { inbox }, ...given(options, 'max', 'wait') }),
+    all => items(all, 'nothing to catch'), true
+  ),
   done: (options, id) => ask(options, client => client.done(id, options.output), plain),
-  fail: (options, id) => ask(options, client => client.fail(id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}), plain),
+  fail: (options, id) => ask(options, client => client.fail(
+    id, given(options, 'message', 'code') as { message: string }, options.retry === false ? { retry: false } : {}
+  ), plain),
   decline: (options, id) => ask(options, client => client.decline(id, options.reason), plain),
   heartbeat: (options, id) => ask(options, client => client.heartbeat(id, progressOf(options)), plain),
   cancel: (options, id) => ask(options, client => client.cancel(id, given(options, 'reason', 'force')), plain),
@@ -23,7 +28,8 @@ export const calls = {
   status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: (options, name) => ask(options, client => client.inbox(name), plain),
-  approvals: options => ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
+  approvals: options =>
+    ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
 } satisfies Record<string, Call>
@@ -36,18 +42,24 @@ function given (options: Options, ...names: string[]): Record<string, any> {
 }
 
 function progressOf ({ progress: message, percent }: Options): { progress?: { message?: string, percent?: number } } {
-  return message === undefined && percent === undefined ? {} : { progress: given({ message, percent }, 'message', 'percent') }
+  return message === undefined && percent === undefined
+    ? {}
+    : { progress: given({ message, percent }, 'message', 'percent') }
 }
 
 /** The options are named like the members, but in camel case. */
 function passBody (options: Options): PassBody {
-  const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn', 'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
+  const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn',
+    'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
     'resultSchema', 'parent']
   const members = Object.entries(given(options, ...names))
-  return Object.fromEntries(members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])) as unknown as PassBody
+  return Object.fromEntries(
+    members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])
+  ) as unknown as PassBody
 }
 
 function approvalLines (text: string): string {
   const { items: all, next_cursor: next } = JSON.parse(text) as { items: object[], next_cursor: string | null }
-  return items(all.map(item => ({ text: JSON.stringify(item) })), 'nothing waits') + (next === null ? '' : '\n\nThere are more.')
+  return items(all.map(item => ({ text: JSON.stringify(item) })), 'nothing waits') +
+    (next === null ? '' : '\n\nThere are more.')
 }

@@ -6,7 +6,13 @@ import type { AskOptions } from './ask.ts'
 
 /** `handoff events`: what happened to handoffs, one line an event. */
 
-export interface EventsOptions extends AskOptions { after?: string, types?: string, handoffId?: string, inbox?: string, follow?: boolean }
+export interface EventsOptions extends AskOptions {
+  after?: string
+  types?: string
+  handoffId?: string
+  inbox?: string
+  follow?: boolean
+}
 
 /** @returns the exit status: a signal is how it is ended with --follow, so 0 then */
 export async function events (options: EventsOptions): Promise<number> {
@@ -18,7 +24,9 @@ export async function events (options: EventsOptions): Promise<number> {
   // Nobody reads any more: `handoff events --follow | head -1`.
   process.stdout.once('error', end)
   try {
-    for await (const event of client.events({ after, types: types?.split(','), handoffId, inbox, follow, signal: over.signal, onError })) {
+    for await (const event of client.events({
+      after, types: types?.split(','), handoffId, inbox, follow, signal: over.signal, onError
+    })) {
       if (json) print(event.text)
       else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')
       else print(lineOf(event))
@@ -44,6 +52,8 @@ function say (line: string): void {
 }
 
 function lineOf ({ id, type, time, data }: HandoffEvent): string {
-  const members = Object.entries(data).map(([name, value]) => `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
+  const members = Object.entries(data).map((
+    [name, value]
+  ) => `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
   return harmless([time, id, type, ...members].join('  '))
 }

@@ -3,14 +3,20 @@ import { madeFor } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
 /**
- * `handoff mcp`: MCP over standard input and output, for one key. Each input line is one JSON-RPC message and is sent to POST /mcp unchanged, so
- * payloads stay literal. Each message that comes back is one line on standard output.
+ * `handoff mcp`: MCP over standard input and output, for one key. Each input line is one JSON-RPC message and is sent
+ * to POST /mcp unchanged, so payloads stay literal. Each message that comes back is one line on standard output.
  */
 
 interface Message {
   id?: string | number
   method?: string
-  params?: { name?: string, requestId?: string | number, protocolVersion?: string, _meta?: Record<string, unknown>, arguments?: { wait?: number } }
+  params?: {
+    name?: string
+    requestId?: string | number
+    protocolVersion?: string
+    _meta?: Record<string, unknown>
+    arguments?: { wait?: number }
+  }
 }
 
 const byteOrderMark = Buffer.from('\ufeff')
@@ -18,7 +24,10 @@ const byteOrderMark = Buffer.from('\ufeff')
 /** From 2026-07-28 on, each message has its protocol version here. */
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
-/** Forwards messages until standard input ends and every message has been answered, or nobody takes answers. @returns the exit status */
+/**
+ * Forwards messages until standard input ends and every message has been answered, or nobody takes answers.
+ * @returns the exit status
+ */
 export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization } = madeFor(options, settingsOf)
   const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
@@ -45,7 +54,8 @@ export async function mcp (options: AskOptions): Promise<number> {
 }
 
 /**
- * Lines as they came, apart from empty ones and a byte order mark in front. Only a line feed ends one: JSON's strings may have other line separators.
+ * Lines as they came, apart from empty ones and a byte order mark in front. Only a line feed ends one: JSON's strings
+ * may have other line separators.
  */
 async function * linesOf (input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer[] = []
@@ -100,18 +110,27 @@ class Bridge {
   /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
   async send (line: Buffer): Promise<void> {
     const message = read(line.toString())
-    if (message === null) return write({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'That is not valid JSON.' } })
+    if (message === null) {
+      return write({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'That is not valid JSON.' } })
+    }
     const { id, method, params } = message
     // Its client waits no more: nothing is to be caught for it. The service hears of it by the end of the connection.
-    if (method === 'notifications/cancelled' && params?.requestId !== undefined) this.#waiting.get(params.requestId)?.ending.abort()
+    if (method === 'notifications/cancelled' && params?.requestId !== undefined) {
+      this.#waiting.get(params.requestId)?.ending.abort()
+    }
     const ending = new AbortController()
     if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
       // A redirect isn't followed: the payload would go to an address that nobody has named.
-      const response = await fetch(this.#address, { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal })
+      const response = await fetch(
+        this.#address,
+        { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal }
+      )
       await this.#pass(response, message)
     } catch (error) {
-      if (!ending.signal.aborted) refuse(message, `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
+      if (!ending.signal.aborted) {
+        refuse(message, `The service at ${this.#address} can't be reached: ${reasonOf(error)}`)
+      }
     } finally {
       if (id !== undefined) this.#waiting.delete(id)
     }
@@ -121,14 +140,20 @@ class Bridge {
     const type = response.headers.get('content-type') ?? ''
     if (type.startsWith('text/event-stream')) return await passEvents(response, message)
     const text = await response.text()
-    const answer = read(text) as { error?: object, result?: { protocolVersion?: string }, id?: unknown, detail?: string, code?: string } | null
+    const answer = read(
+      text
+    ) as { error?: object, result?: { protocolVersion?: string }, id?: unknown, detail?: string, code?: string } | null
     if (answer === null || !('jsonrpc' in answer)) {
       // A problem of the service's, or a gateway's page; what has no id is answered with nothing.
-      return refuse(message, answer?.detail ?? `The service answered ${[response.status, redirectOf(response.status, response.headers)].filter(Boolean).join(', ')}.`, answer?.code === undefined ? undefined : answer)
+      return refuse(message, answer?.detail ?? `The service answered ${[
+        response.status, redirectOf(response.status, response.headers)
+      ].filter(Boolean).join(', ')}.`, answer?.code === undefined ? undefined : answer)
     }
     if (message.method === 'initialize') this.#version = answer.result?.protocolVersion
     // What can't be read as a message is refused without its id; here it is known, and its client waits for that.
-    if (answer.id === null && answer.error !== undefined && message.id !== undefined) return write({ ...answer, id: message.id })
+    if (answer.id === null && answer.error !== undefined && message.id !== undefined) {
+      return write({ ...answer, id: message.id })
+    }
     write(text.replace(/[\r\n]+/g, ' '), message)
   }
 
@@ -183,7 +208,9 @@ async function passEvents (response: Response, message: Message): Promise<void> 
 
 /** Answers with an error, where somebody waits for an answer. */
 function refuse ({ id, method }: Message, message: string, data?: object): void {
-  if (id !== undefined && method !== undefined) write({ jsonrpc: '2.0', id, error: { code: -32000, message, ...data !== undefined && { data } } })
+  if (id !== undefined && method !== undefined) {
+    write({ jsonrpc: '2.0', id, error: { code: -32000, message, ...data !== undefined && { data } } })
+  }
 }
 
 /** @param to what it answers: whoever caught something is told if the answer doesn't arrive */
@@ -191,7 +218,9 @@ function write (said: object | string, to?: Message): void {
   const line = typeof said === 'string' ? said : JSON.stringify(said)
   process.stdout.write(`${line}\n`, error => {
     if (error == null || to === undefined || !catches(to)) return
-    for (const [, id] of line.matchAll(/^.{0,300}?\\"handoff_id\\":\\"([\w-]{25})\\"/g)) process.stderr.write(`${id} is caught, and yours\n`)
+    for (const [, id] of line.matchAll(
+      /^.{0,300}?\\"handoff_id\\":\\"([\w-]{25})\\"/g
+    )) process.stderr.write(`${id} is caught, and yours\n`)
   })
 }
 
@@ -203,7 +232,8 @@ async function * eventsOf (response: Response): AsyncGenerator<string> {
     const events = (rest + decoder.decode(chunk as Uint8Array, { stream: true })).split(/\r?\n\r?\n/)
     rest = events.pop()!
     for (const event of events) {
-      const data = event.split(/\r?\n/).filter(line => line.startsWith('data:')).map(line => line.slice(5).trimStart()).join(' ')
+      const data =
+        event.split(/\r?\n/).filter(line => line.startsWith('data:')).map(line => line.slice(5).trimStart()).join(' ')
       if (data !== '') yield data
     }
   }

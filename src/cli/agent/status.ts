@@ -13,7 +13,8 @@ export interface StatusOptions extends AskOptions { wait?: number, until?: 'caug
 export async function status (options: StatusOptions, ids: readonly string[]): Promise<number> {
   const client = clientFor(options)
   // All wait at the same time.
-  const answers = ids.map(id => statusOf(client, id, options).then(answer => ({ answer }), (refusal: unknown) => ({ refusal })))
+  const answers =
+    ids.map(id => statusOf(client, id, options).then(answer => ({ answer }), (refusal: unknown) => ({ refusal })))
   let result = 0
   for (const [index, answer] of answers.entries()) {
     const shown = await answer

@@ -45,13 +45,21 @@ const definitions: Record<Verb, Definition> = {
       ['--idempotency-key <key>', 'passing again with the same key makes no second handoff', parseKey],
     ],
   },
-  catch: { description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]] },
+  catch: {
+    description: 'catch a handoff: then it is yours', argument: id, options: [['--wait <duration>', wait, parseSeconds]]
+  },
   next: {
     description: 'catch the next handoffs from an inbox',
     argument: ['[inbox]', 'by default the one with your agent’s name'],
-    options: [['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]],
+    options: [
+      ['--max <n>', 'how many at most: 1 (default) to 100', parseCount], ['--wait <duration>', wait, parseSeconds]
+    ],
   },
-  done: { description: 'report a handoff done', argument: id, options: [['--output <json>', `the result: ${object}`, parseObject]] },
+  done: {
+    description: 'report a handoff done',
+    argument: id,
+    options: [['--output <json>', `the result: ${object}`, parseObject]]
+  },
   fail: {
     description: 'report that a handoff failed',
     argument: id,
@@ -59,18 +67,31 @@ const definitions: Record<Verb, Definition> = {
     options: [['--code <code>', 'the error’s code'], ['--no-retry', 'make no further attempt']],
   },
   decline: { description: 'give back a handoff that you can’t do', argument: id, required: ['--reason <text>', 'why'] },
-  heartbeat: { description: 'say that you are at work', argument: id, options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]] },
-  cancel: { description: 'take back a handoff that you passed', argument: id, options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']] },
+  heartbeat: {
+    description: 'say that you are at work',
+    argument: id,
+    options: [['--progress <text>', 'how far you are'], ['--percent <n>', 'how far you are, in percent', parsePercent]]
+  },
+  cancel: {
+    description: 'take back a handoff that you passed',
+    argument: id,
+    options: [['--reason <text>', 'why'], ['--force', 'end it even while its catcher works on it']]
+  },
   reissue: { description: 'pass a handoff again that ended without a result', argument: id },
   status: {
     description: 'show what became of handoffs',
     argument: ['<id...>', 'the handoffs’ ids'],
-    options: [['--wait <duration>', 'how long to wait, also for further attempts: 30s, 15m, 48h; not at all by default', parseSeconds], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
+    options: [[
+      '--wait <duration>', 'how long to wait, also for further attempts: 30s, 15m, 48h; not at all by default',
+      parseSeconds
+    ], ['--until <status>', 'wait until it is caught, or done (default)', parseUntil]],
   },
   events: {
     description: 'show what happened to your tenant’s handoffs, one event a line',
     options: [
-      ['--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'],
+      [
+        '--after <id>', 'the event behind which to begin; by default the oldest that is kept, with --follow from now on'
+      ],
       ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
       ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
       ['--handoff-id <id>', 'only those of this handoff'],
@@ -79,8 +100,12 @@ const definitions: Record<Verb, Definition> = {
   },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
   approvals: { description: 'list the handoffs that wait for a person (with an approver’s key)' },
-  approve: { description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']] },
-  reject: { description: 'reject a handoff (with an approver’s key)', argument: id, required: ['--note <text>', 'why'] },
+  approve: {
+    description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']]
+  },
+  reject: {
+    description: 'reject a handoff (with an approver’s key)', argument: id, required: ['--note <text>', 'why']
+  },
 }
 
 /** @param exitWith sets the exit status */
@@ -100,7 +125,8 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     })
   }
 
-  addUrl(program.command('mcp')).description('serve the tools of the Model Context Protocol on standard input and output')
+  addUrl(program.command('mcp'))
+    .description('serve the tools of the Model Context Protocol on standard input and output')
     .action(async (options: Options) => exitWith(await (await import('./mcp.ts')).mcp(options)))
 
   addUrl(program.command('work')).description('serve an inbox: run a command for each handoff')
@@ -109,9 +135,12 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     .option('--concurrency <n>', 'how many at once', text => parseCount('--concurrency', text), 1)
     .option('--once', 'end after one handoff')
     .option('--quiet', 'say only what goes wrong, not what it catches and how that ends')
-    .addHelpText('after', '\nThe command gets the handoff’s JSON on standard input, and HANDOFF_ID and HANDOFF_TASK. By its exit status it is\n' +
+    .addHelpText('after', '\nThe command gets the handoff’s JSON on standard input, and HANDOFF_ID and ' +
+      'HANDOFF_TASK. By its exit status it is\n' +
       'done (0; standard output is the result), declined (75) or failed (any other; standard error says why).')
-    .action(async (inbox: string, command: string[], options: Options) => exitWith(await (await import('./work.ts')).work(inbox, command, options)))
+    .action(async (
+      inbox: string, command: string[], options: Options
+    ) => exitWith(await (await import('./work.ts')).work(inbox, command, options)))
 }
 
 function addUrl (command: Command): Command {
@@ -130,7 +159,9 @@ function parseUntil (option: string, text: string): string {
 /** `0s`, `60s`, `15m`, and `60`: the API's durations are plain seconds, and agents know those. @returns seconds */
 export function parseSeconds (option: string, text: string): number {
   const duration = readDuration(/^[0-9]+$/.test(text) ? `${text}s` : text)
-  if (duration === undefined || duration % 1000 > 0) throw wrong(option, text, 'takes whole seconds, or a whole number with its unit, as in 30s, 15m, 48h or 90d')
+  if (duration === undefined || duration % 1000 > 0) {
+    throw wrong(option, text, 'takes whole seconds, or a whole number with its unit, as in 30s, 15m, 48h or 90d')
+  }
   return duration / 1000
 }
 
@@ -141,7 +172,9 @@ export function parseCount (option: string, text: string): number {
 }
 
 export function parsePercent (option: string, text: string): number {
-  if (!/^[0-9]{1,3}(\.[0-9]{1,6})?$/.test(text) || Number(text) > 100) throw wrong(option, text, 'takes a number from 0 to 100')
+  if (!/^[0-9]{1,3}(\.[0-9]{1,6})?$/.test(text) || Number(text) > 100) {
+    throw wrong(option, text, 'takes a number from 0 to 100')
+  }
   return Number(text)
 }
 
@@ -157,7 +190,9 @@ export function parseObject (option: string, text: string): RawJson {
   } catch (error) {
     throw new UsageError(`${option}: not valid JSON: ${oneLine((error as Error).message)}`)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new UsageError(`${option} takes a JSON object, as in '{"total": 3}', or @file, or - for standard input`)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new UsageError(`${option} takes a JSON object, as in '{"total": 3}', or @file, or - for standard input`)
+  }
   return rawJson(json)
 }
 

@@ -25,7 +25,9 @@ export async function work (inbox: string, [command, ...args]: string[], options
   const { concurrency = 1, once = false, quiet = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
   // Checked before anything is caught: otherwise every waiting handoff would fail.
-  if (command === undefined || !isThere(command)) throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
+  if (command === undefined || !isThere(command)) {
+    throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
+  }
   const client = clientFor(options)
   const tell = quiet ? () => {} : say
   const worker = new Worker(client, command, args, tell)
@@ -74,7 +76,9 @@ class Worker {
   readonly stop = () => { this.#over.abort() }
 
   readonly ended = (handoff: Handoff, how: string) => {
-    if (!this.#declined.has(handoff)) this.#tell(how, handoff, how === 'failed' ? this.#failures.get(handoff) : undefined)
+    if (!this.#declined.has(handoff)) {
+      this.#tell(how, handoff, how === 'failed' ? this.#failures.get(handoff) : undefined)
+    }
   }
 
   /** Commands whose handoff was lost may outlive the work on it. Resolves when none is left. */
@@ -93,7 +97,9 @@ class Worker {
     }
     const once = { idempotencyKey: crypto.randomUUID(), signal, retryFor: reportedFor }
     const reason = message || `the command ended with ${declines}`
-    await insist(() => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted })
+    await insist(
+      () => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted }
+    )
     this.#declined.add(handoff)
     this.#tell('declined', handoff, reason)
     return undefined
@@ -124,20 +130,27 @@ class Worker {
 
 /** One line about a handoff. Its texts are strangers': as JSON, they can't steer the terminal. */
 function say (what: string, { handoff_id: id }: Handoff, more?: string): void {
-  process.stderr.write(`${what} ${id}${more === undefined ? '' : ` ${harmless(JSON.stringify([...more.slice(0, 200)].slice(0, 100).join('')))}`}\n`)
+  process.stderr.write(`${what} ${id}${more === undefined
+    ? ''
+    : ` ${harmless(JSON.stringify([...more.slice(0, 200)].slice(0, 100).join('')))}`}\n`)
 }
 
 /** One line for what goes wrong while it works; one that was said just before isn't said again. */
 function complaints (): (error: unknown, handoff?: Handoff) => void {
   let last = ''
   return (error, handoff) => {
-    const line = oneLine(`${handoff === undefined ? '' : `${handoff.handoff_id}: `}${isHandoffError(error) ? lineOf(error) : String(error)}`)
+    const line = oneLine(`${handoff === undefined
+      ? ''
+      : `${handoff.handoff_id}: `}${isHandoffError(error) ? lineOf(error) : String(error)}`)
     if (line !== last) process.stderr.write(`${line}\n`)
     last = line
   }
 }
 
-/** A JSON object is the result as it is; any other text becomes its member `text`. A byte order mark in front belongs to neither. */
+/**
+ * A JSON object is the result as it is; any other text becomes its member `text`. A byte order mark in front belongs to
+ * neither.
+ */
 function resultOf (output: Buffer): object {
   const text = output.toString().replace(/^\ufeff/, '')
   try {
@@ -156,7 +169,10 @@ const longestOutput = 8 * 1024 * 1024
 const longestMessage = 2000
 /** Linux takes no longer string in an environment (128 KiB), and one ends at a NUL. */
 const longestTask = 100_000
-/** A command that has ended is heard for as long as it says something in so many milliseconds, and no longer than so many times that. */
+/**
+ * A command that has ended is heard for as long as it says something in so many milliseconds, and no longer than so
+ * many times that.
+ */
 const [silence, mostSilences] = [500, 10]
 
 export interface Ended { status: number | string, output: Buffer, message: string }
@@ -168,13 +184,21 @@ export interface Running {
   end (): Promise<void>
 }
 
-/** Starts it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it started. */
+/**
+ * Starts it in a process group of its own: so a signal for us doesn't reach it, and one for it reaches all that it
+ * started.
+ */
 export function run (handoff: Handoff, command: string, args: readonly string[]): Running {
   const task = handoff.task.replaceAll('\0', '').slice(0, longestTask)
-  const env = environmentWith({ HANDOFF_ID: handoff.handoff_id, HANDOFF_TASK: Buffer.from(task).subarray(0, longestTask).toString().replace(/\ufffd+$/, '') })
+  const env = environmentWith({
+    HANDOFF_ID: handoff.handoff_id,
+    HANDOFF_TASK: Buffer.from(task).subarray(0, longestTask).toString().replace(/\ufffd+$/, '')
+  })
   const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
   // It has no pipes then, where too many files are open.
-  if (child.pid === undefined) return { ended: new Promise((resolve, reject) => child.once('error', reject)), end: async () => {} }
+  if (child.pid === undefined) {
+    return { ended: new Promise((resolve, reject) => child.once('error', reject)), end: async () => {} }
+  }
   const chunks: Buffer[] = []
   let [size, heard] = [0, 0]
   let said = ''
@@ -197,15 +221,17 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
   const ended = new Promise<Ended>(resolve => {
     child.once('close', (code, by) => {
       const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : said.trim()
-      resolve({ status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message })
+      resolve({
+        status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message
+      })
     })
   })
   return { ended, end: () => endGroup(child) }
 }
 
 /**
- * Hears what a command that has ended still had to say, and no more: what it left in the background may hold its standard output open for good.
- * All that it wrote itself is in the pipes by now.
+ * Hears what a command that has ended still had to say, and no more: what it left in the background may hold its
+ * standard output open for good. All that it wrote itself is in the pipes by now.
  */
 async function hangUp (child: ChildProcess, heard: () => number): Promise<void> {
   for (let round = 0, before = -1; round < mostSilences && heard() !== before; round++) {
@@ -239,7 +265,9 @@ function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals | 0): boolea
 
 /** Is this a program that can be started? */
 export function isThere (command: string): boolean {
-  const places = command.includes('/') ? [command] : programFolders().split(delimiter).map(folder => join(folder, command))
+  const places = command.includes('/')
+    ? [command]
+    : programFolders().split(delimiter).map(folder => join(folder, command))
   return places.some(place => {
     try {
       accessSync(place, constants.X_OK)

@@ -37,17 +37,35 @@ async function examine (store: Store, address: RedisAddress, config: Config): Pr
     address.kind === 'sentinel' ? askSentinels(address).then(checkSentinels) : [],
   ])
   const masters = [...store.masters.all()]
-  if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) throw new Unavailable('Redis did not answer in time')
+  if (sentinels.length === 0 && !masters.some(({ calls }) => calls.status === 'ready')) {
+    throw new Unavailable('Redis did not answer in time')
+  }
   // The same check as /readyz; its script writes the data set's mark.
   const reason = await store.whyNotReady()
-  const looks = await Promise.all(masters.map(master => examineMaster(master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster')))
-  return [...[readyFinding(reason, store.isFull), ...sentinels].map(finding => ({ ...finding, server: null })), ...looks.flat()]
+  const looks = await Promise.all(masters.map(master => examineMaster(
+    master, { look: store.looks.find(look => look.master === master.name), reason }, config, address.kind === 'cluster'
+  )))
+  return [
+    ...[readyFinding(reason, store.isFull), ...sentinels].map(finding => ({ ...finding, server: null })),
+    ...looks.flat()
+  ]
 }
 
 /** What /readyz says. */
 function readyFinding (reason: string | null, isFull: boolean): Finding {
-  if (reason !== null) return { level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests' }
-  if (isFull) return { level: 'error', name: 'ready', saw: 'Redis is full', why: '/readyz is 503, but 200 to balancers, which ask /readyz?full=ok' }
+  if (reason !== null) {
+    return {
+      level: 'error', name: 'ready', saw: reason, why: '/readyz is 503, so balancers send the service no requests'
+    }
+  }
+  if (isFull) {
+    return {
+      level: 'error',
+      name: 'ready',
+      saw: 'Redis is full',
+      why: '/readyz is 503, but 200 to balancers, which ask /readyz?full=ok'
+    }
+  }
   return { level: 'ok', name: 'ready', saw: 'the service can serve' }
 }
 
@@ -60,17 +78,28 @@ async function untilReached (store: Store): Promise<void> {
   }
 }
 
-async function examineMaster (master: Master, seen: { look: Look | undefined, reason: string | null }, config: Config, cluster: boolean): Promise<Placed[]> {
+async function examineMaster (
+  master: Master, seen: { look: Look | undefined, reason: string | null }, config: Config, cluster: boolean
+): Promise<Placed[]> {
   const redis = master.calls
   const server = addressOf(redis)
   if (redis.status !== 'ready') {
-    return [{ level: 'error', name: 'reached', saw: whyUnreached(master.trouble), why: 'requests for its handoffs are answered 503', server }]
+    return [{
+      level: 'error',
+      name: 'reached',
+      saw: whyUnreached(master.trouble),
+      why: 'requests for its handoffs are answered 503',
+      server
+    }]
   }
   const facts = await askServer(redis)
   const key = new KeyNames(config.keyPrefix).dataSet(master.tags[0] ?? '')
   const findings: Finding[] = [
     ...[...serverChecks.map(check => check(facts, config)), checkWrites(seen)].filter(finding => finding !== null),
-    ...checkRights(await askRights(redis, key, { replicas: config.replicas, cluster, events: config.eventsRetention > 0 }), config.keyPrefix),
+    ...checkRights(
+      await askRights(redis, key, { replicas: config.replicas, cluster, events: config.eventsRetention > 0 }),
+      config.keyPrefix
+    ),
     ...cluster ? await checkCluster(redis, facts) : [],
   ]
   return findings.map(finding => ({ ...finding, server }))

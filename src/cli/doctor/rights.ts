@@ -6,7 +6,10 @@ import { testedServers } from '../../redis/connect.ts'
 import { unseen } from './server.ts'
 import type { Finding } from './server.ts'
 
-/** The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without `optionalCommands` and `forKeys`. */
+/**
+ * The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without
+ * `optionalCommands` and `forKeys`.
+ */
 export interface Rights extends RightsTold { user: string, optionalCommands: string[], forKeys: string[] }
 
 /** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
@@ -14,12 +17,22 @@ export async function askRights (redis: Redis, key: string, setup: Deployment): 
   const scripts = loadScripts({ events: setup.events ? 'outbox' : undefined })
   const forKeys = operatorCommands(scripts, setup)
   const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
-  const { lacking, missing, untold, said } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
+  const {
+    lacking, missing, untold, said
+  } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
     const refused = error.message.startsWith('NOPERM')
     return { lacking: refused ? ['EVAL'] : [], missing: [], untold: refused ? [] : all, said: error.message }
   })
   const user = redis.options.username ?? 'default'
-  return { user, lacking: lower(lacking), missing: lower(missing), untold: lower(untold), said, optionalCommands: lower(optionalCommands), forKeys: lower(forKeys) }
+  return {
+    user,
+    lacking: lower(lacking),
+    missing: lower(missing),
+    untold: lower(untold),
+    said,
+    optionalCommands: lower(optionalCommands),
+    forKeys: lower(forKeys)
+  }
 }
 
 function lower (names: readonly string[]): string[] {
@@ -39,16 +52,36 @@ const name = 'rights'
 function checkLacking ({ user, lacking, optionalCommands, forKeys }: Rights, prefix: string): Finding | null {
   const needed = lacking.filter(command => !optionalCommands.includes(command) && !forKeys.includes(command))
   const ofUse = lacking.filter(command => optionalCommands.includes(command))
-  const grant = (commands: readonly string[]) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
+  const grant = (
+    commands: readonly string[]
+  ) => `ACL SETUSER ${user} ~${prefix}:* &${prefix}:* ${commands.map(command => `+${command}`).join(' ')}`
   if (needed.length > 0) {
     const more = needed[0] === 'eval' ? '; without it, doctor can’t see what else is missing' : ''
-    return { level: 'error', name, saw: `${user} may not ${needed.join(', ')} on ${prefix}:*${more}`, set: grant(needed), why: 'the service needs them' }
+    return {
+      level: 'error',
+      name,
+      saw: `${user} may not ${needed.join(', ')} on ${prefix}:*${more}`,
+      set: grant(needed),
+      why: 'the service needs them'
+    }
   }
   if (ofUse.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${ofUse.join(', ')}`, set: grant(ofUse), why: 'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s' }
+    return {
+      level: 'note',
+      name,
+      saw: `${user} may not ${ofUse.join(', ')}`,
+      set: grant(ofUse),
+      why: 'with it, commands left on a broken connection are stopped at once; without it, by their deadline of 2 s'
+    }
   }
   if (lacking.length > 0) {
-    return { level: 'note', name, saw: `${user} may not ${lacking.join(', ')}`, set: grant(lacking), why: 'creating, rotating and revoking keys needs it; the service doesn’t' }
+    return {
+      level: 'note',
+      name,
+      saw: `${user} may not ${lacking.join(', ')}`,
+      set: grant(lacking),
+      why: 'creating, rotating and revoking keys needs it; the service doesn’t'
+    }
   }
   return null
 }

@@ -17,7 +17,8 @@ export interface ServerFacts {
 }
 
 /** Settings that only CONFIG has, or has in a better form. */
-export const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value', 'hash-max-listpack-entries',
+export const settings = ['appendfsync', 'save', 'min-replicas-to-write', 'hash-max-listpack-value',
+  'hash-max-listpack-entries',
   'cluster-require-full-coverage', 'cluster-node-timeout'] as const
 
 const roundTrips = 21
@@ -39,7 +40,9 @@ async function askTime (redis: Redis): Promise<Pick<ServerFacts, 'roundTrips' | 
       const [began, clock] = [performance.now(), Date.now()]
       const [seconds, microseconds] = await redis.time()
       const duration = performance.now() - began
-      if (duration < Math.min(...took, Infinity)) skew = Number(seconds) * 1000 + Number(microseconds) / 1000 - (clock + duration / 2)
+      if (duration < Math.min(...took, Infinity)) {
+        skew = Number(seconds) * 1000 + Number(microseconds) / 1000 - (clock + duration / 2)
+      }
       took.push(duration)
     }
   } catch {}
@@ -54,8 +57,8 @@ export function readPairs (parts: readonly string[]): Record<string, string> {
 }
 
 /**
- * error: may lose acknowledged handoffs, or stops the service. warning: does so if something else fails too. note: could be better,
- * or doctor can't see it.
+ * error: may lose acknowledged handoffs, or stops the service. warning: does so if something else fails too. note:
+ * could be better, or doctor can't see it.
  */
 export type Level = 'ok' | 'note' | 'warning' | 'error'
 
@@ -75,19 +78,32 @@ export interface Setup {
   replicas: number
 }
 
-/** Each checks one fact about a server; null if it isn't visible or doesn't matter here. docs/redis.md, "Settings", says what to set. */
+/**
+ * Each checks one fact about a server; null if it isn't visible or doesn't matter here. docs/redis.md, "Settings", says
+ * what to set.
+ */
 export const serverChecks: ReadonlyArray<(server: ServerFacts, setup: Setup) => Finding | null> = [
-  version, policy, memory, persistence, lastWrite, replicas, minReplicas, backlog, listpack, latency, clock, unseenInfo, unseenSettings,
+  version, policy, memory, persistence, lastWrite, replicas, minReplicas, backlog, listpack, latency, clock, unseenInfo,
+  unseenSettings,
 ]
 
 const megabyte = 1024 * 1024
 
-/** Whether Redis took the write of the service's own check. Null if that wasn't tried, or if `reason`, why the service isn't ready, says it. */
+/**
+ * Whether Redis took the write of the service's own check. Null if that wasn't tried, or if `reason`, why the service
+ * isn't ready, says it.
+ */
 export function checkWrites ({ look, reason }: { look: Look | undefined, reason: string | null }): Finding | null {
   const name = 'writes'
   if (look === undefined) return null
   if (look.refuses === 'full') {
-    return { level: 'error', name, saw: 'refused, because Redis is full', set: 'a higher maxmemory, or have handoffs done or cancelled', why: 'pass is answered 503; catch, done and cancel still work' }
+    return {
+      level: 'error',
+      name,
+      saw: 'refused, because Redis is full',
+      set: 'a higher maxmemory, or have handoffs done or cancelled',
+      why: 'pass is answered 503; catch, done and cancel still work'
+    }
   }
   if (look.reason === null) return { level: 'ok', name, saw: 'taken' }
   if (look.refuses === undefined || look.reason === reason) return null
@@ -98,30 +114,55 @@ function version ({ info }: ServerFacts): Finding | null {
   const version = info === null ? undefined : versionOf(info)
   if (version === undefined) return null
   const { name: saw, tooOld, tested } = version
-  if (tooOld) return { level: 'error', name: 'version', saw, set: 'Redis 7.0 or later, or Valkey', why: 'the service’s scripts need it' }
-  return { level: 'ok', name: 'version', saw: tested ? saw : `${saw}, not a tested version (${testedServers.join(', ')})` }
+  if (tooOld) {
+    return {
+      level: 'error', name: 'version', saw, set: 'Redis 7.0 or later, or Valkey', why: 'the service’s scripts need it'
+    }
+  }
+  return {
+    level: 'ok', name: 'version', saw: tested ? saw : `${saw}, not a tested version (${testedServers.join(', ')})`
+  }
 }
 
 function policy ({ info }: ServerFacts): Finding | null {
   const saw = info?.maxmemory_policy
   if (saw === undefined) return null
   if (saw === 'noeviction') return { level: 'ok', name: 'maxmemory-policy', saw }
-  return { level: 'error', name: 'maxmemory-policy', saw, set: 'noeviction', why: 'any other policy may drop handoffs that were acknowledged' }
+  return {
+    level: 'error',
+    name: 'maxmemory-policy',
+    saw,
+    set: 'noeviction',
+    why: 'any other policy may drop handoffs that were acknowledged'
+  }
 }
 
 function memory ({ info }: ServerFacts): Finding | null {
   if (info?.used_memory === undefined || info.maxmemory === undefined) return null
-  const [used, limit, machine] = [info.used_memory, info.maxmemory, info.total_system_memory].map(Number) as [number, number, number]
+  const [used, limit, machine] = [info.used_memory, info.maxmemory, info.total_system_memory].map(Number) as [
+    number, number, number
+  ]
   const name = 'maxmemory'
   if (limit === 0) {
-    const saw = `no limit; ${megabytes(used)} used${Number.isNaN(machine) ? '' : ` of the machine’s ${megabytes(machine)}`}`
+    const saw =
+      `no limit; ${megabytes(used)} used${Number.isNaN(machine) ? '' : ` of the machine’s ${megabytes(machine)}`}`
     return used > 0.8 * machine
-      ? { level: 'warning', name, saw, set: 'a limit below the machine’s memory, or more memory', why: 'a machine that runs out of memory kills Redis' }
+      ? {
+          level: 'warning',
+          name,
+          saw,
+          set: 'a limit below the machine’s memory, or more memory',
+          why: 'a machine that runs out of memory kills Redis'
+        }
       : { level: 'ok', name, saw }
   }
   const saw = `${megabytes(used)} used of ${megabytes(limit)}`
-  if (used >= limit) return { level: 'error', name, saw, set: 'a higher limit', why: 'pass is answered 503; catch and done still work' }
-  if (used > 0.9 * limit) return { level: 'warning', name, saw, set: 'a higher limit', why: 'once Redis is full, pass is answered 503' }
+  if (used >= limit) {
+    return { level: 'error', name, saw, set: 'a higher limit', why: 'pass is answered 503; catch and done still work' }
+  }
+  if (used > 0.9 * limit) {
+    return { level: 'warning', name, saw, set: 'a higher limit', why: 'once Redis is full, pass is answered 503' }
+  }
   return { level: 'ok', name, saw }
 }
 
@@ -130,21 +171,37 @@ function persistence ({ info, config }: ServerFacts): Finding | null {
   const name = 'persistence'
   if (info.aof_enabled === '0') {
     const saw = config === null ? 'no append-only file' : config.save ? `only snapshots (save ${config.save})` : 'none'
-    const lost = config?.save ? 'a crash of Redis loses everything since the last snapshot' : 'a crash or restart of Redis loses everything'
+    const lost = config?.save
+      ? 'a crash of Redis loses everything since the last snapshot'
+      : 'a crash or restart of Redis loses everything'
     return { level: 'error', name, saw, set: 'appendonly yes', why: lost }
   }
   const fsync = config?.appendfsync
   if (fsync === undefined) return { level: 'ok', name, saw: 'append-only file' }
   const saw = `append-only file, appendfsync ${fsync}`
   if (fsync !== 'no') return { level: 'ok', name, saw }
-  return { level: 'warning', name, saw, set: 'appendfsync everysec, or always', why: 'a power failure loses what the system has not written yet, about 30 s' }
+  return {
+    level: 'warning',
+    name,
+    saw,
+    set: 'appendfsync everysec, or always',
+    why: 'a power failure loses what the system has not written yet, about 30 s'
+  }
 }
 
 function lastWrite ({ info }: ServerFacts): Finding | null {
-  const failed = [['aof_last_write_status', 'the append-only file'], ['aof_last_bgrewrite_status', 'the append-only file’s rewrite'],
-    ['rdb_last_bgsave_status', 'the snapshot']].filter(([field]) => info?.[field!] === 'err').map(([, what]) => what)
+  const failed = [[
+    'aof_last_write_status', 'the append-only file'
+  ], ['aof_last_bgrewrite_status', 'the append-only file’s rewrite'],
+  ['rdb_last_bgsave_status', 'the snapshot']].filter(([field]) => info?.[field!] === 'err').map(([, what]) => what)
   if (failed.length === 0) return null
-  return { level: 'error', name: 'disk', saw: `the last write of ${failed.join(', ')} failed`, set: 'enough space and permissions on Redis’s disk; its log has the error', why: 'Redis refuses writes, or doesn’t persist them' }
+  return {
+    level: 'error',
+    name: 'disk',
+    saw: `the last write of ${failed.join(', ')} failed`,
+    set: 'enough space and permissions on Redis’s disk; its log has the error',
+    why: 'Redis refuses writes, or doesn’t persist them'
+  }
 }
 
 function replicas ({ info }: ServerFacts, setup: Setup): Finding | null {
@@ -152,7 +209,13 @@ function replicas ({ info }: ServerFacts, setup: Setup): Finding | null {
   if (online === undefined) return null
   const saw = `${online} online`
   if (online >= setup.replicas) return { level: 'ok', name: 'replicas', saw }
-  return { level: 'error', name: 'replicas', saw, set: `${setup.replicas} of them, or a lower DURABILITY`, why: 'requests are answered 503 until that many acknowledge' }
+  return {
+    level: 'error',
+    name: 'replicas',
+    saw,
+    set: `${setup.replicas} of them, or a lower DURABILITY`,
+    why: 'requests are answered 503 until that many acknowledge'
+  }
 }
 
 function minReplicas ({ info, config }: ServerFacts): Finding | null {
@@ -160,9 +223,23 @@ function minReplicas ({ info, config }: ServerFacts): Finding | null {
   if (online === undefined || config?.['min-replicas-to-write'] === undefined) return null
   const [needed, name] = [Number(config['min-replicas-to-write']), 'min-replicas-to-write']
   if (online === 0 && needed === 0) return null
-  if (needed > online) return { level: 'error', name, saw: `${needed}, and ${online} online`, set: 'more replicas, or a lower number', why: 'Redis refuses writes' }
+  if (needed > online) {
+    return {
+      level: 'error',
+      name,
+      saw: `${needed}, and ${online} online`,
+      set: 'more replicas, or a lower number',
+      why: 'Redis refuses writes'
+    }
+  }
   if (needed > 0) return { level: 'ok', name, saw: String(needed) }
-  return { level: 'warning', name, saw: '0', set: '1, and min-replicas-max-lag 10', why: 'a master that lost its replicas goes on taking writes, which a failover drops' }
+  return {
+    level: 'warning',
+    name,
+    saw: '0',
+    set: '1, and min-replicas-max-lag 10',
+    why: 'a master that lost its replicas goes on taking writes, which a failover drops'
+  }
 }
 
 function backlog ({ info }: ServerFacts): Finding | null {
@@ -170,19 +247,37 @@ function backlog ({ info }: ServerFacts): Finding | null {
   const size = Number(info.repl_backlog_size)
   const saw = megabytes(size)
   if (size >= 64 * megabyte) return { level: 'ok', name: 'repl-backlog-size', saw }
-  return { level: 'note', name: 'repl-backlog-size', saw, set: '64mb', why: 'then a replica catches up after a short outage without a full resync' }
+  return {
+    level: 'note',
+    name: 'repl-backlog-size',
+    saw,
+    set: '64mb',
+    why: 'then a replica catches up after a short outage without a full resync'
+  }
 }
 
-/** How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes. */
+/**
+ * How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes.
+ */
 export const mostFields = 9
 
 function listpack ({ config }: ServerFacts): Finding | null {
   const value = config?.['hash-max-listpack-value']
   const entries = config?.['hash-max-listpack-entries']
   if (value === undefined || entries === undefined) return null
-  if (Number(entries) < mostFields) return { level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory per handoff' }
+  if (Number(entries) < mostFields) {
+    return {
+      level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory per handoff'
+    }
+  }
   if (Number(value) >= 2048) return { level: 'ok', name: 'hash-max-listpack-value', saw: value }
-  return { level: 'note', name: 'hash-max-listpack-value', saw: value, set: '2048', why: 'less memory: the overhead of a pending handoff of 1 KB was 480 bytes with 2048, and 722 with 64' }
+  return {
+    level: 'note',
+    name: 'hash-max-listpack-value',
+    saw: value,
+    set: '2048',
+    why: 'less memory: the overhead of a pending handoff of 1 KB was 480 bytes with 2048, and 722 with 64'
+  }
 }
 
 function latency ({ roundTrips }: ServerFacts): Finding | null {
@@ -190,27 +285,45 @@ function latency ({ roundTrips }: ServerFacts): Finding | null {
   const median = roundTrips.toSorted((a, b) => a - b)[roundTrips.length >> 1]!
   const saw = `${median.toFixed(1)} ms per round trip`
   if (median < 5) return { level: 'ok', name: 'latency', saw }
-  return { level: 'warning', name: 'latency', saw, set: 'the service nearer to Redis', why: 'each request waits for at least one round trip' }
+  return {
+    level: 'warning',
+    name: 'latency',
+    saw,
+    set: 'the service nearer to Redis',
+    why: 'each request waits for at least one round trip'
+  }
 }
 
 function clock ({ skew }: ServerFacts): Finding | null {
   if (skew === null) return null
-  const saw = Math.abs(skew) < 10 ? 'the same as this machine’s' : `${span(skew)} ${skew > 0 ? 'ahead of' : 'behind'} this machine’s`
+  const saw = Math.abs(skew) < 10
+    ? 'the same as this machine’s'
+    : `${span(skew)} ${skew > 0 ? 'ahead of' : 'behind'} this machine’s`
   if (Math.abs(skew) < 1000) return { level: 'ok', name: 'clock', saw }
-  return { level: 'warning', name: 'clock', saw, set: 'NTP on both machines', why: 'deadlines go by Redis’s clock, and after a failover by another machine’s' }
+  return {
+    level: 'warning',
+    name: 'clock',
+    saw,
+    set: 'NTP on both machines',
+    why: 'deadlines go by Redis’s clock, and after a failover by another machine’s'
+  }
 }
 
 /** The fields of INFO that the checks above need. */
 const fields = ['redis_version', 'maxmemory_policy', 'used_memory', 'maxmemory', 'aof_enabled', 'role'] as const
 
 function unseenInfo ({ info, refusals }: ServerFacts): Finding | null {
-  if (info === null) return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
+  if (info === null) {
+    return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
+  }
   const untold = fields.filter(field => info[field] === undefined)
   return untold.length === 0 ? null : unseen(untold.join(', '), 'not in INFO')
 }
 
 function unseenSettings ({ refusals }: ServerFacts): Finding | null {
-  return refusals.config === undefined ? null : unseen(settings.filter(name => !name.startsWith('cluster-')).join(', '), refusals.config)
+  return refusals.config === undefined
+    ? null
+    : unseen(settings.filter(name => !name.startsWith('cluster-')).join(', '), refusals.config)
 }
 
 export function unseen (what: string, refusal: string): Finding {

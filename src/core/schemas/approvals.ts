@@ -8,11 +8,17 @@ import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, objec
 /** In characters. Nobody reads a longer note; a document belongs elsewhere. */
 export const longestNote = 4000
 // Tabs and line breaks are text. Other control characters could mislead the reader.
-const noteRules = { maxLength: longestNote, pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$', examples: ['Go ahead, but read only.'] }
+const noteRules = {
+  maxLength: longestNote,
+  pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
+  examples: ['Go ahead, but read only.']
+}
 
 export const listQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 128, description: 'next_cursor of the previous page.' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })
+  ),
 }, { additionalProperties: false })
 export type ListQuery = Static<typeof listQuery>
 
@@ -24,21 +30,29 @@ export const listAnswer = Type.Object({
   items: Type.Array(Type.Object({
     handoff_id: handoffId,
     task: Type.String({ description: 'As passed, truncated to 1,000 characters.', examples: task.examples }),
-    task_truncated: Type.Optional(Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })),
+    task_truncated: Type.Optional(
+      Type.Literal(true, { description: 'Only on a truncated task; /api/approvals/{id} has the full text.' })
+    ),
     created_at: createdAt,
     expires_at: expiresAt,
     passed_by: passedBy,
     available_at: Type.Optional(availableAt),
   }), { description: 'May be fewer than `limit`, or none, even if there is a next_cursor.' }),
-  next_cursor: nullable<string>('string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }),
+  next_cursor: nullable<string>(
+    'string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }
+  ),
 }, { description: 'Handoffs that wait for approval, oldest first.' })
 
 export const inspectAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Union(statuses.map(status => Type.Literal(status)), { examples: ['pending'] }),
   task: nullable<string>('string', task),
-  output: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{ rows: 128 }] }),
-  context: nullable<object>('object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{}] }),
+  output: nullable<object>(
+    'object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{ rows: 128 }] }
+  ),
+  context: nullable<object>(
+    'object', { additionalProperties: true, description: 'As passed; null once deleted.', examples: [{}] }
+  ),
   constraints: nullable<string>('string', { description: 'As passed.', examples: [null] }),
   created_at: createdAt,
   expires_at: expiresAt,
@@ -51,17 +65,27 @@ export const inspectAnswer = Type.Object({
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
   max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
   available_at: Type.Optional(availableAt),
-  digest: Type.Optional(Type.String({ description: 'Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then.', examples: [exampleDigest] })),
+  digest: Type.Optional(Type.String({
+    description: 'Digest of what was passed. Send it with approve or reject: the ' +
+    'decision is refused if the content is different by then.',
+    examples: [exampleDigest]
+  })),
   result_schema: Type.Optional(object('As passed.', { type: 'object' })),
 }, { description: 'The complete handoff.' })
 
 const reasonExample = 'Not this quarter’s: ask again in May.'
 const digest = Type.Optional(nullable<string>('string', {
-  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$', description: 'The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match.', examples: [exampleDigest],
+  pattern: '^sha-256=:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=:$',
+  description: 'The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match.',
+  examples: [
+    exampleDigest
+  ],
 }))
 
 export const approveBody = Type.Object({
-  note: Type.Optional(nullable<string>('string', { description: 'For the agent that catches the handoff.', ...noteRules })),
+  note: Type.Optional(
+    nullable<string>('string', { description: 'For the agent that catches the handoff.', ...noteRules })
+  ),
   digest,
 }, { additionalProperties: false, examples: [{ note: noteRules.examples[0] }] })
 

@@ -6,7 +6,12 @@ import type { Limits } from './handoffs.ts'
 interface Progress { message?: string | null, percent?: number | null }
 
 export const heartbeatBody = ({ maxWorkTtl }: Limits) => Type.Object({
-  extend_by: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxWorkTtl, description: 'Moves the work’s deadline to this many seconds from now, if that is later.', examples: [900] })),
+  extend_by: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: maxWorkTtl,
+    description: 'Moves the work’s deadline to this many seconds from now, if that is later.',
+    examples: [900]
+  })),
   progress: Type.Optional(nullable<Progress>('object', {
     properties: {
       message: nullable<string>('string', { minLength: 1, maxLength: 1000 }),
@@ -22,8 +27,15 @@ export const heartbeatAnswer = Type.Object({
   handoff_id: handoffId,
   status: Type.Literal('caught'),
   work_expires_at: workExpiresAt,
-  heartbeat_expires_at: nullable<string>('string', { format: 'date-time', description: 'Deadline of the next heartbeat; null without heartbeat_within.', examples: ['2026-11-20T09:02:00.000Z'] }),
-  cancel_requested: Type.Boolean({ description: 'True if the passer wants the work stopped: fail or decline it, or go on and report it done.', examples: [false] }),
+  heartbeat_expires_at: nullable<string>('string', {
+    format: 'date-time',
+    description: 'Deadline of the next heartbeat; null without heartbeat_within.',
+    examples: ['2026-11-20T09:02:00.000Z']
+  }),
+  cancel_requested: Type.Boolean({
+    description: 'True if the passer wants the work stopped: fail or decline it, or go on and report it done.',
+    examples: [false]
+  }),
   cancel_reason: nullable<string>('string', { description: 'Why the passer cancels.', examples: [null] }),
 }, { description: 'The heartbeat is recorded.' })
 export type HeartbeatAnswer = Static<typeof heartbeatAnswer>
@@ -35,8 +47,14 @@ export const failBody = Type.Object({
     message: Type.String({ minLength: 1, maxLength: 4000 }),
     code: Type.Optional(nullable<string>('string', { pattern: '^[A-Za-z0-9._-]{1,64}$' })),
     data: Type.Optional(nullable<object>('object', { additionalProperties: true })),
-  }, { additionalProperties: false, description: 'What went wrong; status shows it.', examples: [{ message: 'The archive is not readable.', code: 'bad_archive' }] }),
-  retry: Type.Optional(nullable<boolean>('boolean', { default: true, description: 'If false, no successor is made, even if attempts are left.' })),
+  }, {
+    additionalProperties: false,
+    description: 'What went wrong; status shows it.',
+    examples: [{ message: 'The archive is not readable.', code: 'bad_archive' }]
+  }),
+  retry: Type.Optional(nullable<boolean>(
+    'boolean', { default: true, description: 'If false, no successor is made, even if attempts are left.' }
+  )),
 }, { additionalProperties: false })
 
 export const declineBody = Type.Object({
@@ -49,13 +67,23 @@ export const endAnswer = (status: 'failed' | 'declined') => Type.Object({
 export interface EndAnswer { handoff_id: string, status: 'failed' | 'declined', ended_at: string, reissued_as?: string }
 
 export const cancelBody = Type.Object({
-  reason: Type.Optional(nullable<string>('string', { ...reason, description: 'Why; heartbeats show it to the catcher.', examples: ['Not needed any more.'] })),
-  force: Type.Optional(nullable<boolean>('boolean', { default: false, description: 'If true, takes a caught handoff from its catcher.' })),
+  reason: Type.Optional(nullable<string>(
+    'string', { ...reason, description: 'Why; heartbeats show it to the catcher.', examples: ['Not needed any more.'] }
+  )),
+  force: Type.Optional(
+    nullable<boolean>('boolean', { default: false, description: 'If true, takes a caught handoff from its catcher.' })
+  ),
 }, { additionalProperties: false })
 
-export const cancelledAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('cancelled'), ended_at: endedAt }, { description: 'Cancelled.' })
+export const cancelledAnswer = Type.Object(
+  { handoff_id: handoffId, status: Type.Literal('cancelled'), ended_at: endedAt }, { description: 'Cancelled.' }
+)
 export const cancelRequestedAnswer = Type.Object({
-  handoff_id: handoffId, status: Type.Literal('caught'), cancel_requested_at: time('When cancelling was first requested.', '2026-11-20T09:03:00.000Z'),
+  handoff_id: handoffId,
+  status: Type.Literal('caught'),
+  cancel_requested_at: time(
+    'When cancelling was first requested.', '2026-11-20T09:03:00.000Z'
+  ),
 }, { description: 'The catcher is asked to stop; it may go on.' })
 export type CancelAnswer = Static<typeof cancelledAnswer> | Static<typeof cancelRequestedAnswer>
 

@@ -9,20 +9,43 @@ import { exampleId } from './handoffs.ts'
 const exampleEventId = '1795377044681-0'
 
 export const eventsQuery = Type.Object({
-  after: Type.Optional(Type.String({ description: 'Id of the event after which to start: the last one read, or `next` of the previous answer. 0-0 starts at the oldest event kept. Without it, only new events are sent.', examples: [exampleEventId] })),
-  types: Type.Optional(Type.String({ description: `Only events of these types, separated by commas: ${eventTypes.join(', ')}.`, examples: ['handoff.done,handoff.failed'] })),
+  after: Type.Optional(Type.String({
+    description: 'Id of the event after which to start: the last one read, or ' +
+    '`next` of the previous answer. 0-0 starts at the oldest event kept. Without it, only new events are sent.',
+    examples: [exampleEventId]
+  })),
+  types: Type.Optional(Type.String({
+    description: `Only events of these types, separated by commas: ${eventTypes.join(', ')}.`,
+    examples: ['handoff.done,handoff.failed']
+  })),
   handoff_id: Type.Optional(Type.String({ description: 'Only events of this handoff.', examples: [exampleId] })),
   inbox: Type.Optional(Type.String({ description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100, description: 'Largest number of events in the answer. Not for a stream.', examples: [100] })),
-  wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'How long to wait for an event at most, in seconds. Not for a stream.', examples: [30] })),
+  limit: Type.Optional(Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 100,
+    description: 'Largest number of events in the answer. Not for a stream.',
+    examples: [100]
+  })),
+  wait: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: 60,
+    description: 'How long to wait for an event at most, in seconds. Not for a stream.',
+    examples: [30]
+  })),
 }, { additionalProperties: false })
 export type EventsQuery = Static<typeof eventsQuery>
 
 export const eventsHeaders = Type.Object({
-  'last-event-id': Type.Optional(Type.String({ description: 'For a stream: id of the last event that was read. It takes precedence over `after`.', examples: [exampleEventId] })),
+  'last-event-id': Type.Optional(Type.String({
+    description: 'For a stream: id of the last event that was read. It takes precedence over `after`.',
+    examples: [exampleEventId]
+  })),
 })
 
-const optionalText = (description: string, example: string) => Type.Optional(Type.String({ description, examples: [example] }))
+const optionalText = (
+  description: string, example: string
+) => Type.Optional(Type.String({ description, examples: [example] }))
 
 /** What the data of all events of handoffs have. */
 const handoff = {
@@ -30,7 +53,9 @@ const handoff = {
   to: optionalText('The handoff’s inbox.', 'reviewer'),
   passed_by: Type.String({ description: 'The agent that passed the handoff.', examples: ['writer'] }),
   parent: optionalText('Id of the handoff that this one is a part of.', exampleId),
-  attempt: Type.Optional(Type.Integer({ description: 'Number of this attempt, from the second one on.', examples: [2] })),
+  attempt: Type.Optional(
+    Type.Integer({ description: 'Number of this attempt, from the second one on.', examples: [2] })
+  ),
   reissue_of: optionalText('Id of the previous attempt.', exampleId),
 }
 const catcher = Type.String({ description: 'The agent that caught the handoff.', examples: ['reviewer'] })
@@ -38,7 +63,9 @@ const caught = { caught_by: catcher }
 const perhapsCaught = { caught_by: Type.Optional(catcher) }
 const successor = Type.String({ description: 'Id of the next attempt, the successor.', examples: [exampleId] })
 const perhapsTriedAgain = { reissued_as: Type.Optional(successor) }
-const expiredBecause = Type.String({ enum: ['not_caught', 'not_done', 'stalled'], description: 'The deadline that was missed.', examples: ['stalled'] })
+const expiredBecause = Type.String({
+  enum: ['not_caught', 'not_done', 'stalled'], description: 'The deadline that was missed.', examples: ['stalled']
+})
 
 /** The statuses that a handoff may have when its event is written, and what else its data have, by the type. */
 const dataOf: Record<typeof happenings[number], [statuses: readonly Status[], members: TProperties]> = {
@@ -52,25 +79,38 @@ const dataOf: Record<typeof happenings[number], [statuses: readonly Status[], me
   cancelled: [['cancelled'], perhapsCaught],
   cancel_requested: [['caught'], caught],
   expired: [['expired'], { ...perhapsCaught, ...perhapsTriedAgain, expired_because: expiredBecause }],
-  reissued: [['failed', 'declined', 'cancelled', 'expired'], { ...perhapsCaught, reissued_as: successor, expired_because: Type.Optional(expiredBecause) }],
+  reissued: [
+    ['failed', 'declined', 'cancelled', 'expired'],
+    { ...perhapsCaught, reissued_as: successor, expired_because: Type.Optional(expiredBecause) }
+  ],
 }
 
 function eventOf (type: string, data: TProperties) {
   return Type.Object({
     id: Type.String({ examples: [exampleEventId] }),
     type: Type.String({ enum: [type], examples: [type] }),
-    time: Type.String({ format: 'date-time', description: 'When it was written to the feed. It never decreases in a feed.', examples: ['2026-11-20T09:00:00.000Z'] }),
+    time: Type.String({
+      format: 'date-time',
+      description: 'When it was written to the feed. It never decreases in a feed.',
+      examples: ['2026-11-20T09:00:00.000Z']
+    }),
     data: Type.Object(data),
   })
 }
 
 const events = happenings.map(name => {
   const [found, members] = dataOf[name]
-  return eventOf(`handoff.${name}`, { ...handoff, status: Type.String({ enum: [...found], examples: [found[0]] }), ...members })
+  return eventOf(
+    `handoff.${name}`, { ...handoff, status: Type.String({ enum: [...found], examples: [found[0]] }), ...members }
+  )
 })
 const webhookDisabled = eventOf('webhook.disabled', {
   webhook_id: Type.String({ description: 'The webhook’s id.', examples: ['wh_9dDZKx3PqU0vY5wRr1mT2Q'] }),
-  reason: Type.String({ enum: ['gone', 'failing'], description: 'gone: the receiver answered 410. failing: no attempt succeeded for 72 hours.', examples: ['gone'] }),
+  reason: Type.String({
+    enum: ['gone', 'failing'],
+    description: 'gone: the receiver answered 410. failing: no attempt succeeded for 72 hours.',
+    examples: ['gone']
+  }),
 })
 
 /** An event. Its data depend on its type. */
@@ -78,6 +118,11 @@ export const event = Type.Union([...events, webhookDisabled])
 
 export const eventsAnswer = Type.Object({
   items: Type.Array(event, { description: 'In the order of the feed, each event once.' }),
-  next: Type.String({ description: 'The value of `after` for the next request; there even if items is empty.', examples: [exampleEventId] }),
-  reset: Type.Optional(Type.Boolean({ description: 'True if `after` is older than what is kept, or beyond both the newest event and Redis’s clock. Events may be missing then, and items starts with the oldest event kept.' })),
+  next: Type.String({
+    description: 'The value of `after` for the next request; there even if items is empty.', examples: [exampleEventId]
+  }),
+  reset: Type.Optional(Type.Boolean({
+    description: 'True if `after` is older than what is kept, or beyond both the ' +
+    'newest event and Redis’s clock. Events may be missing then, and items starts with the oldest event kept.'
+  })),
 }, { description: 'Events. With Accept: text/event-stream, the answer is a stream of server-sent events.' })

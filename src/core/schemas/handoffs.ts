@@ -9,7 +9,10 @@ export function nullable<T> (type: string, more: object): TUnsafe<T | null> {
   return Type.Unsafe<T | null>({ type: [type, 'null'], ...more })
 }
 
-/** One of these strings. An enum, because Ajv reports a wrong value once for an enum, but once for each member of a union. */
+/**
+ * One of these strings. An enum, because Ajv reports a wrong value once for an enum, but once for each member of a
+ * union.
+ */
 export function oneOf<const T extends string> (values: readonly T[], more: object = {}): TUnsafe<T> {
   return Type.Unsafe<T>({ type: 'string', enum: values, ...more })
 }
@@ -19,55 +22,87 @@ export const keyPattern = '^[!-~]{1,128}$'
 export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
 
 export const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
-export const time = (description: string, example: string) => Type.String({ format: 'date-time', description, examples: [example] })
+export const time = (
+  description: string, example: string
+) => Type.String({ format: 'date-time', description, examples: [example] })
 export const createdAt = time('When the handoff was passed, by Redis’s clock.', '2026-11-20T09:00:00.000Z')
 export const expiresAt = time('The handoff can be caught until then.', '2026-11-21T09:00:00.000Z')
-export const availableAt = time('The handoff can be caught from then on; only if it was delayed.', '2026-11-20T09:00:30.000Z')
+export const availableAt = time(
+  'The handoff can be caught from then on; only if it was delayed.', '2026-11-20T09:00:30.000Z'
+)
 const completedAt = time('When the work was reported done.', '2026-11-20T09:05:00.000Z')
-export const handoffId = Type.String({ description: 'The handoff’s id: 25 URL-safe characters.', examples: [exampleId] })
-export const object = (description: string, example: object) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
+export const handoffId = Type.String({
+  description: 'The handoff’s id: 25 URL-safe characters.', examples: [exampleId]
+})
+export const object = (
+  description: string, example: object
+) => Type.Unsafe<object>({ type: 'object', additionalProperties: true, description, examples: [example] })
 
-export const handoffParams = Type.Object({ id: Type.String({ description: 'The handoff’s id.', examples: [exampleId] }) })
+export const handoffParams = Type.Object({
+  id: Type.String({ description: 'The handoff’s id.', examples: [exampleId] })
+})
 
 /** Every operation refuses unknown query parameters: a mistyped one must not be ignored silently. */
 export const noQuery = Type.Object({}, { additionalProperties: false })
 
 /** Header fields of an answer, for the document. */
-export const replayedField = { 'Idempotency-Replayed': { type: 'string', enum: ['true'], description: 'Only on a replayed answer: the operation had been carried out already.' } }
-const locationField = { Location: { type: 'string', description: 'The path of the handoff’s status.', examples: [`/api/status/${exampleId}`] } }
+export const replayedField = {
+  'Idempotency-Replayed': {
+    type: 'string',
+    enum: ['true'],
+    description: 'Only on a replayed answer: the operation had been carried out already.'
+  }
+}
+const locationField = {
+  Location: { type: 'string', description: 'The path of the handoff’s status.', examples: [`/api/status/${exampleId}`] }
+}
 
 const traceExample = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
-const traceField = { traceparent: { type: 'string', description: 'The trace in which the handoff was passed (W3C Trace Context), if pass sent one. Continue it.', examples: [traceExample] } }
+const traceField = {
+  traceparent: {
+    type: 'string',
+    description: 'The trace in which the handoff was passed (W3C Trace Context), if pass sent one. Continue it.',
+    examples: [traceExample]
+  }
+}
 
-const wait = Type.Optional(Type.Integer({ minimum: 0, maximum: 60, description: 'How long to wait at most, in seconds.', examples: [30] }))
+const wait = Type.Optional(
+  Type.Integer({ minimum: 0, maximum: 60, description: 'How long to wait at most, in seconds.', examples: [30] })
+)
 
 export const waitQuery = Type.Object({ wait }, { additionalProperties: false })
 export type WaitQuery = Static<typeof waitQuery>
 
 export const statusQuery = Type.Object({
   wait,
-  until: Type.Optional(oneOf(['caught', 'done'], { default: 'done', description: 'The status to wait for.', examples: ['done'] })),
+  until: Type.Optional(
+    oneOf(['caught', 'done'], { default: 'done', description: 'The status to wait for.', examples: ['done'] })
+  ),
 }, { additionalProperties: false })
 export type StatusQuery = Static<typeof statusQuery>
 
 export const idempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(Type.String({
     pattern: keyPattern,
-    description: 'Identifies this operation, so that a retry gets the same answer and changes nothing: 1 to 128 visible ASCII characters.',
+    description: 'Identifies this operation, so that a retry gets the same answer and changes nothing: 1 to 128 ' +
+      'visible ASCII characters.',
     examples: ['report-42-pass'],
   }))
 })
 
 /** Operations that are idempotent by themselves accept a key and ignore it. */
 export const ignoredKeyHeaders = Type.Object({
-  'idempotency-key': Type.Optional(Type.String({ pattern: keyPattern, description: 'Ignored: this request can be retried without one.', examples: ['report-42'] })),
+  'idempotency-key': Type.Optional(Type.String({
+    pattern: keyPattern, description: 'Ignored: this request can be retried without one.', examples: ['report-42']
+  })),
 })
 
 export const passHeaders = Type.Object({
   ...idempotencyHeaders.properties,
   // No pattern: W3C Trace Context demands that a malformed one is ignored.
   traceparent: Type.Optional(Type.String({
-    description: 'The trace that this request belongs to (W3C Trace Context). The service stores it and answers it to the catch, so that both agents’ work is one trace. A malformed one is ignored.',
+    description: 'The trace that this request belongs to (W3C Trace Context). The service stores it and answers it ' +
+      'to the catch, so that both agents’ work is one trace. A malformed one is ignored.',
     examples: [traceExample],
   })),
 })
@@ -76,32 +111,107 @@ export const passHeaders = Type.Object({
 export interface Limits { maxExpiresIn: number, maxWorkTtl: number }
 
 export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
-  task: Type.String({ minLength: 1, description: 'What the next agent should do.', examples: ['Summarise the attached figures in five lines.'] }),
-  output: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Result of the passing agent’s own work.', examples: [{ rows: 128, total: 1.0 }] })),
-  context: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] })),
-  constraints: Type.Optional(nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })),
-  to: Type.Optional(nullable<string>('string', { pattern: namePattern, description: 'The inbox that the handoff is for. Any agent of the tenant can catch it there.', examples: ['reviewer'] })),
-  priority: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 9, default: 0, description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.', examples: [5] })),
-  require_human: Type.Optional(nullable<boolean>('boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' })),
-  expires_in: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxExpiresIn, description: 'For how many seconds the handoff can be caught.', examples: [3600] })),
-  work_within: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxWorkTtl, description: 'Seconds, from the catch on, within which the work must be done.', examples: [900] })),
-  heartbeat_within: Type.Optional(nullable<number>('integer', { minimum: 5, maximum: 86400, description: 'Longest time between two heartbeats of the catcher, from the catch on, in seconds.', examples: [60] })),
-  delay: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: maxExpiresIn - 1, description: 'Seconds until the handoff can be caught; less than expires_in.', examples: [30] })),
-  max_attempts: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: 10, default: 1, description: 'Attempts in total. An attempt that fails, is declined or runs out of time gets a successor while any are left.', examples: [3] })),
-  retry_delay: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 3600, default: 1, description: 'Seconds until the second attempt can be caught; doubles with each further attempt, up to an hour.', examples: [5] })),
-  result_schema: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'A JSON Schema (2020-12) that done’s output must satisfy: at most 16,384 bytes, and only the keywords that the documentation lists.', examples: [{ type: 'object', required: ['summary'] }] })),
-  parent: Type.Optional(nullable<string>('string', { description: 'Id of the handoff that this one is a part of. This agent must have caught it.', examples: [exampleId] })),
-}, { additionalProperties: false, examples: [{ task: 'Summarise the attached figures in five lines.', output: { rows: 128, total: 1.0 }, context: { ticket: 'OPS-7' }, to: 'reviewer', expires_in: 3600 }] })
+  task: Type.String({
+    minLength: 1,
+    description: 'What the next agent should do.',
+    examples: ['Summarise the attached figures in five lines.']
+  }),
+  output: Type.Optional(nullable<object>('object', {
+    additionalProperties: true,
+    description: 'Result of the passing agent’s own work.',
+    examples: [{ rows: 128, total: 1.0 }]
+  })),
+  context: Type.Optional(nullable<object>(
+    'object', { additionalProperties: true, description: 'Metadata or history.', examples: [{ ticket: 'OPS-7' }] }
+  )),
+  constraints: Type.Optional(
+    nullable<string>('string', { description: 'Rules or boundaries for the next agent.', examples: ['Read only.'] })
+  ),
+  to: Type.Optional(nullable<string>('string', {
+    pattern: namePattern,
+    description: 'The inbox that the handoff is for. Any agent of the tenant can catch it there.',
+    examples: ['reviewer']
+  })),
+  priority: Type.Optional(nullable<number>('integer', {
+    minimum: 0,
+    maximum: 9,
+    default: 0,
+    description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.',
+    examples: [5]
+  })),
+  require_human: Type.Optional(nullable<boolean>(
+    'boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' }
+  )),
+  expires_in: Type.Optional(nullable<number>('integer', {
+    minimum: 1, maximum: maxExpiresIn, description: 'For how many seconds the handoff can be caught.', examples: [3600]
+  })),
+  work_within: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: maxWorkTtl,
+    description: 'Seconds, from the catch on, within which the work must be done.',
+    examples: [900]
+  })),
+  heartbeat_within: Type.Optional(nullable<number>('integer', {
+    minimum: 5,
+    maximum: 86400,
+    description: 'Longest time between two heartbeats of the catcher, from the catch on, in seconds.',
+    examples: [60]
+  })),
+  delay: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: maxExpiresIn - 1,
+    description: 'Seconds until the handoff can be caught; less than expires_in.',
+    examples: [30]
+  })),
+  max_attempts: Type.Optional(nullable<number>('integer', {
+    minimum: 1,
+    maximum: 10,
+    default: 1,
+    description: 'Attempts in total. An attempt that fails, is declined or runs out of time gets a successor while ' +
+      'any are left.',
+    examples: [3]
+  })),
+  retry_delay: Type.Optional(nullable<number>('integer', {
+    minimum: 0,
+    maximum: 3600,
+    default: 1,
+    description: 'Seconds until the second attempt can be caught; doubles with each further attempt, up to an hour.',
+    examples: [5]
+  })),
+  result_schema: Type.Optional(nullable<object>('object', {
+    additionalProperties: true,
+    description: 'A JSON Schema (2020-12) that done’s output must satisfy: at most 16,384 bytes, and only the ' +
+      'keywords that the documentation lists.',
+    examples: [{ type: 'object', required: ['summary'] }]
+  })),
+  parent: Type.Optional(nullable<string>('string', {
+    description: 'Id of the handoff that this one is a part of. This agent must have caught it.', examples: [exampleId]
+  })),
+}, {
+  additionalProperties: false,
+  examples: [{
+    task: 'Summarise the attached figures in five lines.',
+    output: { rows: 128, total: 1.0 },
+    context: { ticket: 'OPS-7' },
+    to: 'reviewer',
+    expires_in: 3600
+  }]
+})
 export type PassBody = Static<ReturnType<typeof passBody>>
 
 export const passAnswer = Type.Object({
   handoff_id: handoffId,
-  pickup_url: Type.String({ description: 'The URL to catch it at.', examples: [`http://127.0.0.1:8080/api/catch/${exampleId}`] }),
+  pickup_url: Type.String({
+    description: 'The URL to catch it at.', examples: [`http://127.0.0.1:8080/api/catch/${exampleId}`]
+  }),
   status: Type.Literal('pending'),
   created_at: createdAt,
   expires_at: expiresAt,
   available_at: Type.Optional(availableAt),
-  approval_url: Type.Optional(Type.String({ description: 'The page on which a person decides; only with require_human.', examples: [`http://127.0.0.1:8080/approvals/${exampleId}`] })),
+  approval_url: Type.Optional(Type.String({
+    description: 'The page on which a person decides; only with require_human.',
+    examples: [`http://127.0.0.1:8080/approvals/${exampleId}`]
+  })),
 }, { description: 'The handoff is passed.', headers: { ...locationField, ...replayedField } })
 export type PassAnswer = Static<typeof passAnswer>
 
@@ -111,7 +221,9 @@ export const approval = Type.Object({
   decided_at: nullable<string>('string', { format: 'date-time', description: 'When a person decided.' }),
   decided_by: nullable<string>('string', { description: 'Name of the person’s key.' }),
   note: nullable<string>('string', { description: 'The person’s note.' }),
-  digest: Type.Optional(Type.String({ description: 'Digest of the content that the person saw, if the decision sent it.' })),
+  digest: Type.Optional(
+    Type.String({ description: 'Digest of the content that the person saw, if the decision sent it.' })
+  ),
 })
 
 export const priority = Type.Integer({ description: 'Its priority in that inbox.', examples: [0] })
@@ -124,9 +236,13 @@ const attempt = {
 
 /** On catch and status of a handoff with a parent. */
 const lineage = {
-  parent: Type.Optional(Type.String({ description: 'Id of the handoff that this one is a part of.', examples: [exampleId] })),
+  parent: Type.Optional(
+    Type.String({ description: 'Id of the handoff that this one is a part of.', examples: [exampleId] })
+  ),
   root: Type.Optional(Type.String({ description: 'Id of the first handoff of the line.', examples: [exampleId] })),
-  hops: Type.Optional(Type.Integer({ minimum: 1, description: 'Number of hops from the root to this handoff.', examples: [1] })),
+  hops: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'Number of hops from the root to this handoff.', examples: [1] })
+  ),
 }
 
 export const workExpiresAt = time('Deadline of the work.', '2026-11-20T09:16:00.000Z')
@@ -140,7 +256,9 @@ export const catchAnswer = Type.Object({
   task: Type.String({ description: 'As passed.', examples: ['Summarise the attached figures in five lines.'] }),
   output: object('As passed; {} when none was given.', { rows: 128, total: 1.0 }),
   context: object('As passed; {} when none was given.', { ticket: 'OPS-7' }),
-  constraints: nullable<string>('string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }),
+  constraints: nullable<string>(
+    'string', { description: 'As passed; null when none was given.', examples: ['Read only.'] }
+  ),
   created_at: createdAt,
   approval: Type.Optional(approval),
   to: Type.Optional(to),
@@ -149,20 +267,31 @@ export const catchAnswer = Type.Object({
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   ...attempt,
   ...lineage,
-  result_schema: Type.Optional(object('As passed: what the output given to done must satisfy.', { type: 'object', required: ['summary'] })),
+  result_schema: Type.Optional(
+    object('As passed: what the output given to done must satisfy.', { type: 'object', required: ['summary'] })
+  ),
 }, { description: 'Caught: the work is yours.', headers: { ...replayedField, ...traceField } })
 
 export const doneBody = Type.Object({
-  output: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'Result of the work; status shows it as `result`.', examples: [{ summary: 'All five rows agree.' }] })),
+  output: Type.Optional(nullable<object>('object', {
+    additionalProperties: true,
+    description: 'Result of the work; status shows it as `result`.',
+    examples: [{ summary: 'All five rows agree.' }]
+  })),
 }, { additionalProperties: false })
 
-export const doneAnswer = Type.Object({ handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt },
-  { description: 'Done.', headers: replayedField })
+export const doneAnswer = Type.Object({
+  handoff_id: handoffId, status: Type.Literal('done'), completed_at: completedAt
+},
+{ description: 'Done.', headers: replayedField })
 export type DoneAnswer = Static<typeof doneAnswer>
 
 export const statusAnswer = Type.Object({
   handoff_id: handoffId,
-  status: Type.Union(statuses.map(status => Type.Literal(status)), { description: 'Clients must tolerate statuses that they don’t know.', examples: ['caught'] }),
+  status: Type.Union(
+    statuses.map(status => Type.Literal(status)),
+    { description: 'Clients must tolerate statuses that they don’t know.', examples: ['caught'] }
+  ),
   require_human: Type.Boolean(),
   created_at: createdAt,
   expires_at: expiresAt,
@@ -170,23 +299,41 @@ export const statusAnswer = Type.Object({
   caught_by: nullable<string>('string', { description: 'Name of the agent that caught it.', examples: ['writer'] }),
   completed_at: nullable<string>('string', { format: 'date-time', examples: [null] }),
   approval: Type.Union([approval, Type.Null()], { examples: [null] }),
-  result: nullable<object>('object', { additionalProperties: true, description: 'The output as sent with done.', examples: [null] }),
+  result: nullable<object>(
+    'object', { additionalProperties: true, description: 'The output as sent with done.', examples: [null] }
+  ),
   to: Type.Optional(to),
   priority: Type.Optional(priority),
   available_at: Type.Optional(availableAt),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
   progress: Type.Optional(Type.Object({
-    message: Type.Optional(Type.String()), percent: Type.Optional(Type.Number()), at: Type.String({ format: 'date-time' }),
+    message: Type.Optional(
+      Type.String()
+    ),
+    percent: Type.Optional(Type.Number()),
+    at: Type.String({ format: 'date-time' }),
   }, { description: 'The catcher’s latest progress report.' })),
   cancel_requested_at: Type.Optional(time('When the passer asked the catcher to stop.', '2026-11-20T09:03:00.000Z')),
-  cancel_reason: Type.Optional(Type.String({ description: 'Why the passer cancels.', examples: ['Not needed any more.'] })),
+  cancel_reason: Type.Optional(
+    Type.String({ description: 'Why the passer cancels.', examples: ['Not needed any more.'] })
+  ),
   ended_at: Type.Optional(endedAt),
-  ended_by: Type.Optional(nullable<string>('string', { description: 'The agent that ended the handoff; null if it expired.', examples: ['writer'] })),
+  ended_by: Type.Optional(nullable<string>(
+    'string', { description: 'The agent that ended the handoff; null if it expired.', examples: ['writer'] }
+  )),
   error: Type.Optional(object('As sent with fail.', { message: 'The archive is not readable.' })),
   reason: Type.Optional(Type.String({ description: 'As sent with decline.', examples: ['Not my field.'] })),
-  expired_because: Type.Optional(Type.Union([Type.Literal('not_caught'), Type.Literal('not_done'), Type.Literal('stalled')], { description: 'The deadline that was missed.', examples: ['stalled'] })),
+  expired_because: Type.Optional(Type.Union(
+    [Type.Literal('not_caught'), Type.Literal('not_done'), Type.Literal('stalled')],
+    { description: 'The deadline that was missed.', examples: ['stalled'] }
+  )),
   ...attempt,
-  reissued_as: Type.Optional(nullable<string>('string', { description: 'Id of the next attempt, the successor; null until it is made.', examples: [exampleId] })),
+  reissued_as: Type.Optional(nullable<string>(
+    'string', { description: 'Id of the next attempt, the successor; null until it is made.', examples: [exampleId] }
+  )),
   ...lineage,
-}, { description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are left out of the others.' })
+}, {
+  description: 'The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are ' +
+  'left out of the others.'
+})

@@ -7,21 +7,40 @@ import { rateFields } from './problem.ts'
 /** The schemas of inboxes. */
 
 export const takeBody = Type.Object({
-  inbox: Type.Optional(nullable<string>('string', { pattern: namePattern, description: 'The inbox to catch from; by default the one with the agent’s own name.', examples: ['reviewer'] })),
-  max: Type.Optional(nullable<number>('integer', { minimum: 1, maximum: 100, default: 1, description: 'Largest number of handoffs to catch.', examples: [10] })),
+  inbox: Type.Optional(nullable<string>('string', {
+    pattern: namePattern,
+    description: 'The inbox to catch from; by default the one with the agent’s own name.',
+    examples: ['reviewer']
+  })),
+  max: Type.Optional(nullable<number>(
+    'integer',
+    { minimum: 1, maximum: 100, default: 1, description: 'Largest number of handoffs to catch.', examples: [10] }
+  )),
 }, { additionalProperties: false })
 export type TakeBody = Static<typeof takeBody>
 
 export const takeAnswer = Type.Object({
-  items: Type.Array(Type.Object(catchAnswer.properties), { description: 'In order of their turn, each as in the answer of a catch by id. Fewer than max if the inbox has fewer, or if the answer would be larger than 4 MiB.' }),
-}, { description: 'Caught: the work is yours. items is empty if nothing came in time.', headers: catchAnswer.headers as object })
+  items: Type.Array(Type.Object(catchAnswer.properties), {
+    description: 'In order of their turn, each as in the ' +
+    'answer of a catch by id. Fewer than max if the inbox has fewer, or if the answer would be larger than 4 MiB.'
+  }),
+}, {
+  description: 'Caught: the work is yours. items is empty if nothing came in time.',
+  headers: catchAnswer.headers as object
+})
 
-export const inboxParams = Type.Object({ name: Type.String({ description: 'The inbox’s name.', examples: ['reviewer'] }) })
+export const inboxParams = Type.Object({
+  name: Type.String({ description: 'The inbox’s name.', examples: ['reviewer'] })
+})
 
 export const inboxAnswer = Type.Object({
   inbox: Type.String({ examples: ['reviewer'] }),
   pending: Type.Integer({ description: 'Number of handoffs that can be caught now.', examples: [3] }),
-  oldest_at: nullable<string>('string', { format: 'date-time', description: 'When the oldest of them entered the inbox; null if there is none.', examples: ['2026-11-20T09:00:00.000Z'] }),
+  oldest_at: nullable<string>('string', {
+    format: 'date-time',
+    description: 'When the oldest of them entered the inbox; null if there is none.',
+    examples: ['2026-11-20T09:00:00.000Z']
+  }),
   waiting_approval: Type.Integer({ description: 'Number of handoffs that wait for approval.', examples: [0] }),
 }, { description: 'The state of the inbox. One that was never used is empty.' })
 
@@ -30,17 +49,45 @@ export const inboxAnswer = Type.Object({
 /** @param operations the names of the operations that a batch may contain */
 export const batchBody = (operations: readonly string[]) => Type.Object({
   operations: Type.Array(Type.Object({
-    op: Type.Union(operations.map(name => Type.Literal(name)), { description: 'The operation. It does what the request of that name does.', examples: ['done'] }),
-    id: Type.Optional(nullable<string>('string', { description: 'The handoff’s id: required, except for pass, which takes none.', examples: ['AVHdDBR3Ox_T_H9gltuUjYVhg'] })),
-    body: Type.Optional(nullable<object>('object', { additionalProperties: true, description: 'The body that the single request takes. catch and status take none.', examples: [{ output: { total: 3 } }] })),
-    idempotency_key: Type.Optional(nullable<string>('string', { pattern: keyPattern, description: 'The operation’s Idempotency-Key.', examples: ['report-42-done'] })),
-  }, { additionalProperties: false }), { minItems: 1, maxItems: 100, description: 'They run concurrently, in no particular order.', examples: [[{ op: 'pass', body: { task: 'Summarise the figures.' } }]] }),
+    op: Type.Union(
+      operations.map(name => Type.Literal(name)),
+      { description: 'The operation. It does what the request of that name does.', examples: ['done'] }
+    ),
+    id: Type.Optional(nullable<string>('string', {
+      description: 'The handoff’s id: required, except for pass, which takes none.',
+      examples: ['AVHdDBR3Ox_T_H9gltuUjYVhg']
+    })),
+    body: Type.Optional(nullable<object>('object', {
+      additionalProperties: true,
+      description: 'The body that the single request takes. catch and status take none.',
+      examples: [{ output: { total: 3 } }]
+    })),
+    idempotency_key: Type.Optional(nullable<string>(
+      'string', { pattern: keyPattern, description: 'The operation’s Idempotency-Key.', examples: ['report-42-done'] }
+    )),
+  }, { additionalProperties: false }), {
+    minItems: 1,
+    maxItems: 100,
+    description: 'They run concurrently, in no particular order.',
+    examples: [[{ op: 'pass', body: { task: 'Summarise the figures.' } }]]
+  }),
 }, { additionalProperties: false })
 
 export const batchAnswer = Type.Object({
   results: Type.Array(Type.Object({
     status: Type.Integer({ description: 'The status that the single request would have had.', examples: [201] }),
-    body: Type.Unsafe<object>({ type: 'object', additionalProperties: true, description: 'The body of its response: the answer, or a problem document.', examples: [{ status: 'pending' }] }),
-    replayed: Type.Optional(Type.Literal(true, { description: 'Only on a replayed answer: the operation had been carried out already.' })),
+    body: Type.Unsafe<object>({
+      type: 'object',
+      additionalProperties: true,
+      description: 'The body of its response: the answer, or a problem document.',
+      examples: [{ status: 'pending' }]
+    }),
+    replayed: Type.Optional(
+      Type.Literal(true, { description: 'Only on a replayed answer: the operation had been carried out already.' })
+    ),
   }), { description: 'One for each operation, in the order of the request.' }),
-}, { description: 'The answers of the operations. One that fails does not affect the others. If one was rate limited, the header fields say when to retry.', headers: rateFields })
+}, {
+  description: 'The answers of the operations. One that fails does not affect the others. If one was rate ' +
+  'limited, the header fields say when to retry.',
+  headers: rateFields
+})

@@ -13,14 +13,28 @@ const id = Type.String({ description: 'The webhook’s id.', examples: [exampleW
 export const webhookParams = Type.Object({ id })
 
 export const createWebhookBody = Type.Object({
-  url: Type.String({ pattern: urlPattern, description: 'Where events are sent: an https URL with a public address, without userinfo or fragment.', examples: ['https://example.com/handoffs'] }),
-  types: Type.Optional(nullable<string[]>('array', { ...types, description: 'Types of the events to send; by default all types of handoff events.' })),
-  inbox: Type.Optional(nullable<string>('string', { pattern: namePattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] })),
+  url: Type.String({
+    pattern: urlPattern,
+    description: 'Where events are sent: an https URL with a public address, without userinfo or fragment.',
+    examples: ['https://example.com/handoffs']
+  }),
+  types: Type.Optional(nullable<string[]>(
+    'array', { ...types, description: 'Types of the events to send; by default all types of handoff events.' }
+  )),
+  inbox: Type.Optional(nullable<string>(
+    'string', { pattern: namePattern, description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] }
+  )),
 }, { additionalProperties: false })
 export type CreateWebhookBody = Static<typeof createWebhookBody>
 
 export const rotateBody = Type.Object({
-  grace: Type.Optional(nullable<number>('integer', { minimum: 0, maximum: 2_592_000, default: 86_400, description: 'For how many seconds messages are signed with the old secret too.', examples: [86_400] })),
+  grace: Type.Optional(nullable<number>('integer', {
+    minimum: 0,
+    maximum: 2_592_000,
+    default: 86_400,
+    description: 'For how many seconds messages are signed with the old secret too.',
+    examples: [86_400]
+  })),
 }, { additionalProperties: false })
 export type RotateBody = Static<typeof rotateBody>
 
@@ -32,7 +46,9 @@ export const replayBody = Type.Object({
 export type ReplayBody = Static<typeof replayBody>
 
 export const deliveriesQuery = Type.Object({
-  status: Type.Optional(oneOf(['pending', 'delivered', 'failed'], { description: 'Only deliveries with this status.', examples: ['failed'] })),
+  status: Type.Optional(oneOf(
+    ['pending', 'delivered', 'failed'], { description: 'Only deliveries with this status.', examples: ['failed'] }
+  )),
 }, { additionalProperties: false })
 export type DeliveriesQuery = Static<typeof deliveriesQuery>
 
@@ -40,21 +56,43 @@ const webhook = {
   id,
   url: Type.String({ examples: ['https://example.com/handoffs'] }),
   types: nullable<string[]>('array', { ...types, description: 'null: all types of handoff events.' }),
-  inbox: nullable<string>('string', { description: 'null: events of every handoff, with or without an inbox.', examples: ['reviewer'] }),
+  inbox: nullable<string>(
+    'string', { description: 'null: events of every handoff, with or without an inbox.', examples: ['reviewer'] }
+  ),
   enabled: Type.Boolean({ examples: [true] }),
-  disabled_because: Type.Optional(Type.String({ enum: ['gone', 'failing'], description: 'Only on a disabled webhook. gone: the receiver answered 410. failing: no attempt succeeded for 72 hours.', examples: ['gone'] })),
+  disabled_because: Type.Optional(Type.String({
+    enum: ['gone', 'failing'],
+    description: 'Only on a disabled webhook. gone: the receiver answered 410. failing: no attempt succeeded ' +
+      'for 72 hours.',
+    examples: ['gone']
+  })),
   created_at: time('When it was created.', exampleTime),
 }
-const secret = Type.String({ description: 'The secret that signs its messages. It is shown only in this answer.', examples: ['whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD8Zz7HcnSkdM='] })
+const secret = Type.String({
+  description: 'The secret that signs its messages. It is shown only in this answer.',
+  examples: ['whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD8Zz7HcnSkdM=']
+})
 
 export const webhookAnswer = Type.Object(webhook, { description: 'The webhook.' })
 export const createdWebhook = Type.Object({ ...webhook, secret }, { description: 'Created.' })
-export const rotatedWebhook = Type.Object({ ...webhook, secret, old_secret_until: time('Until then messages are signed with the old secret too.', exampleTime) }, { description: 'The webhook has a new secret.' })
-export const webhooksAnswer = Type.Object({ items: Type.Array(Type.Object(webhook), { description: 'Oldest first.' }) }, { description: 'The tenant’s webhooks.' })
-export const testAnswer = Type.Object({ id: Type.String({ description: 'The delivery’s id.', examples: ['test_1795377044681_VHdDBR3Ox_T_H9gltuUjYQ'] }) }, { description: 'The test event is queued.' })
+export const rotatedWebhook = Type.Object({
+  ...webhook, secret, old_secret_until: time('Until then messages are signed with the old secret too.', exampleTime)
+}, { description: 'The webhook has a new secret.' })
+export const webhooksAnswer = Type.Object(
+  { items: Type.Array(Type.Object(webhook), { description: 'Oldest first.' }) },
+  { description: 'The tenant’s webhooks.' }
+)
+export const testAnswer = Type.Object(
+  { id: Type.String({ description: 'The delivery’s id.', examples: ['test_1795377044681_VHdDBR3Ox_T_H9gltuUjYQ'] }) },
+  { description: 'The test event is queued.' }
+)
 export const replayAnswer = Type.Object({
-  replayed: Type.Integer({ description: 'Number of events that are sent again, of the first 5,000 events.', examples: [3] }),
-  more: Type.Optional(Type.Boolean({ description: 'True if there are more than 5,000 events: those of the webhook are sent again too, but not counted.' })),
+  replayed: Type.Integer({
+    description: 'Number of events that are sent again, of the first 5,000 events.', examples: [3]
+  }),
+  more: Type.Optional(Type.Boolean({
+    description: 'True if there are more than 5,000 events: those of the webhook are sent again too, but not counted.'
+  })),
 }, { description: 'The events will be sent.' })
 
 export const deliveriesAnswer = Type.Object({
@@ -63,9 +101,17 @@ export const deliveriesAnswer = Type.Object({
     type: Type.String({ examples: ['handoff.done'] }),
     status: Type.String({ enum: ['pending', 'delivered', 'failed'], examples: ['delivered'] }),
     attempts: Type.Integer({ examples: [1] }),
-    last_status: nullable<number>('integer', { description: 'The HTTP status of the last response; null if there was none.', examples: [200] }),
+    last_status: nullable<number>(
+      'integer', { description: 'The HTTP status of the last response; null if there was none.', examples: [200] }
+    ),
     last_error: nullable<string>('string', { description: 'Why there was no response.', examples: ['timeout'] }),
-    last_at: nullable<string>('string', { format: 'date-time', description: 'When the last attempt ended.', examples: [exampleTime] }),
-    next_at: nullable<string>('string', { format: 'date-time', description: 'When the next attempt is due at the latest; only if pending.', examples: [exampleTime] }),
+    last_at: nullable<string>(
+      'string', { format: 'date-time', description: 'When the last attempt ended.', examples: [exampleTime] }
+    ),
+    next_at: nullable<string>('string', {
+      format: 'date-time',
+      description: 'When the next attempt is due at the latest; only if pending.',
+      examples: [exampleTime]
+    }),
   }), { description: 'Newest first, 100 at most.' }),
 }, { description: 'Deliveries of this webhook.' })

@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { inspectionText, listText } from '../../handoffs/approvals.ts'
 import type { ApprovalService } from '../../handoffs/approvals.ts'
-import { approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody } from '../../core/schemas/approvals.ts'
+import {
+  approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody
+} from '../../core/schemas/approvals.ts'
 import type { ListQuery } from '../../core/schemas/approvals.ts'
 import { handoffParams, noQuery } from '../../core/schemas/handoffs.ts'
 import { problems } from '../../core/schemas/problem.ts'
@@ -34,7 +36,8 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       operationId: 'listApprovals',
       summary: 'List the handoffs that wait for approval',
       tags,
-      description: 'Oldest first, only this tenant’s. Pages stay stable while handoffs come and go. Go on until next_cursor is null: before that, a page may ' +
+      description: 'Oldest first, only this tenant’s. Pages stay stable while handoffs come and go. Go on until ' +
+        'next_cursor is null: before that, a page may ' +
         'have fewer items than `limit`, or none. A task is truncated to 1,000 characters (Unicode code points).',
       querystring: listQuery,
       response: { 200: listAnswer, ...problems({ body: false }) },
@@ -60,7 +63,10 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
     return inspectionText(await service.inspect(request.caller, request.params.id))
   })
 
-  const refusals = problems({ body: true }, 'no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed')
+  const refusals = problems(
+    { body: true }, 'no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval',
+    'content_changed'
+  )
   app.post<Decide>('/api/approve/:id', {
     config,
     schema: {
@@ -74,7 +80,9 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
-    const answer = await service.decide(request.caller, 'approved', request.params.id, noteOf(request), { digest: digestIn(request.body) })
+    const answer = await service.decide(
+      request.caller, 'approved', request.params.id, noteOf(request), { digest: digestIn(request.body) }
+    )
     logDecision(log, request as FastifyRequest, request.params.id, 'approved')
     reply.header('content-type', jsonType)
     return answer
@@ -93,7 +101,9 @@ export function approvalRoutes (app: FastifyInstance, service: ApprovalService, 
       response: { 200: decisionAnswer, ...refusals },
     },
   }, async (request, reply) => {
-    const answer = await service.decide(request.caller, 'rejected', request.params.id, noteOf(request), { digest: digestIn(request.body) })
+    const answer = await service.decide(
+      request.caller, 'rejected', request.params.id, noteOf(request), { digest: digestIn(request.body) }
+    )
     logDecision(log, request as FastifyRequest, request.params.id, 'rejected')
     reply.header('content-type', jsonType)
     return answer

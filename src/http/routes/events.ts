@@ -21,7 +21,9 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     schema: {
       operationId: 'events',
       summary: 'Read what happened to the tenant’s handoffs',
-      description: 'In one order, each event once. Go on with after=, the answer’s next. With wait=, the answer comes as soon as there is an event. With Accept: text/event-stream, events come as a stream of server-sent events.',
+      description: 'In one order, each event once. Go on with after=, the answer’s next. With wait=, the answer ' +
+        'comes as soon as there is an event. With Accept: text/event-stream, events come as a stream of ' +
+        'server-sent events.',
       tags: ['events'],
       querystring: eventsQuery,
       headers: eventsHeaders,
@@ -38,7 +40,9 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
 
   async function page (request: FastifyRequest, reply: FastifyReply, filter: EventFilter): Promise<string> {
     const { after, limit = 100 } = request.query as EventsQuery
-    const { items, next, isReset } = await service.page(request.caller.tenant, filter, after, limit, waitOptions(request))
+    const {
+      items, next, isReset
+    } = await service.page(request.caller.tenant, filter, after, limit, waitOptions(request))
     reply.header('content-type', jsonType)
     return `{"items":[${items.map(({ text }) => text).join()}],"next":"${next}"${isReset ? ',"reset":true' : ''}}`
   }
@@ -47,7 +51,9 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const { caller } = request
     const { after } = request.query as EventsQuery
     const start = await service.start(caller.tenant, lastEventId(request) ?? after)
-    const { text, close } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
+    const {
+      text, close
+    } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitFor(Infinity, request))
     // Some proxies collect an answer before they pass it on, unless they are told not to.
     reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
     // 'close' comes whatever ends it, also where its client has gone before anything was read.
@@ -73,7 +79,9 @@ function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
   const last = lastEventId(request)
   const unknown = types?.split(',').filter(type => !eventTypes.includes(type)) ?? []
   const faults: Fault[] = []
-  const check = (isRight: boolean, pointer: string, message: string) => { if (!isRight) faults.push({ pointer, message }) }
+  const check = (
+    isRight: boolean, pointer: string, message: string
+  ) => { if (!isRight) faults.push({ pointer, message }) }
   check(after === undefined || isEventId(after), '/after', 'must be the id of an event, or 0-0')
   check(!isStream || last === undefined || isEventId(last), '/last-event-id', 'must be the id of an event')
   check(unknown.length === 0, '/types', `must be types of events, separated by commas: ${eventTypes.join(', ')}`)
@@ -82,5 +90,7 @@ function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
   check(!isStream || limit === undefined, '/limit', 'is not for a stream')
   check(!isStream || wait === undefined, '/wait', 'is not for a stream')
   if (faults.length > 0) throw invalid(...faults)
-  return { types: types === undefined ? null : new Set(types.split(',')), handoffId: handoffId ?? null, inbox: inbox ?? null }
+  return {
+    types: types === undefined ? null : new Set(types.split(',')), handoffId: handoffId ?? null, inbox: inbox ?? null
+  }
 }

@@ -20,7 +20,13 @@ export function passRoute (app: FastifyInstance, operation: Operation, base: str
       querystring: noQuery,
       headers: passHeaders,
       body: operation.body,
-      response: { 201: passAnswer, ...problems({ body: true }, 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow') },
+      response: {
+        201: passAnswer,
+        ...problems(
+          { body: true }, 'idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected',
+          'result_schema_too_slow'
+        )
+      },
     },
   }, (request, reply) => perform(operation, request, reply, base))
 }
@@ -32,14 +38,18 @@ export function catchRoute (app: FastifyInstance, operation: Operation, base: st
     schema: {
       operationId: 'catch',
       summary: 'Catch a handoff; only one agent can',
-      description: 'Moves the handoff from pending to caught. wait= waits for a person’s approval and for the end of a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
+      description: 'Moves the handoff from pending to caught. wait= waits for a person’s approval and for the end ' +
+        'of a delay. Send an Idempotency-Key, so that you can retry when the answer is lost.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: waitQuery,
       headers: idempotencyHeaders,
       response: {
         200: catchAnswer,
-        ...problems({ body: false }, 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done', 'already_failed', 'already_declined', 'approval_required', 'not_yet')
+        ...problems(
+          { body: false }, 'not_addressee', 'expired', 'cancelled', 'rejected', 'already_caught', 'already_done',
+          'already_failed', 'already_declined', 'approval_required', 'not_yet'
+        )
       },
     },
   }, (request, reply) => perform(operation, request, reply, base))
@@ -52,7 +62,8 @@ export function doneRoute (app: FastifyInstance, operation: Operation, base: str
     schema: {
       operationId: 'done',
       summary: 'Report a caught handoff done',
-      description: 'Only the agent that caught the handoff may do so. If it was passed with a result_schema, the output must satisfy that schema. The body is optional.',
+      description: 'Only the agent that caught the handoff may do so. If it was passed with a result_schema, the ' +
+        'output must satisfy that schema. The body is optional.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: noQuery,
@@ -73,7 +84,9 @@ export function statusRoute (app: FastifyInstance, operation: Operation, base: s
     schema: {
       operationId: 'status',
       summary: 'Read a handoff’s status',
-      description: 'Changes nothing, and never shows task, output or context: only catch does. With wait=, the answer comes when the handoff has reached the status `until`, a later one or an end, or when the wait is over.',
+      description: 'Changes nothing, and never shows task, output or context: only catch does. With wait=, the ' +
+        'answer comes when the handoff has reached the status `until`, a later one or an end, or when the ' +
+        'wait is over.',
       tags: ['handoffs'],
       params: handoffParams,
       querystring: statusQuery,
@@ -83,7 +96,10 @@ export function statusRoute (app: FastifyInstance, operation: Operation, base: s
 }
 
 /** Why a catcher's report about its work can be refused, in the order in which the reasons are checked. */
-export const holderRefusals: ErrorCode[] = ['expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed', 'already_declined']
+export const holderRefusals: ErrorCode[] = [
+  'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed',
+  'already_declined'
+]
 
 /** A catcher's reports about its work, except done. @param base BASE_URL's path */
 export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: Operations, base: string): void {
@@ -95,7 +111,8 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
       ...common,
       operationId: 'heartbeat',
       summary: 'Send a heartbeat while working',
-      description: 'Only the agent that caught the handoff may do so. Required if it was passed with heartbeat_within. Can also extend the work’s deadline and report progress. The body is optional.',
+      description: 'Only the agent that caught the handoff may do so. Required if it was passed with ' +
+        'heartbeat_within. Can also extend the work’s deadline and report progress. The body is optional.',
       headers: ignoredKeyHeaders,
       body: heartbeat.body,
       response: { 200: heartbeatAnswer, ...problems({ body: true }, ...holderRefusals) },
@@ -108,7 +125,8 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
       ...common,
       operationId: 'fail',
       summary: 'Report that the work could not be done',
-      description: 'Only the agent that caught the handoff may do so. If attempts are left and retry isn’t false, a successor is made.',
+      description: 'Only the agent that caught the handoff may do so. If attempts are left and retry isn’t false, a ' +
+        'successor is made.',
       headers: idempotencyHeaders,
       body: fail.body,
       response: { 200: endAnswer('failed'), ...problems({ body: true }, ...holderRefusals) },
@@ -121,7 +139,8 @@ export function workRoutes (app: FastifyInstance, { heartbeat, fail, decline }: 
       ...common,
       operationId: 'decline',
       summary: 'Give a caught handoff back',
-      description: 'Only the agent that caught the handoff may do so. If attempts are left, a successor is made, which another agent can catch.',
+      description: 'Only the agent that caught the handoff may do so. If attempts are left, a successor is made, ' +
+        'which another agent can catch.',
       headers: idempotencyHeaders,
       body: decline.body,
       response: { 200: endAnswer('declined'), ...problems({ body: true }, ...holderRefusals) },
@@ -139,12 +158,16 @@ export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operati
       ...common,
       operationId: 'cancel',
       summary: 'Cancel a handoff',
-      description: 'Only the agent that passed the handoff may do so. A pending handoff is cancelled at once. A caught one’s catcher is asked to stop, in the answer to its next heartbeat; with force the handoff is taken from it at once. Safe to repeat. The body is optional.',
+      description: 'Only the agent that passed the handoff may do so. A pending handoff is cancelled at once. A ' +
+        'caught one’s catcher is asked to stop, in the answer to its next heartbeat; with force the handoff is ' +
+        'taken from it at once. Safe to repeat. The body is optional.',
       body: cancel.body,
       response: {
         200: cancelledAnswer,
         202: cancelRequestedAnswer,
-        ...problems({ body: true }, 'not_the_passer', 'expired', 'rejected', 'already_done', 'already_failed', 'already_declined'),
+        ...problems(
+          { body: true }, 'not_the_passer', 'expired', 'rejected', 'already_done', 'already_failed', 'already_declined'
+        ),
       },
     },
   }, (request, reply) => perform(cancel, request, reply, base))
@@ -155,7 +178,9 @@ export function passerRoutes (app: FastifyInstance, { cancel, reissue }: Operati
       ...common,
       operationId: 'reissue',
       summary: 'Make another attempt at a handoff',
-      description: 'Only the agent that passed the handoff may do so. Makes a successor with the same payload, if the handoff failed, was declined, expired after its catch, or is still caught; then it is taken from its catcher. Repeated, it answers the same successor. The body is optional.',
+      description: 'Only the agent that passed the handoff may do so. Makes a successor with the same payload, if ' +
+        'the handoff failed, was declined, expired after its catch, or is still caught; then it is taken from its ' +
+        'catcher. Repeated, it answers the same successor. The body is optional.',
       body: reissue.body,
       response: {
         201: passAnswer,

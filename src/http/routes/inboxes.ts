@@ -15,7 +15,9 @@ export function inboxRoutes (app: FastifyInstance, service: InboxService): void 
     schema: {
       operationId: 'catchNext',
       summary: 'Catch the next handoffs from an inbox',
-      description: 'The earliest first; each step of priority counts as a minute. With wait=, the answer comes as soon as there is a handoff. The body is optional. Send an Idempotency-Key, so that you can retry when the answer is lost: you get the same handoffs.',
+      description: 'The earliest first; each step of priority counts as a minute. With wait=, the answer comes as ' +
+        'soon as there is a handoff. The body is optional. Send an Idempotency-Key, so that you can retry when the ' +
+        'answer is lost: you get the same handoffs.',
       tags: ['inboxes'],
       querystring: waitQuery,
       headers: idempotencyHeaders,

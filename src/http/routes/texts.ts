@@ -12,14 +12,26 @@ const alive = Type.Object({ status: Type.Literal('ok') }, { description: 'The pr
 const ready = Type.Object({ status: Type.Literal('ready') }, { description: 'The service can take requests.' })
 
 const readyQuery = Type.Object({
-  full: Type.Optional(Type.Literal('ok', { description: 'Answer 200 although Redis is full, if that is all. For balancers: they must let done and cancel through, which make room.' })),
+  full: Type.Optional(Type.Literal('ok', {
+    description: 'Answer 200 although Redis is full, if that is all. For ' +
+    'balancers: they must let done and cancel through, which make room.'
+  })),
 })
 
-/** For load balancers and orchestrators. @param whyNotReady why the service can't serve now, or null; with true although Redis may be full */
+/**
+ * For load balancers and orchestrators.
+ * @param whyNotReady why the service can't serve now, or null; with true although Redis may be full
+ */
 export function healthRoutes (app: FastifyInstance, whyNotReady: (mayBeFull: boolean) => Promise<string | null>): void {
   app.get('/healthz', {
     exposeHeadRoute: true,
-    schema: { operationId: 'healthz', summary: 'Check that the process is alive', tags: ['operations'], security: [], response: { 200: alive } },
+    schema: {
+      operationId: 'healthz',
+      summary: 'Check that the process is alive',
+      tags: ['operations'],
+      security: [],
+      response: { 200: alive }
+    },
   }, async () => ({ status: 'ok' }))
 
   app.get<{ Querystring: Static<typeof readyQuery> }>('/readyz', {
@@ -27,7 +39,9 @@ export function healthRoutes (app: FastifyInstance, whyNotReady: (mayBeFull: boo
     schema: {
       operationId: 'readyz',
       summary: 'Check that the service can take requests',
-      description: '200 if Redis answers, takes writes and evicts nothing, and the service is not draining; otherwise 503 with the reason. A full Redis takes no pass, so it is not ready; but it takes what makes room, like done and cancel, so balancers ask with ?full=ok.',
+      description: '200 if Redis answers, takes writes and evicts nothing, and the service is not draining; ' +
+        'otherwise 503 with the reason. A full Redis takes no pass, so it is not ready; but it takes what makes ' +
+        'room, like done and cancel, so balancers ask with ?full=ok.',
       tags: ['operations'],
       security: [],
       querystring: readyQuery,
@@ -50,18 +64,26 @@ export interface Facts {
 export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[], { baseUrl, workTtl }: Facts): void {
   const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000)))
   app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
-    reply.headers({ 'content-type': 'text/markdown; charset=utf-8', 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' })
+    reply.headers({
+      'content-type': 'text/markdown; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'max-age=300'
+    })
     return sendFixed(request, reply, page())
   })
 }
 
 function text (endpoints: readonly Endpoint[], baseUrl: string, workSeconds: number): string {
   const shown = endpoints.filter(({ needsKey }) => needsKey)
-  const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(1)}\n\n${shown.filter(one => one.tag === tag).map(one => section(one, baseUrl)).join('\n')}`
+  const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(
+    1
+  )}\n\n${shown.filter(one => one.tag === tag).map(one => section(one, baseUrl)).join('\n')}`
   return [
     `# ${about.title}\n\n> ${about.description} With \`require_human\` a person approves first.\n`,
-    `All paths are below ${baseUrl}. Requests and responses are JSON in UTF-8. Every operation below \`/api\` needs a key, \`Authorization: Bearer <key>\`; ` +
-    'the operator of this service hands out keys. The examples read the key from `HANDOFF_KEY` and a handoff’s id from `ID`.\n',
+    `All paths are below ${baseUrl}. Requests and responses are JSON in UTF-8. Every operation below \`/api\` needs ` +
+    'a key, `Authorization: Bearer <key>`; ' +
+    'the operator of this service hands out keys. The examples read the key from `HANDOFF_KEY` and a handoff’s id ' +
+    'from `ID`.\n',
     ...[...new Set(shown.map(({ tag }) => tag))].map(part),
     `## Rules of good conduct\n\n${conduct(workSeconds)}`,
     `## Links\n\n${links(endpoints, baseUrl)}`,
@@ -106,24 +128,30 @@ function links (endpoints: readonly Endpoint[], baseUrl: string): string {
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
     `- [Documentation](${baseUrl}/docs): the same for people`,
     `- [Problems](${baseUrl}/problems): what the \`code\` of each error means, and what to do`,
-    `- [Skill](${baseUrl}/.well-known/agent-skills/agent-handoff/SKILL.md): the same in one page, for an agent's skills`,
-    `- MCP: \`POST ${baseUrl}/mcp\` has the same operations as tools of the Model Context Protocol (Streamable HTTP), with the same key`,
+    `- [Skill](${baseUrl}/.well-known/agent-skills/agent-handoff/SKILL.md): the same in one page, for an ` +
+      'agent\'s skills',
+    `- MCP: \`POST ${baseUrl}/mcp\` has the same operations as tools of the Model Context Protocol (Streamable ` +
+      'HTTP), with the same key',
     `- [Approvals](${baseUrl}/approvals): where people decide`,
     // With METRICS_PORT set, health is on that port instead.
-    ...endpoints.some(({ path }) => path === '/healthz') ? [`- [Health](${baseUrl}/healthz): whether the service answers`] : [],
+    ...endpoints.some(({ path }) => path === '/healthz')
+      ? [`- [Health](${baseUrl}/healthz): whether the service answers`]
+      : [],
     '',
   ].join('\n')
 }
 
 /**
- * The service as a skill for agents (agentskills.io), and the index by which agents find it: "Agent Skills Discovery", version 0.2.0. The index has
- * the skill's digest, so the digest is computed from the bytes that are served.
+ * The service as a skill for agents (agentskills.io), and the index by which agents find it: "Agent Skills Discovery",
+ * version 0.2.0. The index has the skill's digest, so the digest is computed from the bytes that are served.
  */
 
 const name = 'agent-handoff'
 const folder = '/.well-known/agent-skills'
-const description = 'Pass a task to another agent, catch a task that was passed to you or to an inbox, and report it done. ' +
-  'Use it when work is to go from one agent to another, when you serve an inbox, or when a person must approve before something happens.'
+const description = 'Pass a task to another agent, catch a task that was passed to you or to an inbox, and ' +
+  'report it done. ' +
+  'Use it when work is to go from one agent to another, when you serve an inbox, or when a person must approve ' +
+  'before something happens.'
 
 export function skillRoutes (app: FastifyInstance, baseUrl: () => string): void {
   const headers = { 'x-content-type-options': 'nosniff', 'cache-control': 'max-age=300' }
@@ -147,7 +175,9 @@ function indexOf (baseUrl: string, skill: Buffer): object {
   const digest = createHash('sha256').update(skill).digest('hex')
   return {
     $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json',
-    skills: [{ name, type: 'skill-md', description, url: `${baseUrl}${folder}/${name}/SKILL.md`, digest: `sha256:${digest}` }],
+    skills: [
+      { name, type: 'skill-md', description, url: `${baseUrl}${folder}/${name}/SKILL.md`, digest: `sha256:${digest}` }
+    ],
   }
 }
 

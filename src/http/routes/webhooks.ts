@@ -37,19 +37,30 @@ export function webhookRoutes (app: FastifyInstance, service: WebhookService): v
     },
   }, async (request, reply) => {
     const { url, types, inbox } = request.body
-    const answer = await service.create(request.caller.tenant, { url, types: types == null ? null : elementsOf(request as FastifyRequest, 'types'), inbox: inbox ?? null })
+    const answer = await service.create(
+      request.caller.tenant,
+      { url, types: types == null ? null : elementsOf(request as FastifyRequest, 'types'), inbox: inbox ?? null }
+    )
     reply.code(201)
     return answer
   })
 
   app.get('/api/webhooks', {
     config,
-    schema: { operationId: 'listWebhooks', summary: 'List the tenant’s webhooks', tags, querystring: noQuery, response: { 200: webhooksAnswer, ...bodiless } },
+    schema: {
+      operationId: 'listWebhooks',
+      summary: 'List the tenant’s webhooks',
+      tags,
+      querystring: noQuery,
+      response: { 200: webhooksAnswer, ...bodiless }
+    },
   }, async request => service.list(request.caller.tenant))
 
   app.get<OneWebhook>('/api/webhooks/:id', {
     config,
-    schema: { operationId: 'getWebhook', summary: 'Read a webhook', ...one, response: { 200: webhookAnswer, ...bodiless } },
+    schema: {
+      operationId: 'getWebhook', summary: 'Read a webhook', ...one, response: { 200: webhookAnswer, ...bodiless }
+    },
   }, async request => service.get(request.caller.tenant, request.params.id))
 
   app.delete<OneWebhook>('/api/webhooks/:id', {
@@ -58,7 +69,9 @@ export function webhookRoutes (app: FastifyInstance, service: WebhookService): v
       operationId: 'deleteWebhook',
       summary: 'Delete a webhook with its deliveries',
       ...one,
-      response: { 204: { type: 'null', description: 'Deleted. What is being sent this moment still arrives.' }, ...bodiless },
+      response: {
+        204: { type: 'null', description: 'Deleted. What is being sent this moment still arrives.' }, ...bodiless
+      },
     },
   }, async (request, reply) => {
     await service.delete(request.caller.tenant, request.params.id)
@@ -107,7 +120,13 @@ export function webhookRoutes (app: FastifyInstance, service: WebhookService): v
 
   app.get<OneWebhook & { Querystring: DeliveriesQuery }>('/api/webhooks/:id/deliveries', {
     config,
-    schema: { operationId: 'listDeliveries', summary: 'List the newest deliveries of a webhook', ...one, querystring: deliveriesQuery, response: { 200: deliveriesAnswer, ...bodiless } },
+    schema: {
+      operationId: 'listDeliveries',
+      summary: 'List the newest deliveries of a webhook',
+      ...one,
+      querystring: deliveriesQuery,
+      response: { 200: deliveriesAnswer, ...bodiless }
+    },
   }, async request => service.deliveries(request.caller.tenant, request.params.id, request.query.status))
 
   app.post<OneWebhook & { Body: ReplayBody }>('/api/webhooks/:id/replay', {
@@ -115,7 +134,8 @@ export function webhookRoutes (app: FastifyInstance, service: WebhookService): v
     schema: {
       operationId: 'replayWebhook',
       summary: 'Send events again',
-      description: 'Those that passed the webhook’s filters and are still kept. A disabled webhook replays none: enable it first.',
+      description: 'Those that passed the webhook’s filters and are still kept. A disabled webhook replays none: ' +
+        'enable it first.',
       ...one,
       body: replayBody,
       response: { 202: replayAnswer, ...withBody },

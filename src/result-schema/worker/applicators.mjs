@@ -55,7 +55,9 @@ function patternProperties (given, reader) {
     return check
   })
   return (value, report) => !isObject(value) || everyOne(Object.keys(value), report, name =>
-    everyOne(checks, report, ({ expression, check }) => !expression.test(name) || under(name, value[name], check, report)))
+    everyOne(
+      checks, report, ({ expression, check }) => !expression.test(name) || under(name, value[name], check, report)
+    ))
 }
 
 /** @type {Keyword} */
@@ -73,14 +75,19 @@ function additionalProperties (given, reader, { properties, patternProperties })
 function propertyNames (given, reader) {
   const check = reader.subschema(given)
   return (value, report) => !isObject(value) ||
-    everyOne(Object.keys(value), report, name => check(name) || (report?.add('has a name that propertyNames does not take', name) ?? false))
+    everyOne(
+      Object.keys(value), report,
+      name => check(name) || (report?.add('has a name that propertyNames does not take', name) ?? false)
+    )
 }
 
 /** @type {Keyword} */
 function prefixItems (given, reader) {
   const checks = reader.list(given)
   return (value, report) => !Array.isArray(value) ||
-    everyOne(checks.entries(), report, ([index, check]) => index >= value.length || under(index, value[index], check, report))
+    everyOne(
+      checks.entries(), report, ([index, check]) => index >= value.length || under(index, value[index], check, report)
+    )
 }
 
 /** @type {Keyword} */
@@ -94,7 +101,8 @@ function items (given, reader, { prefixItems }) {
 /** @type {Keyword} */
 function contains (given, reader) {
   const check = reader.subschema(given)
-  return (value, report) => !Array.isArray(value) || value.some(item => check(item)) || (report?.add('must have an item that contains describes') ?? false)
+  return (value, report) => !Array.isArray(value) || value.some(item => check(item)) ||
+    (report?.add('must have an item that contains describes') ?? false)
 }
 
 /** @type {Keyword} */

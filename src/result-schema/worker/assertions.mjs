@@ -30,7 +30,8 @@ const types = {
 /** @type {Keyword} */
 function type (given, reader) {
   const names = /** @type {unknown[]} */ (Array.isArray(given) ? given : [given])
-  if (names.length === 0 || new Set(names).size < names.length || !names.every(name => typeof name === 'string' && Object.hasOwn(types, name))) {
+  if (names.length === 0 || new Set(names).size < names.length ||
+    !names.every(name => typeof name === 'string' && Object.hasOwn(types, name))) {
     return reader.refuse(`must be one of ${Object.keys(types).join(', ')}, or an array of several`)
   }
   const checks = names.map(name => /** @type {NonNullable<typeof types[string]>} */ (types[String(name)]))
@@ -141,11 +142,14 @@ const mostUnique = 100
 function uniqueItems (given, reader, { maxItems }) {
   if (typeof given !== 'boolean') return reader.refuse('must be true or false')
   if (!given) return undefined
-  if (!isCount(maxItems) || Number(maxItems) > mostUnique) return reader.refuse(`is taken only together with maxItems of at most ${mostUnique}`)
+  if (!isCount(maxItems) || Number(maxItems) > mostUnique) {
+    return reader.refuse(`is taken only together with maxItems of at most ${mostUnique}`)
+  }
   return (value, report) => {
     // maxItems reports longer arrays.
     if (!Array.isArray(value) || value.length > Number(maxItems)) return true
-    return value.every((item, index) => !value.slice(0, index).some(former => equal(former, item))) || (report?.add('must have no two items that are equal') ?? false)
+    return value.every((item, index) => !value.slice(0, index).some(former => equal(former, item))) ||
+      (report?.add('must have no two items that are equal') ?? false)
   }
 }
 

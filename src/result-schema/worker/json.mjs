@@ -37,7 +37,8 @@ export function isObject (value) {
 }
 
 /**
- * Whether two values of JSON.parse are the same JSON. Only an object's own members count, and a member named `constructor` or
+ * Whether two values of JSON.parse are the same JSON. Only an object's own members count, and a member named
+ * `constructor` or
  * `valueOf` is a member like any other.
  * @param {unknown} a
  * @param {unknown} b
@@ -45,10 +46,13 @@ export function isObject (value) {
  */
 export function equal (a, b) {
   if (a === b) return true
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]))
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]))
+  }
   if (!isObject(a) || !isObject(b)) return false
   const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every(name => Object.hasOwn(b, name) && equal(a[name], b[name]))
+  return names.length === Object.keys(b).length &&
+    names.every(name => Object.hasOwn(b, name) && equal(a[name], b[name]))
 }
 
 /**

@@ -8,7 +8,9 @@ import { readSchema } from './schema.mjs'
 
 /** @typedef {import('./assertions.mjs').Check} Check */
 /** @typedef {import('./report.mjs').Fault} Fault */
-/** @typedef {{ digest: string, schema: Uint8Array, output?: Uint8Array }} Job without an output the schema alone is read */
+/**
+ * @typedef {{ digest: string, schema: Uint8Array, output?: Uint8Array }} Job without an output the schema alone is read
+ */
 /** @typedef {{ schema: Fault[], output: Fault[] }} Verdict what is wrong with either */
 
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
@@ -17,7 +19,10 @@ const begun = /** @type {BigInt64Array} */ (workerData.begun)
 /** The cache's size in bytes: it must leave memory for the next job. */
 const roomToRemember = workerData.memory / 4
 
-/** This thread's folder in /proc, by which the main thread reads how much it has run (../thread-time.ts); undefined where there is none. */
+/**
+ * This thread's folder in /proc, by which the main thread reads how much it has run (../thread-time.ts); undefined
+ * where there is none.
+ */
 function ownTask () {
   try {
     return readlinkSync('/proc/thread-self')
@@ -58,7 +63,11 @@ function faultsOf (output, check) {
 }
 
 // Warm up: the first run takes several times as long, and no job should be charged for that.
-judge({ digest: '', schema: Buffer.from('{"properties": {"a": {"pattern": "a+$"}}, "required": ["b"]}'), output: Buffer.from('{"a": ""}') })
+judge({
+  digest: '',
+  schema: Buffer.from('{"properties": {"a": {"pattern": "a+$"}}, "required": ["b"]}'),
+  output: Buffer.from('{"a": ""}')
+})
 
 port.on('message', job => {
   Atomics.store(begun, 0, process.hrtime.bigint())

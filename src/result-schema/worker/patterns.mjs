@@ -14,6 +14,8 @@ export function compilePattern (pattern) {
     return RE2JS.compile(pattern)
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
-    return cut(`must be a pattern in the syntax of RE2: ${error.message.replace('error parsing regexp: ', '')}`, longestReason)
+    return cut(
+      `must be a pattern in the syntax of RE2: ${error.message.replace('error parsing regexp: ', '')}`, longestReason
+    )
   }
 }

@@ -7,12 +7,16 @@ export class Unit {
   check = () => false
   /** The number of subschemas in it, itself included. */
   written = 0
-  /** The definitions that it refers to, and the path of each reference. @type {Array<{ name: string, path: Array<string | number> }>} */
+  /**
+   * The definitions that it refers to, and the path of each reference. @type {Array<{ name: string, path: Array<string
+   * | number> }>}
+   */
   references = []
 }
 
 /**
- * Counts each unit's subschemas with references expanded. Unreferenced definitions are included: no cycle is allowed anywhere.
+ * Counts each unit's subschemas with references expanded. Unreferenced definitions are included: no cycle is allowed
+ * anywhere.
  * @param {Unit[]} units
  * @param {Map<string, Unit>} definitions
  * @param {Report} report gets references that are broken or form a cycle

@@ -72,7 +72,10 @@ export function reported (report, walk) {
 
 /** @param {Array<string | number>} path */
 function pointerTo (path) {
-  return cut(path.map(name => '/' + cut(String(name), longestName).replaceAll('~', '~0').replaceAll('/', '~1')).join(''), longestPointer)
+  return cut(
+    path.map(name => '/' + cut(String(name), longestName).replaceAll('~', '~0').replaceAll('/', '~1')).join(''),
+    longestPointer
+  )
 }
 
 /**

@@ -54,7 +54,9 @@ export class Reader {
     if (repeated !== undefined) return this.refuse('repeated', ...repeated)
     this.root.check = this.subschema(schema)
     const [size] = writtenOut([this.root, ...this.#definitions.values()], this.#definitions, this.report)
-    if (Number(size) > mostSubschemas) this.report.add(`has more than ${mostSubschemas} subschemas, references written out`)
+    if (Number(size) > mostSubschemas) {
+      this.report.add(`has more than ${mostSubschemas} subschemas, references written out`)
+    }
   }
 
   /**
@@ -129,7 +131,9 @@ export class Reader {
    * @returns {Check[]}
    */
   list (given) {
-    if (Array.isArray(given) && given.length > 0) return given.map((schema, index) => this.#within(index, () => this.subschema(schema)))
+    if (Array.isArray(given) && given.length > 0) {
+      return given.map((schema, index) => this.#within(index, () => this.subschema(schema)))
+    }
     this.refuse('must be an array of one schema or more')
     return []
   }
@@ -141,7 +145,9 @@ export class Reader {
    * @returns {Array<[name: string, check: Check]>}
    */
   named (given, read = (_, schema) => this.subschema(schema)) {
-    if (isObject(given)) return Object.entries(given).map(([name, schema]) => [name, this.#within(name, () => read(name, schema))])
+    if (isObject(given)) {
+      return Object.entries(given).map(([name, schema]) => [name, this.#within(name, () => read(name, schema))])
+    }
     this.refuse('must be an object of schemas')
     return []
   }

@@ -15,7 +15,8 @@ const jsonShown = 60_000
 const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To the list</a></p>`
 
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
-const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, and decide on it.</p>'
+const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, ' +
+  'and decide on it.</p>'
 
 /** @param base BASE_URL's path @param draft the note that was refused, and why */
 export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: Draft): string {
@@ -27,8 +28,14 @@ export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: 
     base,
     title: 'One handoff',
     caller,
-    main: html`!${waits ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '') : notice('bad', why) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
-<p class="facts"><span>!${waits ? waitingFor(record.createdAt, now) : html`passed !${moment(record.createdAt)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
+    main: html`!${waits
+      ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '')
+      : notice('bad', why) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
+<p class="facts"><span>!${waits
+? waitingFor(record.createdAt, now)
+: html`passed !${moment(
+  record.createdAt
+)}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
 !${contents(base, address, one)}
 !${waits ? decisionForm(address, record.createdAt, one.digest, draft) : ''}`,
   })
@@ -38,13 +45,17 @@ export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: 
 function contents (base: string, address: string, one: ToRead): string {
   const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
   const agreed = terms(base, one)
-  return [task, constraints, agreed === null ? '' : part('Terms', agreed), output, context, schemaOf(address, one.schema)].filter(text => text !== '').join('\n')
+  return [
+    task, constraints, agreed === null ? '' : part('Terms', agreed), output, context, schemaOf(address, one.schema)
+  ].filter(text => text !== '').join('\n')
 }
 
 type Parts = Record<'task' | 'constraints' | 'output' | 'context', string>
 
 function freed ({ record: { extra } }: ToRead): Parts {
-  const task = extra.reissuedAs === undefined ? '<p>What was passed has been deleted.</p>' : '<p>What was passed is on the next attempt’s page.</p>'
+  const task = extra.reissuedAs === undefined
+    ? '<p>What was passed has been deleted.</p>'
+    : '<p>What was passed is on the next attempt’s page.</p>'
   return { task, constraints: '', output: '', context: '' }
 }
 
@@ -61,7 +72,12 @@ function passed (address: string, payload: Buffer): Parts {
 }
 
 function schemaOf (address: string, schema: Buffer | null): string {
-  return schema === null ? '' : part('Result schema', '<p class="quiet">The result has to match this JSON Schema.</p>' + jsonPart(address, schema.toString()))
+  return schema === null
+    ? ''
+    : part(
+      'Result schema',
+      '<p class="quiet">The result has to match this JSON Schema.</p>' + jsonPart(address, schema.toString())
+    )
 }
 
 const none = '<p class="quiet">None.</p>'
@@ -83,12 +99,16 @@ function objectView (address: string, json: string): string {
 function jsonPart (address: string, json: string): string {
   const shown = beginningOf(json, jsonShown)
   const isWhole = shown.length === json.length
-  return html`<div class="json">!${jsonView(isWhole ? json : `${shown}…`)}</div>!${leftOut(address, json.length - shown.length)}`
+  return html`<div class="json">!${jsonView(
+    isWhole ? json : `${shown}…`
+  )}</div>!${leftOut(address, json.length - shown.length)}`
 }
 
 function leftOut (address: string, characters: number): string {
   if (characters === 0) return ''
-  return html`<p class="left-out">This is only the beginning: ${size(characters)} more are not shown. <a href="${address}/whole">Download the whole handoff</a> before you decide.</p>`
+  return html`<p class="left-out">This is only the beginning: ${size(
+    characters
+  )} more are not shown. <a href="${address}/whole">Download the whole handoff</a> before you decide.</p>`
 }
 
 /** A note that was refused: it has a fault, or it is about another handoff, which had this id before. */
@@ -101,10 +121,14 @@ export interface Draft { note: string, problem?: string, isAnother?: boolean }
 export function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {
   const problem = draft?.problem
   return html`<form class="decision" method="post" action="${address}/approve" aria-label="Decision">
-<input type="hidden" name="created_at" value="${new Date(createdAt).toISOString()}"><input type="hidden" name="digest" value="${digest}">
+<input type="hidden" name="created_at" value="${new Date(
+  createdAt
+).toISOString()}"><input type="hidden" name="digest" value="${digest}">
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
 <label for="note">Note <span class="quiet">(needed to reject)</span></label>
-<textarea id="note" name="note" rows="2" dir="auto"!${problem === undefined ? '' : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
+<textarea id="note" name="note" rows="2" dir="auto"!${problem === undefined
+  ? ''
+  : ' autofocus aria-invalid="true" aria-describedby="problem"'}>
 ${draft?.note ?? ''}</textarea>
 <div class="buttons"><button class="good">Approve</button> <button class="bad" formaction="${address}/reject">Reject</button></div>
 </form>`
@@ -117,7 +141,9 @@ export function standing (caller: Caller, one: ToRead): string | null {
   if (decision !== null) return verdictLine(caller, record.approval, decision) + endLine(caller, one)
   if (status === 'cancelled') return `${endLine(caller, one)}<p>There is nothing to decide any more.</p>`
   if (status === 'expired') {
-    return html`<p>This expired !${moment(record.expiresAt)}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
+    return html`<p>This expired !${moment(
+      record.expiresAt
+    )}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
   }
   return record.passedBy === caller.agent ? '<p>You passed this yourself. Somebody else has to decide on it.</p>' : null
 }
@@ -130,19 +156,27 @@ function verdictLine (caller: Caller, approval: string, { by, at, note }: Decisi
 !${said === null ? '' : quote('Note', said)}`
 }
 
-/** How the handoff ended without being done: by whom, when and why. Empty otherwise, and if it expired without a catch. */
+/**
+ * How the handoff ended without being done: by whom, when and why. Empty otherwise, and if it expired without a catch.
+ */
 function endLine (caller: Caller, one: ToRead): string {
   const { record, now, told } = one
   const status = statusAt(record, now)
   const end = endOf(record, now)
   if (end === null) return ''
-  const sentence = (what: string) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${moment(end.at)}.`
+  const sentence = (
+    what: string
+  ) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${moment(end.at)}.`
   if (status === 'failed') return `${sentence('could not do this')}</p>${told?.fault == null ? '' : fault(told.fault)}`
   if (status === 'declined') return `${sentence('declined this')}</p>${reason(told?.fault)}`
   if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(told?.cancelReason)}`
   if (status !== 'expired' || record.caught === null) return ''
   const missed = expiryOf(record).because === 'stalled' ? 'sent no heartbeat in time' : 'was not done in time'
-  return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(record, now) ? ' The next attempt starts soon.' : ''}</p>`
+  return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(
+    record, now
+  )
+? ' The next attempt starts soon.'
+: ''}</p>`
 }
 
 /** A passer who reissues a caught handoff takes it from its catcher: that attempt is cancelled. */
@@ -177,12 +211,17 @@ const digestShown = 12
 /** A name, and HTML. */
 type Row = [name: string, value: string]
 
-/** The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff. @param base BASE_URL's path */
+/**
+ * The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff.
+ * @param base BASE_URL's path
+ */
 export function terms (base: string, one: ToRead): string | null {
   const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
   if (rows.length === 0 && one.schema === null) return null
   rows.push(['Digest', digest(digestText(one.digest))])
-  return html`<dl class="terms">!${rows.map(([name, value]) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
+  return html`<dl class="terms">!${rows.map((
+    [name, value]
+  ) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
 }
 
 function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
@@ -193,7 +232,9 @@ function windows ({ record: { extra } }: ToRead): Row[] {
   const rows: Row[] = []
   if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', moment(extra.availableAt)])
   if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
-  if (extra.heartbeatWithin !== undefined) rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
+  if (extra.heartbeatWithin !== undefined) {
+    rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])
+  }
   return rows
 }
 
@@ -201,7 +242,9 @@ function attempts (base: string, { record: { extra } }: ToRead): Row[] {
   const { attempt, maxAttempts, reissueOf, reissuedAs } = extra
   const rows: Row[] = []
   if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
-  if (attempt !== undefined && reissueOf !== undefined) rows.push(['This attempt', html`number ${attempt}, after !${link(base, reissueOf)}`])
+  if (attempt !== undefined && reissueOf !== undefined) {
+    rows.push(['This attempt', html`number ${attempt}, after !${link(base, reissueOf)}`])
+  }
   if (reissuedAs !== undefined) rows.push(['Next attempt', link(base, reissuedAs)])
   return rows
 }
@@ -216,5 +259,7 @@ function link (base: string, id: string): string {
 }
 
 function digest (whole: string): string {
-  return html`<details><summary><code>${whole.slice(0, whole.indexOf(':') + 1 + digestShown)}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
+  return html`<details><summary><code>${whole.slice(
+    0, whole.indexOf(':') + 1 + digestShown
+  )}…</code> <small>of task, output, context and constraints</small></summary><code>${whole}</code></details>`
 }

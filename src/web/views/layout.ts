@@ -13,7 +13,8 @@ export interface Page {
   caller?: Caller | undefined
 }
 
-// By default htmx would add its own styles to the page, which the content security policy forbids, and could eval strings, which nothing here needs.
+// By default htmx would add its own styles to the page, which the content security policy forbids, and could eval
+// strings, which nothing here needs.
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
 /** A whole page about approvals. */
@@ -31,7 +32,9 @@ export function layout ({ base, title, main, caller }: Page): string {
 }
 
 /** Any page, in the service's style. @param head HTML, as `header` and `main` are */
-export function frame ({ base, title, head, header, main }: Record<'base' | 'title' | 'head' | 'header' | 'main', string>): string {
+export function frame (
+  { base, title, head, header, main }: Record<'base' | 'title' | 'head' | 'header' | 'main', string>
+): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -66,7 +69,9 @@ export function notice (kind: 'good' | 'bad', inside: string): string {
 
 /** @param base BASE_URL's path */
 export function frontView (endpoints: readonly Endpoint[], baseUrl: string, base: string): string {
-  const command = (wanted: string) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
+  const command = (
+    wanted: string
+  ) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
   const main = html`<h1>Hand work from one agent to another</h1>
 <p>${about.description} Where it matters, a person approves first.</p>
 <h2>A first call</h2>
@@ -104,5 +109,7 @@ function operation ({ method, path, summary }: Endpoint): string {
 
 /** Empty with METRICS_PORT: then health is on that port. */
 function health (endpoints: readonly Endpoint[], base: string): string {
-  return endpoints.some(({ path }) => path === '/healthz') ? html`<li><a href="${base}/healthz">Health</a>: does the service answer?</li>` : ''
+  return endpoints.some(({ path }) => path === '/healthz')
+    ? html`<li><a href="${base}/healthz">Health</a>: does the service answer?</li>`
+    : ''
 }

@@ -11,7 +11,8 @@ const taskShown = 240
 
 /** A short hash of the list's ids and, if it goes on, of how many wait: equal for two lists that look the same. */
 export function fingerprint ({ items, next, count }: ListPart): string {
-  return createHash('sha256').update([...items.map(({ id }) => id), next === null ? '' : count].join()).digest('base64url').slice(0, 16)
+  return createHash('sha256').update([...items.map(({ id }) => id), next === null ? '' : count].join())
+    .digest('base64url').slice(0, 16)
 }
 
 export interface ListPage { base: string, caller: Caller, part: ListPart, flash: string, isFirst: boolean }
@@ -34,12 +35,16 @@ export function listPage ({ base, caller, part, flash, isFirst }: ListPage): str
 /** The list, which polls for its next state as soon as it is loaded. @param focus put the focus on the first handoff */
 export function liveList (base: string, part: ListPart, focus: boolean): string {
   // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
-  return html`<div id="list" hx-get="${base}/approvals/list?seen=${fingerprint(part)}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(base, part, focus)}</div>`
+  return html`<div id="list" hx-get="${base}/approvals/list?seen=${fingerprint(
+    part
+  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(base, part, focus)}</div>`
 }
 
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
 export function listFragment (base: string, part: ListPart, changed: boolean): string {
-  const changedCount = changed ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${told(part, true)}</p>` : ''
+  const changedCount = changed
+    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${told(part, true)}</p>`
+    : ''
   return liveList(base, part, false) + changedCount
 }
 
@@ -63,7 +68,11 @@ function row (base: string, { id, record, task }: Listed, now: number, focus: bo
   const { availableAt = 0 } = record.extra
   return html`<li><a id="h-${id}" href="${base}/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
-<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(record.createdAt, now)}</span> <span>!${expiresIn(record.expiresAt, now)}</span>!${availableAt > now ? html` <span>!${availableIn(availableAt, now)}</span>` : ''}</span>
+<span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(
+  record.createdAt, now
+)}</span> <span>!${expiresIn(record.expiresAt, now)}</span>!${availableAt > now
+  ? html` <span>!${availableIn(availableAt, now)}</span>`
+  : ''}</span>
 </a></li>`
 }
 
@@ -76,7 +85,9 @@ export interface Site {
 
 /** @param next the path to go to afterwards, without BASE_URL's @param problem in plain words */
 export function signInPage ({ base, baseUrl }: Site, next: string, problem?: string): string {
-  return layout({ base, title: 'Sign in', main: signInForm(base, baseUrl().replace(/^https?:\/\//, ''), next, problem) })
+  return layout({
+    base, title: 'Sign in', main: signInForm(base, baseUrl().replace(/^https?:\/\//, ''), next, problem)
+  })
 }
 
 /** @param host whose service it is: nobody should type a key without knowing where it goes */
@@ -87,15 +98,17 @@ function signInForm (base: string, host: string, next: string, problem?: string)
 <form class="sign-in" method="post" action="${base}/approvals/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label for="key">Approver key</label>
-<input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined ? '' : ' aria-describedby="problem"'}>
+<input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined
+  ? ''
+  : ' aria-describedby="problem"'}>
 <button class="good">Sign in</button>
 </form>
 <p class="quiet">The operator of this service hands out the keys. You stay signed in for at most 8 hours.</p>`
 }
 
 /**
- * For a link from another site: browsers don't send a SameSite=Strict cookie with it, so the person isn't known yet. This page
- * requests the same URL again, now from this site, with the cookie.
+ * For a link from another site: browsers don't send a SameSite=Strict cookie with it, so the person isn't known yet.
+ * This page requests the same URL again, now from this site, with the cookie.
  */
 export function againPage (url: string): string {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Approvals</title><meta http-equiv="refresh" content="0; url=${url}"></head>
