@@ -106,7 +106,7 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
  */
 async function holdSweeps (url: string): Promise<void> {
   const redis = new Redis(url)
-  await redis.set(new KeyNames('handoff').sweeper(tags[0] as string), 'nobody')
+  await redis.set(new KeyNames('handoff').sweeper(tags[0] as string), 'nobody 1')
   redis.disconnect()
 }
 
