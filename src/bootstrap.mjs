@@ -23,9 +23,8 @@ export function isInstalled (root, all) {
   const { '': project, ...needed } = wanted
   // Optional ones may be for other machines. npm writes its list at the end, so an install that was killed has none.
   const mayBeMissing = ({ dev, optional, devOptional }) => optional || (!all && (dev || devOptional))
-  return Object.entries(needed).every((
-    [path, entry]
-  ) => path in present ? isSame(entry, present[path]) : mayBeMissing(entry)) &&
+  return Object.entries(needed).every(([path, entry]) =>
+    path in present ? isSame(entry, present[path]) : mayBeMissing(entry)) &&
     Object.keys(present).every((path) => path in needed)
 }
 
@@ -116,9 +115,8 @@ function npmCi (cwd, ...options) {
   const [command, first] = basename(npm ?? '').startsWith('npm-cli') ? [process.execPath, [npm]] : ['npm', []]
   // Where packages come from is the user's choice and stays; what this run of npm was told for its own script isn't
   // ours.
-  const env = Object.fromEntries(Object.entries(process.env).filter((
-    [name]
-  ) => !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) =>
+    !/^npm_(lifecycle|package|command|config_(local_)?prefix)/.test(name)))
   const args = [
     ...first, 'ci', ...options, '--no-audit', '--no-fund', '--global=false', '--dry-run=false',
     '--package-lock-only=false'

@@ -220,9 +220,8 @@ const isEnvironment = new Ajv({
 
 function read (env: NodeJS.ProcessEnv): Static<typeof environment> {
   // An empty value counts as unset, as `PORT=` in a compose file.
-  const data: unknown = Object.fromEntries(Object.entries(env).filter((
-    [name, value]
-  ) => name in environment.properties && value !== '')
+  const data: unknown = Object.fromEntries(Object.entries(env).filter(([name, value]) =>
+    name in environment.properties && value !== '')
     .map(([name, value]) => [name, inItsUnit(name, value as string)]))
   if (isEnvironment(data)) return data
   // No setting is required and other variables are left out above, so an error always belongs to one setting.

@@ -206,9 +206,8 @@ const keyed = new Set(['pass', 'catch', 'done', 'fail', 'decline'])
 export async function batch (
   settings: Settings, operations: readonly BatchOperation[], key: string, options: CallOptions
 ): Promise<BatchResults> {
-  const named = operations.map((
-    one, index
-  ) => keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
+  const named = operations.map((one, index) =>
+    keyed.has(one.op) ? { ...one, idempotency_key: one.idempotency_key ?? `${key}-${index}` } : one)
   const answer = await call<BatchResults>(
     settings, { method: 'POST', path: '/api/batch', body: encode({ operations: named }) }, options
   )

@@ -47,9 +47,8 @@ export async function startEmbedded (
     webhookSecret,
     async listensAt (address) {
       // Without it the command asks for an address and a key, and says so: no reason not to serve.
-      await writeAddress(config.dataDir, address).catch((
-        error: Error
-      ) => log.warn(`the command can't find this service by itself: ${error.message}`))
+      await writeAddress(config.dataDir, address).catch((error: Error) =>
+        log.warn(`the command can't find this service by itself: ${error.message}`))
     },
     async stop () {
       await removeAddress(config.dataDir).catch(() => {})

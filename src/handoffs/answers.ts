@@ -108,9 +108,8 @@ export function digestText (digest: string): string {
  */
 export const payloadMembers = [['task', 'null'], ['output', '{}'], ['context', '{}'], ['constraints', 'null']] as const
 
-const pieces = payloadMembers.map((
-  [name, absent], at
-) => ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
+const pieces = payloadMembers.map(([name, absent], at) =>
+  ({ name, before: Buffer.from(`${at === 0 ? '' : ','}"${name}":`), absent: Buffer.from(absent) }))
 
 /**
  * A payload as Redis keeps it and catch returns it: `"task":…,"output":…,"context":…,"constraints":…`, the inside of a

@@ -133,9 +133,8 @@ function listed ({ id, record, task }: Waiting): Listed {
 
 /** The list's JSON. The beginning of each task is the text that was passed. */
 export function listText ({ items, next }: ListPart): string {
-  const parts = items.map((
-    { id, record, task, truncated }
-  ) => `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
+  const parts = items.map(({ id, record, task, truncated }) =>
+    `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(
       record.createdAt
     )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)

@@ -84,9 +84,8 @@ export class FeedReader {
     const name = `${tenant} ${after}`
     const known = this.#pages.get(name)
     if (known !== undefined) return known
-    const read = () => this.#feed.read(tenant, after, pageSize).then((
-      { entries, ...more }
-    ) => ({ ...more, events: entries.map(readEvent) }))
+    const read = () => this.#feed.read(tenant, after, pageSize).then(({ entries, ...more }) =>
+      ({ ...more, events: entries.map(readEvent) }))
     const page: Promise<Page> = (isSearch ? this.#inTurn(tenant, read) : read()).finally(() => {
       if (this.#pages.get(name) === page) this.#pages.delete(name)
     })

@@ -198,9 +198,8 @@ export function logTransitions (app: FastifyInstance, log: Log): TellMoved {
     const fields = {
       tenant, agent, ...requestFields(request), ...traceparent !== undefined && { trace_id: traceIdOf(traceparent) }
     }
-    to.forEach((
-      status, at
-    ) => log.debug({ handoff_id: ids?.[at] ?? (request.params as { id?: string }).id, to: status, ...fields }, 'moved'))
+    to.forEach((status, at) =>
+      log.debug({ handoff_id: ids?.[at] ?? (request.params as { id?: string }).id, to: status, ...fields }, 'moved'))
   }
   // Not onResponse: that also runs for a connection that broke off before there was an answer.
   app.addHook('onSend', (request, reply, payload, done) => {

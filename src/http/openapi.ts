@@ -179,9 +179,8 @@ function typeOf ({ type = [], enum: values, minimum, maximum }: Property): strin
 
 /** The required members; if there are none, all members that have an example. */
 function exampleOf ({ properties = {}, required = [] }: Shape): object {
-  const shown = Object.entries(properties).filter((
-    [name, { examples }]
-  ) => examples !== undefined && (required.length === 0 || required.includes(name)))
+  const shown = Object.entries(properties).filter(([name, { examples }]) =>
+    examples !== undefined && (required.length === 0 || required.includes(name)))
   return Object.fromEntries(shown.map(([name, { examples }]) => [name, examples![0]]))
 }
 

@@ -41,9 +41,8 @@ export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: num
     const known = budget.spend(now)
     if (known !== undefined) answer(budget, known, now, reply, done, refused)
     else {
-      budget.ask((
-        error, allowed
-      ) => error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
+      budget.ask((error, allowed) =>
+        error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
     }
   })
   app.addHook('onRoute', route => {

@@ -174,9 +174,8 @@ function isArray (bytes: Buffer): boolean {
  * read both.
  */
 function headersOf ({ headers }: FastifyRequest): Record<string, string> {
-  const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map((
-    [name, value]
-  ) => [name, String(value)])
+  const read = Object.entries(headers).filter(([name]) => name.startsWith('mcp-')).map(([name, value]) =>
+    [name, String(value)])
   return {
     ...Object.fromEntries(read), 'content-type': 'application/json', accept: 'application/json, text/event-stream'
   }

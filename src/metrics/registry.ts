@@ -62,9 +62,8 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     help: 'Time from a request’s arrival until its response is handed to the connection, in seconds. Requests ' +
       'without a route are "unmatched". With wait= it includes the wait.',
   }, () => requests.routes.flatMap(({ method, route, byStatus }) =>
-    byStatus.flatMap((
-      durations, status
-    ): Timed[] => durations === undefined ? [] : [[{ method, route, status_code: status }, durations]])))
+    byStatus.flatMap((durations, status): Timed[] =>
+      durations === undefined ? [] : [[{ method, route, status_code: status }, durations]])))
   families.counter({
     name: 'handoff_transitions_total',
     help: 'Handoffs that moved to a status. Replayed answers don’t count. Only the sweeping replica counts ' +
@@ -76,9 +75,8 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     help: 'Successors made, by reason: the predecessor failed, was declined, stalled, was not_done in time, or its ' +
       'passer requested the reissue.',
     labels: ['because'],
-  }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map((
-    [because, count]
-  ) => [{ because }, count]))
+  }, () => Object.entries({ ...requests.reissued, ...store.sweeper.reissued }).map(([because, count]) =>
+    [{ because }, count]))
   families.counter({
     name: 'handoff_stalled_total',
     help: 'Handoffs that expired because no heartbeat came in time. Only the sweeping replica counts them.'
@@ -97,9 +95,8 @@ function requestFamilies (families: Families, { requests, waiter, store }: Sourc
     name: 'handoff_mcp_calls_total',
     help: 'Calls of MCP tools, by tool and result: ok, or the error code.',
     labels: ['tool', 'result'],
-  }, () => [...requests.toolCalls].flatMap((
-    [tool, byResult]
-  ) => [...byResult].map(([result, count]): [Record<string, string>, number] => [{ tool, result }, count])))
+  }, () => [...requests.toolCalls].flatMap(([tool, byResult]) =>
+    [...byResult].map(([result, count]): [Record<string, string>, number] => [{ tool, result }, count])))
 }
 
 function inboxFamilies (families: Families, { inboxes }: Sources): void {
@@ -191,9 +188,8 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     help: 'Calls to each Redis master: state is under_way or parked (not connected, or behind a group). "unknown" ' +
       'is for calls without a known master.',
     labels: ['master', 'state'],
-  }, () => store.laneSizes().flatMap((
-    { master, underWay, parked }
-  ) => [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
+  }, () => store.laneSizes().flatMap(({ master, underWay, parked }) =>
+    [[{ master, state: 'under_way' }, underWay], [{ master, state: 'parked' }, parked]]))
   families.gauge({
     name: 'handoff_ready',
     help: '1 if this replica can take requests (/readyz?full=ok is 200), 0 if Redis can’t serve or the service is ' +
@@ -214,9 +210,8 @@ function storeFamilies (families: Families, { store, isDraining }: Sources): voi
     help: '1 if this Redis master refuses writes for this reason, else 0: full (it refuses what makes it larger, ' +
       'like pass), readonly, not_saved (its disk) or too_few_replicas; checked every 5 s by a write.',
     labels: ['master', 'reason'],
-  }, () => store.looks.flatMap((
-    { master, refuses }
-  ) => allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
+  }, () => store.looks.flatMap(({ master, refuses }) =>
+    allRefusals.map((reason): Sample => [{ master, reason }, refuses === reason ? 1 : 0])))
 }
 
 /** Only the sweeping replica knows these numbers. The others report only that they don't sweep. */

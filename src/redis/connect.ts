@@ -155,9 +155,8 @@ export function versionOf (info: ServerInfo): ServerVersion | undefined {
 /** Undefined if INFO doesn't tell; 0 for a master without replicas. */
 export function onlineReplicas (info: ServerInfo): number | undefined {
   if (info.role === undefined) return undefined
-  return Object.entries(info).filter((
-    [field, value]
-  ) => /^slave\d+$/.test(field) && value?.includes('state=online')).length
+  return Object.entries(info).filter(([field, value]) =>
+    /^slave\d+$/.test(field) && value?.includes('state=online')).length
 }
 
 /** What Redis's errors mean for a call. */

@@ -333,9 +333,8 @@ export class StaleConnections {
     const [, id, address, server] = info.status === 'fulfilled'
       ? /^id=(\d+) addr=(\S+) laddr=(\S+)/.exec(String(info.value)) ?? []
       : []
-    this.#known = former.filter((
-      known, at
-    ) => known.server !== server || isUntold(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
+    this.#known = former.filter((known, at) =>
+      known.server !== server || isUntold(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
     if (id !== undefined && address !== undefined && server !== undefined) this.#known.push({ id, address, server })
   }
 }

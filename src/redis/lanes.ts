@@ -84,9 +84,8 @@ export class Lanes implements Dispatcher {
     const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
     const asked = new Map<unknown, number>()
     for (const call of this.#open) if (!parked.has(call)) asked.set(call.lane, (asked.get(call.lane) ?? 0) + 1)
-    const sizes = lanes.map((
-      [{ name }, lane]
-    ) => ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
+    const sizes = lanes.map(([{ name }, lane]) =>
+      ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
 

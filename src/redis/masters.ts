@@ -102,9 +102,8 @@ export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]>
       sleep(answerTimeout, undefined, { signal }).then(() => { throw new Error('it does not say who has which slot') })
     const reply = await Promise.race([reached(redis, signal).then(() => redis.cluster('SLOTS')), tooLate])
     return (reply as unknown as SlotsReply).map(([start, end, ...nodes]) => {
-      const [master, ...replicas] = nodes.map((
-        [host, port, , more]
-      ) => ({ host: hostOf(host, more) ?? asked.host, port: Number(port) }))
+      const [master, ...replicas] = nodes.map(([host, port, , more]) =>
+        ({ host: hostOf(host, more) ?? asked.host, port: Number(port) }))
       return { start: Number(start), end: Number(end), master: master as Host, replicas }
     })
   } finally {

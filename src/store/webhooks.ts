@@ -206,9 +206,8 @@ export class Webhooks {
     ) => {
       if (outcome === 'gone') return null
       const [now, first, url, generation, oldUntil] = parts.map(String)
-      const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map((
-        [id, text]
-      ) => readDelivery(String(id), String(text)))
+      const deliveries = pairs(parts.slice(5)).filter(([, text]) => text !== null).map(([id, text]) =>
+        readDelivery(String(id), String(text)))
       return {
         now: Number(now),
         first: Number(first) || null,

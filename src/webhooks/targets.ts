@@ -86,9 +86,8 @@ export class Targets {
       : text
     if (!ipaddr.isValid(plain)) throw new TargetRefused('not an address')
     const address = ipaddr.process(plain)
-    const isNamed = this.#allowed.some((
-      [network, bits]
-    ) => network.kind() === address.kind() && address.match(network as never, bits))
+    const isNamed = this.#allowed.some(([network, bits]) =>
+      network.kind() === address.kind() && address.match(network as never, bits))
     if (!isNamed && (protocol !== 'https:' || !isPublic(address))) {
       throw new TargetRefused('WEBHOOK_ALLOW does not name this address')
     }

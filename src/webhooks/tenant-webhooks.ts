@@ -74,9 +74,8 @@ export class TenantWebhooks {
     while (this.#isAsked && !this.#isStopped) {
       this.#isAsked = false
       if (this.#isStale) await this.#read()
-      const enabled = [...this.#endpoints.values()].filter((
-        { webhook, isFull }
-      ) => webhook.disabled === null && !isFull)
+      const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) =>
+        webhook.disabled === null && !isFull)
       // Most are equally far, and share what is read.
       const places = new Set(enabled.map(({ readTo }) => readTo))
       for (const place of places) await this.#plan(place, enabled.filter(({ readTo }) => readTo === place))
@@ -112,9 +111,8 @@ export class TenantWebhooks {
   get #replays (): Endpoint[] {
     return this.#isStopped
       ? []
-      : [...this.#endpoints.values()].filter((
-          { webhook, isReplayFull }
-        ) => webhook.replay !== null && webhook.disabled === null && !isReplayFull)
+      : [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) =>
+          webhook.replay !== null && webhook.disabled === null && !isReplayFull)
   }
 
   /** Plans what webhooks replay, beside what happens meanwhile. */

@@ -52,8 +52,7 @@ function say (line: string): void {
 }
 
 function lineOf ({ id, type, time, data }: HandoffEvent): string {
-  const members = Object.entries(data).map((
-    [name, value]
-  ) => `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
+  const members = Object.entries(data).map(([name, value]) =>
+    `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
   return harmless([time, id, type, ...members].join('  '))
 }

@@ -219,9 +219,8 @@ export function terms (base: string, one: ToRead): string | null {
   const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
   if (rows.length === 0 && one.schema === null) return null
   rows.push(['Digest', digest(digestText(one.digest))])
-  return html`<dl class="terms">!${rows.map((
-    [name, value]
-  ) => html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
+  return html`<dl class="terms">!${rows.map(([name, value]) =>
+    html`<div><dt>${name}</dt> <dd>!${value}</dd></div>`)}</dl>`
 }
 
 function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
