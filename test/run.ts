@@ -77,7 +77,7 @@ const run = first === '--all' ? 'all' : first === '--smoke' ? 'smoke' : 'quick'
 const given = first === `--${run}` ? rest : process.argv.slice(2)
 const named = given.filter(arg => !arg.startsWith('-')).map(path => relative('test', path))
 const options = given.filter(arg => arg.startsWith('-') && !arg.startsWith('--jobs='))
-const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? (named.length > 0 ? 1 : 6))
+const jobs = Number(given.find(arg => arg.startsWith('--jobs='))?.slice('--jobs='.length) ?? (named.length > 0 ? 1 : run === 'quick' ? 6 : 4))
 
 const redis = await findRedis()
 const limited = await limitedUser(redis.url).catch((error: Error) => say(`the service is tested with all rights: no user could be made (${error.message})`))

@@ -44,7 +44,7 @@ export interface Pages {
 
 // The compiler copies no assets. They stay in src/web/assets, which is ../../src/web/assets from src/web and from
 // dist/web.
-const assets = fileURLToPath(new URL('./assets/', import.meta.url))
+const assets = fileURLToPath(new URL('../../src/web/assets/', import.meta.url))
 const htmx = dirname(createRequire(import.meta.url).resolve('htmx.org/dist/htmx.min.js'))
 const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Test } from 'tap'
 import { callBudget } from '../../src/redis/lanes.ts'
 import { neededCommands, operatorCommands, optionalCommands } from '../../src/store/rights.ts'
 import { tagOf } from '../../src/core/ids.ts'
@@ -93,11 +94,19 @@ async function moveEvents ({ store, call, prefix, redis }: TestApp): Promise<voi
   await store.events!.trim(tag, 'default', last!)
 }
 
+/** What a person approved waits in a second list of its inbox, whose handoffs are weighed before they are caught. */
+async function catchApproved (t: Test, { call }: TestApp): Promise<void> {
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'approved', require_human: true })).json()
+  t.equal((await call('approver', 'POST', `/api/approve/${id}`)).statusCode, 200)
+  t.match((await call('bob', 'POST', '/api/catch', { inbox: 'approved' })).json(), { items: [{ handoff_id: id }] })
+}
+
 t.test('all that the service does is allowed, and all that is allowed is used', { timeout: 60_000 }, async t => {
   const { redis, service } = await limitedService(t)
   await until(() => isReady(service))
   service.store.sweeper.start()
   for (const { path, status, answer } of await allOperations(service, await prepared(service))) t.equal(answer.statusCode, status, path)
+  await catchApproved(t, service)
   await moveEvents(service)
   await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
   await until(() => isReady(service))
