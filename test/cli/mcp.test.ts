@@ -1,7 +1,4 @@
-import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { Client as OlderClient } from '@modelcontextprotocol/sdk/client/index.js'
-import { StdioClientTransport as OlderTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { join } from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,14 +7,14 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { serve, tenants } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
-import { callText } from '../helpers/mcp.ts'
+import { agentBy, callText, clientOf, eras, told } from '../helpers/mcp.ts'
+import type { CallSettings } from '../helpers/mcp.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
 /** `handoff mcp`: real clients start it; what it does with odd messages, odd answers, and the end of its input. */
 
 const command = join(projectRoot, 'dist/cli/main.js')
-const identity = { name: 'test', version: '1' }
 const tenant = await tenants(t)
 
 const { app } = tenant()
@@ -26,21 +23,18 @@ async function waiters (count: number): Promise<void> {
   await until(async () => new RegExp(`^handoff_inbox_waiters ${count}$`, 'm').test((await app.inject('/metrics')).body))
 }
 
-for (const era of ['2026-07-28', '2025-11-25'] as const) {
+for (const era of eras) {
   t.test(`a client of ${era} passes, waits, catches and reports done`, async t => {
     const { env, pass, status } = tenant()
-    const settings = { command, args: ['mcp'], env: { PATH: process.env.PATH!, ...env('bob') } }
-    const isNew = era === '2026-07-28'
-    const client = isNew ? new Client(identity, { versionNegotiation: { mode: { pin: era } } }) : new OlderClient(identity)
-    await client.connect((isNew ? new StdioClientTransport(settings) : new OlderTransport(settings)) as never)
+    const client = clientOf(era)
+    await client.connect(new StdioClientTransport({ command, args: ['mcp'], env: { PATH: process.env.PATH!, ...env('bob') } }))
     t.teardown(() => client.close())
-    const call = async (name: string, args: object, options?: object) => {
-      const more = isNew ? [options] : [undefined, options]
-      const answered = await (client as OlderClient).callTool({ name, arguments: args as never }, ...more as never[])
-      const [{ text }] = answered.content as [{ text: string }]
-      return { isError: answered.isError === true, body: JSON.parse(text) }
+    const agent = agentBy(client)
+    const call = async (name: string, args: object, settings?: CallSettings) => {
+      const result = await agent.call(name, args, settings)
+      return { isError: result.isError === true, body: told(result) }
     }
-    t.ok((await client.listTools()).tools.some(({ name }) => name === 'handoff_catch_next'))
+    t.ok((await agent.tools()).some(({ name }) => name === 'handoff_catch_next'))
     const { body: { handoff_id: id } } = await call('handoff_pass', { task: 'Count', output: { n: 1 }, to: 'w', idempotency_key: 'k' })
     t.match((await call('handoff_catch_next', { inbox: 'w' })).body, { handoff_id: id, task: 'Count' })
     t.match((await call('handoff_done', { id, output: { sum: 2 } })).body, { status: 'done' })
