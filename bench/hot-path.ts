@@ -38,7 +38,7 @@ export function compare (measured: Ratios, kept: Ratios): { dearer: string[], ch
 }
 
 if (process.argv[1] !== undefined && await realpath(process.argv[1]) === fileURLToPath(import.meta.url)) {
-  const { table, figures: { pairs, ...kept } } = await instructions({ say: line => { process.stderr.write(`bench: ${line}\n`) } })
+  const { table, figures: { pairs, ...kept } } = await instructions({ say: line => { process.stderr.write(`bench: ${line}\n`) }, alsoPlain: false })
   const rounded = Object.fromEntries(Object.entries(kept.ratios).map(([what, ratio]) => [what, Number(ratio.toFixed(3))]))
   await writeFile(place, JSON.stringify({ ...kept, ratios: rounded }, null, 2) + '\n')
   process.stdout.write(table)

@@ -78,7 +78,8 @@ export async function ofService (callgrind: Callgrind, say: (line: string) => vo
 }
 
 /** Redis's instructions with the service, with trivial scripts, and with plain commands; these clients aren't counted. */
-export async function ofRedis (callgrind: Callgrind, say: (line: string) => void): Promise<Record<'ours' | 'trivial' | 'plain', Counts> & { version: string }> {
+export async function ofRedis (callgrind: Callgrind, say: (line: string) => void, alsoPlain: boolean):
+Promise<Record<'ours' | 'trivial', Counts> & { plain?: Counts, version: string }> {
   const stops: Array<() => Promise<void>> = []
   const kept = <Started extends ServerProcess | BenchRedis>(started: Started) => {
     stops.unshift(started.stop)
@@ -92,8 +93,10 @@ export async function ofRedis (callgrind: Callgrind, say: (line: string) => void
     const { main, remove } = await makeTrivial()
     stops.unshift(remove)
     const trivial = kept(await startServer([main], serviceSettings(redis.url)))
+    const found = { ours, trivial: await counts(callgrind, trivial.url, redis.pid), version: redis.version }
+    if (!alsoPlain) return found
     const plain = kept(await startServer(script('plain.ts'), { ...keySettings, STORE_URL: redis.url }))
-    return { ours, trivial: await counts(callgrind, trivial.url, redis.pid), plain: await counts(callgrind, plain.url, redis.pid), version: redis.version }
+    return { ...found, plain: await counts(callgrind, plain.url, redis.pid) }
   } finally {
     for (const stop of stops) await stop()
   }

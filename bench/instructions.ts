@@ -17,16 +17,18 @@ export interface InstructionFigures extends ReturnType<typeof circumstances> {
 /**
  * Instructions per request: the service's compared with the floor's; and Redis's for our scripts compared with scripts that only answer, and with
  * the same reads and writes as plain commands. Other work on the machine doesn't change these counts, so one round is enough.
+ *
+ * @param alsoPlain whether Redis's are compared with plain commands too, which hot-path.ts doesn't keep
  */
-export async function instructions ({ say }: Pick<BenchOptions, 'say'>): Promise<Report & { figures: InstructionFigures }> {
+export async function instructions ({ say, alsoPlain = true }: Pick<BenchOptions, 'say'> & { alsoPlain?: boolean }): Promise<Report & { figures: InstructionFigures }> {
   const missing = await missingForCallgrind()
   if (missing !== null) throw new Error(`instructions: there is no ${missing} here (Debian: valgrind)`)
   const callgrind = await startCallgrind()
   say('instructions: the floor, the service and Redis, each under valgrind')
-  const counts = [ofFloor(callgrind), ofService(callgrind, say), ofRedis(callgrind, say)] as const
+  const counts = [ofFloor(callgrind), ofService(callgrind, say), ofRedis(callgrind, say, alsoPlain)] as const
   try {
     const [floor, service, redis] = await Promise.all(counts)
-    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], besidePlain(redis.ours, redis.plain), redis.version)
+    return report([...besideFloor(service, floor), ...besideTrivial(redis.ours, redis.trivial)], redis.plain === undefined ? [] : besidePlain(redis.ours, redis.plain), redis.version)
   } finally {
     // If one fails, the others still run.
     await Promise.allSettled(counts)

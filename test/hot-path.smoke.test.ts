@@ -7,7 +7,7 @@ const missing = await missingForCallgrind()
 
 t.test('the hot path costs no more instructions than before', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
   const kept = await keptHotPath()
-  const { table, figures } = await instructions({ say: line => t.comment(line) })
+  const { table, figures } = await instructions({ say: line => t.comment(line), alsoPlain: false })
   const { dearer, cheaper } = compare(figures.ratios, kept.ratios)
   t.comment(table)
   for (const line of cheaper) t.comment(`cheaper than what is kept, so that the guard is blunt; npx tsx bench/hot-path.ts keeps it: ${line}`)

@@ -56,20 +56,21 @@ async function findRedis () {
   return (process.env.REDIS_SERVER_BIN ? undefined : await inContainer()) ?? await byLadder()
 }
 
-const isLong = (path: string) => inRun.smoke.test(path) || inRun.long.test(path)
-
 /**
- * Which processes run these files: those of a folder share some, folders of one file share one, and those of the longest kinds have one each. Each
- * process reads the whole service, which costs as much as the tests of three files.
+ * Which processes run these files: those of a folder share some, folders of one file share one; long files have one each, and so have slow ones
+ * outside folders. Each process reads the whole service, which costs as much as the tests of three files.
  */
 function processesOf (files: string[]): string[][] {
-  const few = files.filter(path => !isLong(path))
-  const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
-  const shared = [...folders.filter(({ length }) => length > 1), folders.filter(({ length }) => length === 1).flat()].flatMap(folder => {
-    const count = Math.ceil(folder.length / 13)
-    return Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n))
-  })
-  return [...shared.sort((a, b) => b.length - a.length), ...files.filter(isLong).map(path => [path])].filter(({ length }) => length > 0)
+  const isAlone = (path: string) => inRun.long.test(path) || (inRun.smoke.test(path) && dirname(path) === '.')
+  const shareOf = (few: string[], most: number) => {
+    const folders = [...new Set(few.map(path => dirname(path)))].map(folder => few.filter(path => dirname(path) === folder))
+    return [...folders.filter(({ length }) => length > 1), folders.filter(({ length }) => length === 1).flat()].flatMap(folder => {
+      const count = Math.ceil(folder.length / most)
+      return Array.from({ length: count }, (_, n) => folder.filter((_, at) => at % count === n))
+    })
+  }
+  const shared = [...shareOf(files.filter(path => inRun.quick.test(path)), 13), ...shareOf(files.filter(path => inRun.smoke.test(path) && !isAlone(path)), 3)]
+  return [...files.filter(isAlone).map(path => [path]), ...shared.sort((a, b) => b.length - a.length)].filter(({ length }) => length > 0)
 }
 
 const [first = '', ...rest] = process.argv.slice(2)

@@ -12,7 +12,7 @@ import { isWhole, skipUnlessWhole } from '../helpers/extent.ts'
 import { testRedis } from '../helpers/redis.ts'
 import { Random } from './random.ts'
 
-const seeds = isWhole ? 10_000 : 1000
+const seeds = isWhole ? 10_000 : 400
 // In full it takes minutes of both cores, and longer where others use them.
 t.setTimeout(1_800_000)
 
@@ -40,7 +40,7 @@ t.test('the same seed gives the same run', async t => {
     t.ok(trace.length > 10)
     return createHash('sha256').update(trace.join('\n')).digest('hex')
   }
-  for (let seed = 0; seed < 100; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
+  for (let seed = 0; seed < 20; seed++) t.equal(await hashOf(seed), await hashOf(seed), `seed ${seed}`)
 })
 
 t.test('deliberate faults are found', skipUnlessWhole, async t => {
@@ -54,7 +54,7 @@ t.test('the scripts do the same on simulated data as on a real Redis', async t =
   const { redis, prefix } = testRedis(t)
   const keys = new KeyNames(prefix)
   const outcomes = new Set<string>()
-  for (let seed = 0; seed < 300; seed++) {
+  for (let seed = 0; seed < (isWhole ? 300 : 60); seed++) {
     const random = new Random(seed)
     const db = new Database()
     const on = { redis, keys, tag: `t${String(seed % 90 + 10)}` }
@@ -73,5 +73,5 @@ t.test('the scripts do the same on simulated data as on a real Redis', async t =
     }
     t.strictSame(dumpSimulated(db), await dumpReal(on), `seed ${seed}: what is left`)
   }
-  t.ok(outcomes.size >= 120, `${outcomes.size} outcomes: ${[...outcomes].sort().join(', ')}`)
+  t.ok(outcomes.size >= (isWhole ? 120 : 80), `${outcomes.size} outcomes: ${[...outcomes].sort().join(', ')}`)
 })

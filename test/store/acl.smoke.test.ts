@@ -110,7 +110,7 @@ t.test('all that the service does is allowed, and all that is allowed is used', 
   await moveEvents(service)
   await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
   await until(() => isReady(service))
-  // The sweep and the subscriber's ping come by themselves; acl-fleet.smoke.test.ts has the commands that only a Cluster needs.
+  // The sweep and the subscriber's ping come by themselves; acl-fleet.long.test.ts has the commands that only a Cluster needs.
   let idle = everything
   await until(async () => {
     const called = await commandsCalled(redis)
