@@ -77,32 +77,6 @@ t.test('inboxes and approvals', async t => {
   t.match(await run('bob', 'approve', other.handoff_id), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
 })
 
-t.test('an answer that is lost, after the service has acted, is asked for again', async t => {
-  const { url, secrets } = start()
-  const asked = new Set<string>()
-  const { address, seen } = await proxy(t, url, ({ method, url, key, body }) => {
-    const identity = `${method} ${url} ${key} ${body}`
-    if (asked.has(identity)) return 'pass'
-    asked.add(identity)
-    return 'drop'
-  })
-  const json = async (who: Who, ...args: string[]) => parsed<Record<string, any>>(await handoff([...args, '--json'], { env: { HANDOFF_URL: address, HANDOFF_KEY: secrets[who] } }))
-  const { handoff_id: id } = await json('alice', 'pass', '--task', 't', '--to', 'w')
-  t.match(await json('alice', 'inbox', 'w'), { pending: 1 }, 'passed once')
-  t.strictSame((await json('bob', 'next', 'w', '--max', '2')).items.map((item: any) => item.handoff_id), [id])
-  t.match(await json('bob', 'done', id, '--output', '{"n": 1}'), { status: 'done' })
-  t.equal(asked.size, 4)
-  t.equal(seen.length, 2 * asked.size, 'each was asked twice, with the same key and the same bytes')
-})
-
-t.test('a key passes once', async t => {
-  const { json, run } = start()
-  const args = ['pass', '--task', 't', '--idempotency-key', 'k'] as const
-  const [one, other] = [await json('alice', ...args), await json('alice', ...args)]
-  t.equal(one.handoff_id, other.handoff_id)
-  t.match(await run('alice', 'pass', '--task', 'u', '--idempotency-key', 'k'), { code: 1, stderr: /\(idempotency_key_reused\)\n$/ })
-})
-
 t.test('status waits', async t => {
   const { json, run, call } = start()
   const { handoff_id: id } = await json('alice', 'pass', '--task', 't')

@@ -1,6 +1,5 @@
 import t from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
-import type { Handoff } from '../../src/client/index.ts'
 import { answering, proxy, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
 import { aborted, paths, worker } from '../helpers/worker.ts'
@@ -192,34 +191,6 @@ t.test('its signal takes no more, finishes what it has, and loses nothing that w
   t.match(await alice.status(ids[0]!), { status: 'done' })
   t.match(await alice.status(ids[1]!), { status: 'done' })
   t.match(await alice.status(ids[2]!), { status: 'pending' })
-})
-
-t.test('what it works on when its signal ends is finished', async t => {
-  const { alice, pass, work } = await worker(t, tenant())
-  const [id] = await pass({}, {})
-  const own = new AbortController()
-  const begun: Handoff[] = []
-  const { ended } = work(async handoff => {
-    begun.push(handoff)
-    own.abort()
-    await new Promise(resolve => setTimeout(resolve, 100))
-    return { at: 'last' }
-  }, { signal: own.signal })
-  await ended
-  t.equal(begun.length, 1)
-  t.match(await alice.status(id!), { status: 'done', result: { at: 'last' } })
-  t.equal((await alice.inbox('in')).pending, 1)
-})
-
-t.test('two workers of one name do each handoff once', async t => {
-  const { pass, work, ended } = await worker(t, tenant())
-  const ids = await pass(...Array.from({ length: 30 }, (_, index) => ({ task: String(index) })))
-  const done: string[] = []
-  const workers = [1, 2].map(() => work(({ task }) => { done.push(task) }, { concurrency: 3 }))
-  for (const id of ids) t.match(await ended(id), { status: 'done' })
-  t.equal(done.length, 30)
-  t.equal(new Set(done).size, 30)
-  await Promise.all(workers.map(({ stop }) => stop()))
 })
 
 t.test('it goes on through what may pass, and loses no answer', async t => {

@@ -104,7 +104,7 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
   await t.test('docs/testing.md: the tests, from the clone', async t => {
     t.equal(commandsUnder('README.md', 'Tests'), 'npm test\n')
     const command = commandsUnder('docs/testing.md', 'Running tests')
-    t.match(command, /^npm test -- test\/http\/operations\.test\.ts\n$/)
-    t.match(type(command, 'ignore'), /^ *ok 1 - test.http.operations/m)
+    t.match(command, /^npm test -- test\/http\/status\.test\.ts\n$/)
+    t.match(type(command, 'ignore'), /^ *ok 1 - test.http.status/m)
   })
 })

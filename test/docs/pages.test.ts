@@ -119,8 +119,3 @@ t.test('the pages name the tested servers and Node versions', async t => {
   t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
   for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)
 })
-
-t.test('README.md is short enough to read in one go', async t => {
-  const lines = read('README.md').trimEnd().split('\n').length
-  t.ok(lines < 180, `${lines} lines`)
-})

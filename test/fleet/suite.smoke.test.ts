@@ -14,9 +14,9 @@ import { passes } from '../helpers/suite.ts'
 
 t.setTimeout(900_000)
 
-const files = ['http/approvals-decide', 'http/approvals', 'http/around', 'http/as-passed', 'http/auth', 'http/bad-bodies', 'http/done',
-  'http/idempotency', 'http/openapi', 'http/operations', 'http/pass', 'http/status', 'http/waiting', 'web/forms', 'web/session', 'races']
-const few = ['http/around', 'http/bad-bodies', 'http/operations']
+const files = ['http/approvals-decide', 'http/approvals', 'http/around', 'http/as-passed', 'http/auth', 'http/bad-bodies',
+  'http/idempotency', 'http/openapi', 'http/pass', 'http/status', 'http/waiting', 'web/forms', 'web/session', 'races']
+const few = ['http/around', 'http/bad-bodies', 'http/status']
 
 t.test('through HAProxy', { skip: hasHaproxy() ? false : 'haproxy is not installed' }, t => passes(t, { TEST_THROUGH: 'haproxy' }, isWhole ? files : few))
 t.test('through nginx', { skip: hasNginx() ? false : 'nginx is not installed', ...skipUnlessWhole }, t => passes(t, { TEST_THROUGH: 'nginx' }, few))

@@ -71,10 +71,3 @@ t.test('/docs serves only its own files', async t => {
   const range = await ask(t, port, 'GET /docs/static/swagger-ui.css HTTP/1.1\r\nHost: x\r\nRange: bytes=99999999-\r\n\r\n')
   isProblem(t, range, 400, 'invalid_request', 'a range that isn’t there is no fault of ours')
 })
-
-t.test('/problems is a page that runs nothing', async t => {
-  const page = await app.inject('/problems')
-  t.equal(page.statusCode, 200)
-  t.notMatch(page.body, /<script|src=|url\(/)
-  t.match(page.headers['content-security-policy'], /default-src 'none'/)
-})

@@ -19,20 +19,33 @@ const texts = [
   '{"task":"t","output":{"context":1},"status":"done"}',
 ]
 
-for (const [index, text] of texts.entries()) {
-  t.test(`as passed, text ${index}`, async t => {
+t.test('output, context and result come back as passed', async t => {
+  for (const [at, text] of texts.entries()) {
     const passed = await call('alice', 'POST', '/api/pass', `{"context":${text},"task":"t","output":${text}}`)
     const { handoff_id: id, created_at: createdAt } = passed.json()
     const caught = await call('bob', 'GET', `/api/catch/${id}`)
     t.match(caught.headers['content-type'], /^application\/json(; *charset=utf-8)?$/)
     t.equal(caught.rawPayload.toString('hex'), Buffer.from(`{"handoff_id":"${id}","status":"caught","task":"t","output":${text},"context":${text},` +
-      `"constraints":null,"created_at":"${createdAt}"}`).toString('hex'))
+      `"constraints":null,"created_at":"${createdAt}"}`).toString('hex'), `text ${at}`)
     await call('bob', 'POST', `/api/done/${id}`, `{"output":${text}}`)
     const status = await call('alice', 'GET', `/api/status/${id}`)
-    t.ok(status.rawPayload.includes(`"result":${text}}`), 'so the result')
+    t.ok(status.rawPayload.includes(`"result":${text}}`), `result ${at}`)
     t.equal(Number(status.headers['content-length']), status.rawPayload.length)
-  })
-}
+  }
+})
+
+t.test('an error, a reason and progress are shown as they were said', async t => {
+  for (const [operation, said, shown] of [
+    ['fail', '{"error": {"message": "no \\u0064isk", "data": {"n": 1.0}}}', '"error":{"message": "no \\u0064isk", "data": {"n": 1.0}}'],
+    ['decline', '{"reason": "not \\u006dine"}', '"reason":"not \\u006dine"'],
+    ['heartbeat', '{"progress": {"percent": 50.0, "message": "h\\u00e4lf"}}', '"progress":{"message":"h\\u00e4lf","percent":50.0,"at":'],
+  ] as const) {
+    const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+    await call('bob', 'GET', `/api/catch/${id}`)
+    t.equal((await call('bob', 'POST', `/api/${operation}/${id}`, said)).statusCode, 200)
+    t.match((await call('alice', 'GET', `/api/status/${id}`)).body, shown, operation)
+  }
+})
 
 t.test('task and constraints are returned as passed, whatever their characters', async t => {
   const task = '"\\ud800 \\u0041 😀 \\"quoted\\" \\\\"'

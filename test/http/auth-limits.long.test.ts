@@ -69,19 +69,6 @@ t.test('only a trusted proxy’s X-Forwarded-For is believed', async t => {
   t.equal((await from(service, '203.0.113.5', wrong, '198.51.100.78')).statusCode, 429, 'forged')
 })
 
-t.test('without the setting no header is believed, and links never depend on a proxy’s headers', async t => {
-  const forwarded = { 'x-forwarded-for': '198.51.100.1', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', host: 'evil.example' }
-  for (const env of [{}, { TRUSTED_PROXIES: '127.0.0.1' }]) {
-    const service = await testApp(t, { ...env, BASE_URL: 'https://handoff.example' })
-    const answer = await service.app.inject({ method: 'POST', url: '/api/pass', payload: { task: 't', require_human: true }, headers: { ...bearer(secrets.alice), ...forwarded } })
-    t.match(answer.json(), { pickup_url: /^https:\/\/handoff\.example\//, approval_url: /^https:\/\/handoff\.example\// })
-    t.notMatch(answer.body + JSON.stringify(answer.headers), 'evil')
-  }
-  const service = await testApp(t)
-  for (let n = 0; n < 60; n++) t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', `198.51.100.${n}`)).statusCode, 401)
-  t.equal((await from(service, '127.0.0.1', 'wrong-key-of-no-kind', '198.51.100.99')).statusCode, 429)
-})
-
 t.test('10,000 unknown keys over HTTP cause at most 500 look-ups a second', async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, { TRUSTED_PROXIES: '127.0.0.1' }, { url: redis.url })

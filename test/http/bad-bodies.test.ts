@@ -2,15 +2,15 @@ import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
-import { listen, wire } from '../helpers/wire.ts'
+import { ask, listen, wire } from '../helpers/wire.ts'
 
 /** Of all that needs no service of its own. */
 const service = await testApp(t)
 const { app, call, dump } = service
 
 /** A handoff that bob has caught. */
-async function caught ({ call }: TestApp): Promise<string> {
-  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+async function caught ({ call }: TestApp, more: object = {}): Promise<string> {
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json()
   await call('bob', 'GET', `/api/catch/${id}`)
   return id
 }
@@ -103,4 +103,104 @@ t.test('only unencoded JSON in UTF-8 with the right media type is accepted', asy
   for (const type of ['application/json; charset=utf-8', 'Application/JSON;Charset="UTF-8"', 'application/json;charset=utf-8; x=y']) {
     t.equal((await call('alice', 'POST', '/api/pass', payload, { 'content-type': type })).statusCode, 201, type)
   }
+})
+
+t.test('the body of done may be empty, {} or missing, with and without a content type', async t => {
+  const port = await listen(app)
+  const bodies = [
+    '\r\n',
+    'Content-Type: application/json\r\n\r\n',
+    'Content-Length: 0\r\n\r\n',
+    'Content-Type: application/json\r\nContent-Length: 0\r\n\r\n',
+    'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}',
+    'Content-Type: application/json\r\nContent-Length: 15\r\n\r\n{"output":null}',
+  ]
+  for (const rest of bodies) {
+    const id = await caught(service)
+    const answer = await ask(t, port, `POST /api/done/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\n${rest}`)
+    t.equal(answer.statusCode, 200, JSON.stringify(rest))
+    t.strictSame(Object.keys(JSON.parse(answer.body)).sort(), ['completed_at', 'handoff_id', 'status'])
+    t.equal((await call('alice', 'GET', `/api/status/${id}`)).json().result, null)
+  }
+})
+
+t.test('bodies are read strictly', async t => {
+  const id = await caught(service, { heartbeat_within: 30 })
+  const bad: Record<string, Array<[body: unknown, pointer: string]>> = {
+    heartbeat: [
+      [{ extend_by: 0 }, '/extend_by'], [{ extend_by: 604801 }, '/extend_by'], [{ extend_by: 1.5 }, '/extend_by'],
+      [{ extend_by: '5' }, '/extend_by'], [{ more: 1 }, '/more'], [{ progress: {} }, '/progress'],
+      [{ progress: { message: null, percent: null } }, '/progress'], [{ progress: 'half' }, '/progress'],
+      [{ progress: [] }, '/progress'], [{ progress: { message: '' } }, '/progress/message'],
+      [{ progress: { message: 'x'.repeat(1001) } }, '/progress/message'],
+      [{ progress: { percent: 100.1 } }, '/progress/percent'], [{ progress: { percent: -1 } }, '/progress/percent'],
+      [{ progress: { percent: '5' } }, '/progress/percent'],
+      [{ progress: { message: 'x', at: 'now' } }, '/progress/at'],
+      ['{"progress": {"percent": 1, "percent": 2}}', '/progress/percent'],
+      ['{"extend_by": 5, "extend_by": 6}', '/extend_by'],
+    ],
+    fail: [
+      [{}, '/error'], [undefined, '/error'], [{ error: null }, '/error'], [{ error: 'no' }, '/error'],
+      [{ error: {} }, '/error/message'], [{ error: { message: null } }, '/error/message'],
+      [{ error: { message: '' } }, '/error/message'], [{ error: { message: 'x'.repeat(4001) } }, '/error/message'],
+      [{ error: { message: 'x', code: '' } }, '/error/code'],
+      [{ error: { message: 'x', code: 'a b' } }, '/error/code'],
+      [{ error: { message: 'x', code: 'x'.repeat(65) } }, '/error/code'],
+      [{ error: { message: 'x', data: [] } }, '/error/data'], [{ error: { message: 'x', more: 1 } }, '/error/more'],
+      ['{"error": {"message": "x", "message": "y"}}', '/error/message'],
+      [{ error: { message: 'x' }, retry: 'false' }, '/retry'], [{ error: { message: 'x' }, retries: 1 }, '/retries'],
+    ],
+    decline: [
+      [{}, '/reason'], [undefined, '/reason'], [{ reason: null }, '/reason'], [{ reason: '' }, '/reason'],
+      [{ reason: 'x'.repeat(4001) }, '/reason'], [{ reason: 5 }, '/reason'],
+      [{ reason: 'x', retry: false }, '/retry'],
+    ],
+    cancel: [
+      [{ reason: '' }, '/reason'], [{ reason: 'x'.repeat(4001) }, '/reason'], [{ force: 'true' }, '/force'],
+      [{ forced: true }, '/forced'],
+    ],
+    reissue: [
+      [{ now: true }, '/now'],
+    ],
+    pass: [
+      [{ work_within: 0 }, '/work_within'], [{ work_within: 604801 }, '/work_within'],
+      [{ heartbeat_within: 4 }, '/heartbeat_within'], [{ heartbeat_within: 86401 }, '/heartbeat_within'],
+      [{ delay: 0 }, '/delay'], [{ delay: 60, expires_in: 60 }, '/delay'], [{ delay: 86400 }, '/delay'],
+      [{ max_attempts: 0 }, '/max_attempts'], [{ max_attempts: 11 }, '/max_attempts'],
+      [{ max_attempts: 1.5 }, '/max_attempts'], [{ retry_delay: -1 }, '/retry_delay'],
+      [{ retry_delay: 3601 }, '/retry_delay'], [{ result_schema: true }, '/result_schema'],
+      [{ parent: 5 }, '/parent'], [{ attempts: 2 }, '/attempts'],
+    ],
+  }
+  const before = await dump()
+  for (const [path, rows] of Object.entries(bad)) {
+    const who = ['heartbeat', 'fail', 'decline'].includes(path) ? 'bob' : 'alice'
+    for (const [body, pointer] of rows) {
+      const [url, sent] = path === 'pass' ? ['/api/pass', { task: 't', ...body as object }] : [`/api/${path}/${id}`, body]
+      const { errors } = isProblem(t, await call(who, 'POST', url, sent), 400, 'invalid_request', `${path} ${pointer}`)
+      t.match(errors, [{ pointer }], `${path} ${JSON.stringify(body)}`)
+    }
+  }
+  t.strictSame(await dump(), before, 'nothing changed')
+})
+
+t.test('lengths are in characters, and null means absent', async t => {
+  const absent = ['heartbeat_within', 'work_within', 'delay', 'max_attempts', 'retry_delay', 'result_schema', 'parent'].map(name => [name, null])
+  const id = await caught(service, Object.fromEntries(absent))
+  const beat = (id: string, progress: object) => call('bob', 'POST', `/api/heartbeat/${id}`, { extend_by: null, progress })
+  t.equal((await beat(id, { message: '😀'.repeat(1000), percent: null })).statusCode, 200)
+  t.equal((await call('bob', 'POST', `/api/fail/${id}`, { error: { message: '😀'.repeat(4000), code: null, data: null }, retry: null })).statusCode, 200)
+  isProblem(t, await beat(await caught(service), { message: '😀'.repeat(1001) }), 400, 'invalid_request')
+})
+
+t.test('heartbeats need the scope catch and a well-formed Idempotency-Key', async t => {
+  const id = await caught(service)
+  for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {
+    isProblem(t, await call('approver', 'POST', `/api/${path}/${id}`, {}), 403, 'insufficient_scope', path)
+    isProblem(t, await call('bob', 'POST', `/api/${path}/${id}`, {}, { 'idempotency-key': 'ä' }), 400, 'invalid_request', path)
+    isProblem(t, await call('bob', 'POST', `/api/${path}/nothing`, path === 'fail' ? { error: { message: 'm' } } : path === 'decline' ? { reason: 'r' } : {}), 404, 'not_found', path)
+  }
+  t.equal((await call('bob', 'POST', `/api/heartbeat/${id}`, {}, { 'idempotency-key': 'k' })).headers['idempotency-replayed'], undefined)
 })

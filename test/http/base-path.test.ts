@@ -1,6 +1,6 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
-import { secrets, testApp } from '../helpers/app.ts'
+import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { until } from '../helpers/until.ts'
@@ -63,19 +63,6 @@ t.test('the documentation and its page link below the path', async t => {
   t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/handoff/docs/')
 })
 
-t.test('without a path nothing is added', async t => {
-  const { call } = await testApp(t, { BASE_URL: 'https://handoff.example/' })
-  const passed = await call('alice', 'POST', '/api/pass', { task: 't' })
-  t.equal(passed.headers.location, `/api/status/${passed.json().handoff_id}`)
-  t.equal((await call('alice', 'GET', '/api/status/nothing')).json().type, '/problems#not_found')
-  const { body } = await call(null, 'GET', '/openapi.json')
-  t.strictSame(JSON.parse(body).servers, [{ url: 'https://handoff.example' }])
-  t.strictSame((await call(null, 'GET', '/docs/json')).json().servers, [{ url: '/' }])
-  t.match(body, '"type":"/problems#expired"')
-  t.equal((await call(null, 'GET', '/docs/static/index.html')).headers.location, '/docs/')
-  isProblem(t, await call(null, 'GET', '/handoff/healthz'), 404, 'not_found')
-})
-
 t.test('an invalid path stops the start', { skip: ofOneReplica }, async t => {
   for (const path of ['//x', '/a//b', '/..', '/a/../b', '/.', '/a;b', '/a b', '/é', '/a%2Fb', '/a"b', '?x', '#x']) {
     t.throws(() => loadConfig({ BASE_URL: `https://handoff.example${path}` }), { message: /^BASE_URL: [^\n]+$/ }, path)
@@ -98,12 +85,4 @@ t.test('the operators’ port accepts requests with and without the path', { ski
   await until(async () => (await app.operations!.inject('/readyz')).statusCode === 200)
   for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operations!.inject(path)).statusCode, 200, path)
   isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
-})
-
-t.test('logs name the handoff, and metrics the route, whatever the proxy forwards', async t => {
-  const { call, app } = await testApp(t, settings)
-  await call('alice', 'GET', '/handoff/api/status/nothing')
-  await call('alice', 'GET', '/api/status/nothing')
-  t.match((await app.inject('/handoff/metrics')).body, 'http_request_duration_seconds_count{method="GET",route="/api/status/:id",status_code="404"} 2')
-  t.notMatch((await app.inject('/metrics')).body, secrets.alice)
 })

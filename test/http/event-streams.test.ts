@@ -1,22 +1,20 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request as ask } from 'node:http'
 import { connect } from 'node:net'
-import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { EventSource } from 'eventsource'
 import t from 'tap'
 import type { Test } from 'tap'
 import { EventService, EventStreams } from '../../src/handoffs/events.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
+import { scriptCalls } from '../../src/redis/call.ts'
+import type { ScriptCall } from '../../src/redis/call.ts'
 import { KeyNames } from '../../src/store/keys.ts'
-import { secrets, testApp, testKeys } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { serve } from '../helpers/client.ts'
 import { idsIn, openStream } from '../helpers/event-stream.ts'
-import { isWhole, skipInQuick } from '../helpers/extent.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { newKey } from '../helpers/stored-keys.ts'
@@ -149,27 +147,6 @@ t.test('it ends within 2 s when its key is revoked, and tells nothing more', asy
   t.notOk(other.response.closed)
 })
 
-t.test('a client that goes and comes back 100 times misses nothing', { timeout: 120_000, ...skipInQuick }, async t => {
-  const service = await start(t)
-  const total = 400
-  const read: string[] = []
-  let rounds = 0
-  const reading = (async () => {
-    while (read.length < total) {
-      const stream = await service.open('?after=0-0', read.at(-1))
-      await until(() => idsIn(stream.frames).length > 0)
-      // What it has read counts, and the rest is lost with the connection.
-      read.push(...idsIn(stream.frames).slice(0, 1 + rounds++ % 4))
-      stream.close()
-    }
-  })()
-  let ids: string[] = []
-  while (ids.length < total) ids = await happen(service, 8)
-  await reading
-  t.ok(rounds >= 100, `${rounds} times`)
-  t.strictSame(read, ids)
-})
-
 t.test('while Redis is away it waits, and goes on', { timeout: 60_000 }, async t => {
   const redis = await ownRedis(t)
   const service = await testApp(t, on, { url: redis.url })
@@ -274,67 +251,15 @@ t.test('a client that stops reading is cut', { timeout: 120_000, ...skipInQuick 
   t.ok(within > 3000 && after < 20_000, `after ${Math.round(after)} ms`)
 })
 
-/** Opens so many streams, and says when each has had its first bytes and its first event. In a process of its own: its memory isn't the service's. */
-const crowd = `
-  import { request } from 'node:http'
-  import { once } from 'node:events'
-  const [port, count, ...keys] = process.argv.slice(1)
-  let told = 0
-  for (let index = 0; index < Number(count); index++) {
-    const headers = { accept: 'text/event-stream', authorization: 'Bearer ' + keys[Math.floor(index / 10)] }
-    const [response] = await once(request({ host: '127.0.0.1', port, path: '/api/events', headers, agent: false }).end(), 'response')
-    if (response.statusCode !== 200) console.log(response.statusCode)
-    let text = ''
-    response.on('data', some => {
-      const before = text.includes('event:')
-      text += some
-      if (!before && text.includes('event:') && ++told === Number(count)) console.log('told')
-    })
-    await once(response, 'data')
-  }
-  console.log('opened')`
-
-/** Streams at once. */
-const crowdSize = isWhole ? 1000 : 300
-
-t.test(`${crowdSize} streams of one tenant`, { timeout: 120_000, ...skipInQuick }, async t => {
-  const keys = Array.from({ length: 100 }, (_, index) => `crowd-${index}-secret-0123456789`)
-  const redis = await ownRedis(t)
-  const service = await testApp(t, { ...on, API_KEYS: `${testKeys.API_KEYS},${keys.map((key, index) => `reader${index}:${key}`).join()}` }, { url: redis.url })
-  const port = await listen(service.app)
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
-  const heap = async () => {
-    for (let round = 0; round < 5; round++) {
-      gc()
-      await sleep(20)
-    }
-    return process.memoryUsage().heapUsed
-  }
-  const child = async (count: number) => {
-    const process_ = spawn(process.execPath, ['--input-type=module', '-e', crowd, '--', String(port), String(count), ...keys], { stdio: ['ignore', 'pipe', 'inherit'] })
-    t.teardown(() => process_.kill('SIGKILL'))
-    const lines = createInterface(process_.stdout)[Symbol.asyncIterator]()
-    return { process: process_, next: async () => (await lines.next()).value as string }
-  }
-  // The first ones fill what is filled once.
-  const few = await child(100)
-  t.equal(await few.next(), 'opened')
-  await happen(service, 1)
-  t.equal(await few.next(), 'told')
-  few.process.kill('SIGKILL')
-  const connections = () => new Promise<number>(resolve => service.app.server.getConnections((_, count) => resolve(count)))
-  await until(async () => await connections() === 0)
-  const before = await heap()
-  const many = await child(crowdSize)
-  t.equal(await many.next(), 'opened')
-  const each = Math.round((await heap() - before) / crowdSize)
-  t.comment(`${each} bytes of heap a stream`)
-  t.ok(each < 30_000, `${each} bytes of heap a stream`)
-  const reads = async () => Number(/cmdstat_xrange:calls=(\d+)/.exec(await redis.admin.info('commandstats'))?.[1])
-  const calls = await reads()
-  await happen(service, 1)
-  t.equal(await many.next(), 'told', 'each is told')
-  t.comment(`${await reads() - calls} reads of the feed`)
-  t.ok(await reads() - calls < 200, 'they share what is read')
+t.test('twenty streams of one tenant share what is read', async t => {
+  const { open, call } = await start(t)
+  const streams = await Promise.all(Array.from({ length: 20 }, (_, at) => open('', undefined, at < 10 ? secrets.alice : secrets.alice2)))
+  await until(() => streams.every(({ frames }) => frames.length > 0))
+  let reads = 0
+  const count = (told: unknown) => { if ((told as ScriptCall).script === 'feed') reads++ }
+  scriptCalls.subscribe(count)
+  t.teardown(() => scriptCalls.unsubscribe(count))
+  await call('alice', 'POST', '/api/pass', { task: 't' })
+  await until(() => streams.every(({ frames }) => idsIn(frames).length === 1))
+  t.ok(reads < 15, `${reads} reads`)
 })

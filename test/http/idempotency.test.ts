@@ -42,30 +42,6 @@ t.test('pass: the key’s scope is tenant, agent and require_human', async t => 
   isProblem(t, await pass('alice', '{"task": "u", "require_human": true}'), 422, 'idempotency_key_reused')
 })
 
-t.test('done: the same key and bytes get the original answer, anything else is already_done', async t => {
-  const id = (await passIn(service)('alice', body, {})).json().handoff_id
-  // The same key as the catch's: keys of different operations are independent.
-  await call('bob', 'GET', `/api/catch/${id}`, undefined, key)
-  const done = (who: Who, text: string | undefined, headers = {}) => call(who, 'POST', `/api/done/${id}`, text, headers)
-  const first = await done('bob', '{"output":{"b":1}}', key)
-  t.equal(first.statusCode, 200)
-  t.notOk('idempotency-replayed' in first.headers)
-  const before = await dump()
-  const again = await done('bob', '{"output":{"b":1}}', key)
-  t.equal(again.statusCode, 200)
-  t.equal(again.headers['idempotency-replayed'], 'true')
-  t.equal(again.body, first.body)
-  const attempts: Array<[string | undefined, object]> =
-    [['{"output":{"b":2}}', key], ['{"output": {"b":1}}', key], [undefined, key], ['{"output":{"b":1}}', {}], ['{"output":{"b":1}}', otherKey]]
-  for (const [text, headers] of attempts) {
-    const document = isProblem(t, await done('bob', text, headers), 409, 'already_done', `${text} ${JSON.stringify(headers)}`)
-    t.match(document, { handoff_status: 'done', completed_at: first.json().completed_at })
-  }
-  isProblem(t, await done('alice', '{"output":{"b":1}}', key), 403, 'not_the_catcher')
-  isProblem(t, await done('foreignAlice', '{"output":{"b":1}}', key), 404, 'not_found')
-  t.strictSame(await dump(), before)
-})
-
 t.test('an Idempotency-Key is 1 to 128 visible ASCII characters, and may be sent once', async t => {
   const port = await listen(app)
   const id = (await passIn(service)('alice', body, {})).json().handoff_id

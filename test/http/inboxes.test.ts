@@ -50,13 +50,6 @@ t.test('what is passed to an inbox is caught there once, as by its id and litera
   t.equal((await service.call('bob', 'POST', `/api/done/${first}`)).statusCode, 200)
 })
 
-t.test('without a body it is the inbox that is called like the agent, and one', async t => {
-  const ids = [await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' }), await pass(service, { to: 'bob' })]
-  t.strictSame((await service.call('bob', 'POST', '/api/catch')).json().items.map((item: { handoff_id: string }) => item.handoff_id), [ids[0]])
-  t.strictSame(await taken(service, {}), [ids[1]])
-  t.strictSame(await taken(service, { inbox: null, max: null }), [ids[2]])
-})
-
 t.test('the earliest come first, and a step of priority outweighs a minute', async t => {
   const at = async (seconds: number, more: object) => {
     await service.setClock(start + seconds * 1000)
@@ -69,20 +62,6 @@ t.test('the earliest come first, and a step of priority outweighs a minute', asy
   const e = await at(539, { priority: 9 })
   t.match(await inbox(service), { pending: 5, oldest_at: iso(start) })
   t.strictSame(await taken(service), [b, e, a, c, d])
-})
-
-t.test('nobody starves: priority 9 without pause, and a priority 0 has its turn within 10 minutes', async t => {
-  await service.setClock(start)
-  const patient = await pass(service)
-  let caught = ''
-  let minute = 0
-  for (; minute < 12 && caught !== patient; minute++) {
-    await service.setClock(start + minute * 60_000 + 1)
-    await pass(service, { priority: 9 })
-    caught = (await taken(service, { inbox: work }))[0]!
-  }
-  t.equal(caught, patient)
-  t.ok(minute <= 10, `minute ${minute}`)
 })
 
 t.test('names, and what else can’t be', async t => {
@@ -106,37 +85,6 @@ t.test('names, and what else can’t be', async t => {
   for (const name of ['a%20b', 'x'.repeat(65), '%C3%A4']) isProblem(t, await service.call('alice', 'GET', `/api/inboxes/${name}`), 404, 'not_found', name)
   isProblem(t, await service.call('alice', 'GET', '/api/inboxes/work?x=1'), 400, 'invalid_request')
   t.match(await service.call('approver', 'GET', '/api/inboxes/work'), { statusCode: 200 }, 'whoever may see a status')
-})
-
-t.test('an inbox counts what can be caught and what waits for a person', async t => {
-  await service.setClock(start)
-  t.strictSame(await inbox(service), { inbox: work, pending: 0, oldest_at: null, waiting_approval: 0 })
-  await pass(service, { priority: 9 })
-  await service.setClock(start + 1000)
-  const asked = await pass(service, { require_human: true })
-  const rejected = await pass(service, { require_human: true })
-  const cancelled = await pass(service, { require_human: true })
-  await pass(service, { require_human: true, expires_in: 1 })
-  await pass(service, { to: 'else' })
-  t.strictSame(await inbox(service), { inbox: work, pending: 1, oldest_at: iso(start), waiting_approval: 4 })
-  await service.setClock(start + 2000)
-  t.match(await inbox(service), { waiting_approval: 3 }, 'one that has expired waits no more')
-  await approve(service, asked)
-  await service.call('approver', 'POST', `/api/reject/${rejected}`, { note: 'no' })
-  await service.call('alice', 'POST', `/api/cancel/${cancelled}`)
-  t.strictSame(await inbox(service), { inbox: work, pending: 2, oldest_at: iso(start), waiting_approval: 0 })
-  t.strictSame(await inbox(service, work, 'foreignAlice'), { inbox: work, pending: 0, oldest_at: null, waiting_approval: 0 }, 'another tenant’s is another inbox')
-  t.strictSame(await taken(service, { inbox: work, max: 9 }, undefined, 'foreignAlice'), [])
-})
-
-t.test('approved ones have their turn before a flood, one at a time', async t => {
-  for (let i = 0; i < 20; i++) {
-    const before = await pass(service)
-    const asked = await pass(service, { require_human: true })
-    await approve(service, asked)
-    const behind = await pass(service)
-    t.strictSame([...await taken(service, { inbox: work }), ...await taken(service, { inbox: work }), ...await taken(service, { inbox: work })], [before, asked, behind], `${i}`)
-  }
 })
 
 t.test('approved after its delay, it keeps its turn when the sweep comes', async t => {
@@ -168,18 +116,6 @@ t.test('what has expired takes nobody’s turn, in either list', async t => {
   t.strictSame(await taken(service), [approved])
 })
 
-t.test('to is part of the scope of pass’s Idempotency-Key', async t => {
-  const key = { 'idempotency-key': work }
-  const ids = [await pass(service, {}, 'alice', key), await pass(service, { to: 'other' }, 'alice', key), await pass(service, { to: undefined }, 'alice', key),
-    await pass(service, { require_human: true }, 'alice', key)]
-  t.equal(new Set(ids).size, 4)
-  const again = await service.call('alice', 'POST', '/api/pass', { task: 't', to: work }, key)
-  t.match(again, { statusCode: 201, headers: { 'idempotency-replayed': 'true' } })
-  t.equal(again.json().handoff_id, ids[0])
-  isProblem(t, await service.call('alice', 'POST', '/api/pass', { task: 'u', to: work }, key), 422, 'idempotency_key_reused')
-  t.match(await inbox(service), { pending: 1 })
-})
-
 t.test('the same key catches the same again, while it is caught', async t => {
   const key = { 'idempotency-key': work }
   const body = { inbox: work, max: 2 }
@@ -207,22 +143,6 @@ t.test('the same key catches the same again, while it is caught', async t => {
   isProblem(t, await next(service, body, { 'idempotency-key': 'ä' }), 400, 'invalid_request')
 })
 
-t.test('a key’s replay gives what was approved as well, and takes nothing new', async t => {
-  const key = { 'idempotency-key': work }
-  const asked = await pass(service, { require_human: true })
-  await approve(service, asked)
-  const plain = await pass(service)
-  const body = { inbox: work, max: 5 }
-  const first = await next(service, body, key)
-  t.strictSame(first.json().items.map((item: { handoff_id: string }) => item.handoff_id), [asked, plain])
-  const other = await pass(service, { require_human: true })
-  await approve(service, other)
-  await pass(service)
-  const again = await next(service, body, key)
-  t.strictSame(again.json().items.map((item: { handoff_id: string }) => item.handoff_id), [asked, plain])
-  t.equal(again.headers['idempotency-replayed'], 'true')
-})
-
 t.test('a replay has the order of the answer, whichever list each comes from', async t => {
   const approved = async (more: object) => {
     const id = await pass(service, { require_human: true, ...more })
@@ -235,16 +155,6 @@ t.test('a replay has the order of the answer, whichever list each comes from', a
   const body = { inbox: work, max: 6 }
   t.strictSame(await taken(service, body, key), inTurn)
   t.strictSame(await taken(service, body, key), inTurn)
-})
-
-t.test('two with one key under way at once catch once', async t => {
-  for (let i = 0; i < 10; i++) {
-    const id = await pass(service)
-    await pass(service, { to: 'next' })
-    const answers = await Promise.all([1, 2, 3, 4].map(() => next(service, { inbox: work, max: 1 }, { 'idempotency-key': `${work}-${i}` })))
-    for (const answer of answers) t.equal(answer.json().items[0]?.handoff_id, id, 'each has it')
-    t.equal(answers.filter(({ headers }) => headers['idempotency-replayed'] === undefined).length, 1, 'one acted')
-  }
 })
 
 t.test('a key whose own partition is that of the inbox, or of its tenant', async t => {

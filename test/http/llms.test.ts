@@ -5,7 +5,6 @@ import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { nameServer } from '../helpers/name-server.ts'
-import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { webhookApp, webhookKeys } from '../helpers/webhooks.ts'
@@ -59,20 +58,6 @@ t.test('every operation of the document is on both pages', async t => {
   }
 })
 
-t.test('request members are listed with type and bounds', async t => {
-  const { body } = await (await testApp(t, { MAX_EXPIRES_IN: '90000' })).app.inject('/llms.txt')
-  for (const line of ['body `task` (string; required): ', 'body `output` (object): ', 'body `expires_in` (integer, 1 to 90000): ', 'query `wait` (integer, 0 to 60): ',
-    'query `until` (caught or done): ', 'header `idempotency-key` (string): ']) t.match(body, `\n- ${line}`)
-})
-
-t.test('llms.txt says what the service is, how to behave, and where to read more', async t => {
-  const { body } = await (await testApp(t, { WORK_TTL: '7200' })).app.inject('/llms.txt')
-  t.match(body, /^# Agent Handoff Service\n\n> \S/)
-  const conduct = body.split('## Rules of good conduct\n')[1]!.split('\n## ')[0]!
-  for (const word of ['Catch once', 'handoff_id', 'Idempotency-Key', 'wait=', 'Retry-After', 'retryable', '7200 seconds', 'require_human']) t.match(conduct, word)
-  for (const path of ['openapi.json', 'docs', 'problems', 'approvals', 'healthz']) t.match(body, `](http://127.0.0.1:8080/${path})`)
-})
-
 /** The key that an example needs, by its scope. */
 const keyFor = (block: string): string => /scope `approve`/.test(block) ? secrets.approver : /scope `webhooks`/.test(block) ? webhookKeys.default : secrets.alice
 
@@ -119,29 +104,6 @@ t.test('with a base path, every link has it', async t => {
       t.ok(pathname.startsWith('/agents/'), link)
       t.match((await app.inject(pathname)).statusCode, /^(200|303)$/, link)
     }
-  }
-})
-
-t.test('when health has a port of its own, neither page links to it', { skip: ofOneReplica }, async t => {
-  const { app } = await testApp(t, { METRICS_PORT: '0' })
-  for (const url of pages) {
-    const { statusCode, body } = await app.inject(url)
-    t.equal(statusCode, 200)
-    t.notMatch(body, /healthz|readyz|metrics/)
-    isProblem(t, await app.operations!.inject(url), 404, 'not_found')
-  }
-})
-
-t.test('both pages are served while Redis is away and while draining', async t => {
-  const redis = await ownRedis(t)
-  const { app } = await testApp(t, {}, { url: redis.url })
-  process.kill(redis.pid(), 'SIGSTOP')
-  for (const url of pages) t.equal((await app.inject(url)).statusCode, 200, 'Redis says nothing')
-  process.kill(redis.pid(), 'SIGCONT')
-  app.draining.now = true
-  for (const url of pages) {
-    const { statusCode, headers } = await app.inject(url)
-    t.strictSame([statusCode, headers.connection], [200, 'close'], 'it drains')
   }
 })
 

@@ -1,31 +1,13 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
-import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
+import { agentOf, callWith, eras, told } from '../helpers/mcp.ts'
 import { grown, scrape } from '../helpers/metrics.ts'
-import { isProblem } from '../helpers/problems.ts'
-import { bearer, newKey } from '../helpers/stored-keys.ts'
+import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
-import { asleep, nobody, passed } from '../helpers/waits.ts'
 
 /** What the rest of the service knows of a tool's call: keys, limits of a key, metrics, logs, traces. */
 
 const trace = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
-
-t.test('a call that waits ends with its key', async t => {
-  const service = await testApp(t)
-  const { app, store } = service
-  const { key, record } = await newKey(store.keyRecords)
-  const id = await passed(service)
-  const waiting = [callText('handoff_catch', `{"id":"${id}","wait":50}`), callText('handoff_status', `{"id":"${id}","wait":50}`)].map(payload =>
-    app.inject({ method: 'POST', url: '/mcp', payload, headers: { ...bearer(key), 'content-type': 'application/json' } }))
-  await asleep(service, id)
-  await store.keyRecords.revoke(record.id, 'me')
-  for (const answer of await Promise.all(waiting)) {
-    isProblem(t, answer, 401, 'unauthorized')
-    t.match(answer.headers['www-authenticate'], /invalid_token/)
-  }
-  t.ok(await nobody(service, id))
-})
 
 t.test('a key that is held to inboxes catches and reads from those alone', async t => {
   const service = await testApp(t)

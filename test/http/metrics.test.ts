@@ -11,55 +11,16 @@ import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed } from '../helpers/waits.ts'
 import { ask, listen } from '../helpers/wire.ts'
 
-/** Every family and its type. */
-const families: Record<string, string> = {
-  http_request_duration_seconds: 'histogram',
-  handoff_transitions_total: 'counter',
-  handoff_reissued_total: 'counter',
-  handoff_stalled_total: 'counter',
-  handoff_conflicts_total: 'counter',
-  handoff_waiters: 'gauge',
-  handoff_batch_operations: 'histogram',
-  handoff_mcp_calls_total: 'counter',
-  handoff_inbox_taken_total: 'counter',
-  handoff_inbox_empty_total: 'counter',
-  handoff_inbox_waiters: 'gauge',
-  handoff_feed_length: 'gauge',
-  handoff_relay_lag_seconds: 'gauge',
-  handoff_event_streams: 'gauge',
-  handoff_webhook_attempts_total: 'counter',
-  handoff_webhooks_disabled_total: 'counter',
-  handoff_key_lookups_total: 'counter',
-  handoff_keys_refused_total: 'counter',
-  handoff_requests_refused_total: 'counter',
-  handoff_body_bytes: 'gauge',
-  handoff_redis_call_duration_seconds: 'histogram',
-  handoff_lane_calls: 'gauge',
-  handoff_ready: 'gauge',
-  handoff_redis_refuses_writes: 'gauge',
-  handoff_redis_full_refusals_total: 'counter',
-  handoff_redis_replaced_total: 'counter',
-  handoff_sweeping: 'gauge',
-  handoff_sweep_lag_seconds: 'gauge',
-  handoff_live_handoffs: 'gauge',
-  handoff_oldest_due_age_seconds: 'gauge',
-  handoff_build_info: 'gauge',
-  handoff_log_lines_lost_total: 'counter',
-  process_cpu_seconds_total: 'counter',
-  process_start_time_seconds: 'gauge',
-  process_resident_memory_bytes: 'gauge',
-  nodejs_heap_size_used_bytes: 'gauge',
-  process_open_fds: 'gauge',
-  handoff_event_loop_delay_seconds: 'gauge',
-}
-
 t.test('every family has a help text and a type, and needs no key', async t => {
   const { app } = await testApp(t)
   const { statusCode, headers, body } = await app.inject('/metrics')
-  t.equal(statusCode, 200)
-  t.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
-  t.strictSame(Object.fromEntries([...body.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type])), families)
-  for (const name of Object.keys(families)) t.match(body, new RegExp(`^# HELP ${name} \\S.+\\.$`, 'm'), `${name}: help`)
+  t.strictSame([statusCode, headers['content-type']], [200, 'text/plain; version=0.0.4; charset=utf-8'])
+  const types = new Map([...body.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name!, type!]))
+  t.ok(types.size > 30)
+  for (const [name, type] of types) {
+    t.match(body, new RegExp(`^# HELP ${name} \\S.+\\.$`, 'm'), name)
+    t.equal(name.endsWith('_total'), type === 'counter', name)
+  }
 })
 
 t.test('events are counted where they are on', async t => {
@@ -245,14 +206,6 @@ t.test('requests with new ids and paths make no new labels', async t => {
     'GET 404': 63, 'POST 404': 21, 'HEAD 404': 21, 'other 405': 8,
   })
   t.notMatch([...told.keys()].join('\n'), /bob|alice|default|nowhere|x\/y/, 'nobody’s names, and no path that somebody made up')
-})
-
-t.test('HEAD is a method of its own', async t => {
-  const { app } = await testApp(t)
-  await app.inject({ method: 'HEAD', url: '/healthz' })
-  await app.inject('/healthz')
-  const told = await scrape(app)
-  for (const method of ['HEAD', 'GET']) t.equal(told.get(`http_request_duration_seconds_count{method="${method}",route="/healthz",status_code="200"}`), 1, method)
 })
 
 t.test('waiters and readiness are shown', async t => {

@@ -103,3 +103,14 @@ t.test('require_human adds an approval_url, and until somebody decides it is wai
   const approval = { state: 'waiting', decided_at: null, decided_by: null, note: null }
   t.match((await call('alice', 'GET', `/api/status/${id}`)).json(), { status: 'pending', require_human: true, approval })
 })
+
+t.test('a reissue answers as a pass does, and a delay shows wherever the handoff does', async t => {
+  const { handoff_id: id, available_at: availableAt } = (await call('alice', 'POST', '/api/pass', { task: 't', delay: 30, require_human: true })).json()
+  t.match((await call('approver', 'GET', '/api/approvals?limit=100')).json().items.at(-1), { handoff_id: id, available_at: availableAt })
+  t.match((await call('approver', 'GET', `/api/approvals/${id}`)).json(), { available_at: availableAt })
+  const { handoff_id: first } = (await call('alice', 'POST', '/api/pass', { task: 't' })).json()
+  await call('bob', 'GET', `/api/catch/${first}`)
+  const answer = await call('alice', 'POST', `/api/reissue/${first}`)
+  const { handoff_id: next, pickup_url: link } = answer.json()
+  t.match([answer.statusCode, answer.headers.location, link], [201, `/api/status/${next}`, `http://127.0.0.1:8080/api/catch/${next}`])
+})

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
-import type { TestApp, Who } from '../helpers/app.ts'
+import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 
@@ -45,33 +45,6 @@ t.test('what hasn’t happened is null; task, output and context never show; rea
   await setClock(start + 2000)
   await call('bob', 'POST', `/api/done/${id}`, { output: { x: [] } })
   t.strictSame(await read(), { ...working, status: 'done', completed_at: iso(2000), result: { x: [] } })
-})
-
-t.test('at its deadline’s millisecond nothing may be done any more, swept or not, and before it all', async t => {
-  const service = await testApp(t, { WORK_TTL: '60' })
-  const { call, setClock, store } = service
-  const start = Date.now() - 3600_000
-  const post = (who: Who, operation: string, body: object = {}) => (id: string) => call(who, 'POST', `/api/${operation}/${id}`, body)
-  const acts: Array<[options: object, act: (id: string) => ReturnType<typeof call>]> = [
-    [{ expires_in: 60 }, id => call('bob', 'GET', `/api/catch/${id}`)],
-    [{ expires_in: 60, require_human: true }, post('approver', 'approve')],
-    [{ expires_in: 60, require_human: true }, post('approver', 'reject', { note: 'n' })],
-  ]
-  const works = [post('bob', 'heartbeat'), post('bob', 'done'), post('bob', 'fail', { error: { message: 'm' } }), post('bob', 'decline', { reason: 'r' })]
-  for (const act of works) for (const options of [{}, { heartbeat_within: 60, work_within: 600 }]) acts.push([options, act])
-  for (const [options, act] of acts) {
-    await setClock(start)
-    const [inTime, late] = [await passed(service, options), await passed(service, options)]
-    if (!('expires_in' in options)) for (const id of [inTime, late]) await call('bob', 'GET', `/api/catch/${id}`)
-    await setClock(start + 59_999)
-    t.equal((await act(inTime)).statusCode, 200, `${act} ${JSON.stringify(options)}`)
-    await setClock(start + 60_000)
-    for (const swept of [false, true]) {
-      if (swept) await store.handoffs.sweep(late.slice(0, 3), 100)
-      t.equal(isProblem(t, await act(late), 410, 'expired').handoff_status, 'expired')
-      t.equal((await call('alice', 'GET', `/api/status/${late}`)).json().status, 'expired')
-    }
-  }
 })
 
 t.test('an ended handoff is readable for RETENTION, then Redis deletes it', async t => {

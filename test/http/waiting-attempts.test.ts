@@ -76,3 +76,18 @@ t.test('a status that waits for the end is told the successor, even on a replica
   t.match([ended, because, successor], ['expired', 'not_done', /^.{25}$/])
   t.match((await service.call('bob', 'GET', `/api/catch/${successor}`)).json(), { attempt: 2, reissue_of: id })
 })
+
+t.test('what runs out of time is tried again when the sweep gets there, and a status that waits is told then', async t => {
+  const service = await testApp(t)
+  const start = Date.now() + 3600_000
+  await service.setClock(start)
+  const id = await caught(service, { max_attempts: 2, retry_delay: 0, heartbeat_within: 5 })
+  await service.setClock(start + 5000)
+  t.match((await status(service, id, '')).json(), { status: 'expired', expired_because: 'stalled', reissued_as: null })
+  const waiting = status(service, id, 'wait=30')
+  t.equal((await status(service, id, 'wait=30&until=caught')).json().status, 'expired', 'until=caught is answered at once')
+  await service.store.handoffs.sweep(tagOf(id), 100)
+  const told = (await waiting).json()
+  t.match(told, { status: 'expired', reissued_as: /./ })
+  t.match(isProblem(t, await service.call('bob', 'POST', `/api/done/${id}`), 410, 'expired'), { reissued_as: told.reissued_as })
+})

@@ -166,13 +166,3 @@ t.test('a decision on a handoff that was cancelled meanwhile is refused with the
     await page.getByText('No handoff waits').waitFor()
   }
 })
-
-t.test('a cancelled handoff leaves the open list by itself', { skip }, async t => {
-  const service = await webApp(t)
-  const page = await service.approver()
-  const id = await service.ask({ task: 'comes and goes' })
-  await page.getByText('comes and goes').waitFor()
-  await post(service, 'alice', 'cancel', id)
-  await page.getByText('No handoff waits').waitFor()
-  t.equal(await page.getByText('comes and goes').count(), 0)
-})
