@@ -1,5 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { existsSync, mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -94,19 +93,6 @@ export async function signIn (page: Page, key: string = secrets.approver): Promi
 export async function picture (page: Page, name: string): Promise<void> {
   mkdirSync(screenshots, { recursive: true })
   await page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true })
-}
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-/** axe-core's findings except minor ones: the rule, and where. `evaluate` isn't subject to the page's content security policy. */
-export async function barriers (page: Page): Promise<string[]> {
-  await page.evaluate(axe)
-  return page.evaluate(async () => {
-    const { violations } = await (globalThis as any).axe.run()
-    return violations
-      .filter(({ impact }: { impact: string }) => impact !== 'minor')
-      .map(({ id, impact, nodes }: any) => `${impact} ${id}: ${nodes.map((node: any) => node.html).join(' ')}`.slice(0, 500))
-  })
 }
 
 /** Errors of the page's own scripts, and violations of its content security policy. */
