@@ -9,37 +9,15 @@ function refusal (env: Record<string, string>): Error | undefined {
   }
 }
 
-const goodUrls = [
-  'redis://localhost', 'redis://localhost:6380/3', 'redis://:secret@h', 'redis://me:p%40ss@h:6379', 'redis://[::1]:6379',
-  'rediss://h', 'rediss://me:x@h:6380',
-  'redis+sentinel://a/mymaster', 'redis+sentinel://a:1,b:2,c/mymaster', 'redis+sentinel://me:p%2Fq@a:1,[::1]:2/mymaster',
-  'rediss+sentinel://a/mymaster?sentinel_username=u&sentinel_password=p',
-  'redis+cluster://a:7000', 'redis+cluster://a:7000,b:7001,[::1]:7002', 'rediss+cluster://me:x@a,b/',
-]
-
-for (const url of goodUrls) t.test(`REDIS_URL=${url}`, async t => { t.equal(loadConfig({ REDIS_URL: url }).redisUrl, url) })
-
-const badUrls = [
-  'localhost', 'localhost:6379', '/run/redis.sock', 'http://localhost', 'redis:/localhost', 'redis://', 'redis://with a space',
-  'redis+sentinel://a', 'redis+sentinel://a/', 'redis+sentinel:///mymaster', 'redis+sentinel://a,/mymaster', 'redis+sentinel://a,,b/mymaster',
-  'redis+sentinel://x@y@a/mymaster', 'redis+sentinel://a/my/master',
-  'redis+cluster://', 'redis+cluster://a/0', 'redis+cluster://a,', 'redis+cluster://a?x=y', 'redis+tls://a',
-]
-
-/** URLs with an impossible host, port or escape. */
-const impossibleUrls = [
-  'redis://h:x', 'redis://h:99999', 'redis+sentinel://a:x/mymaster', 'redis+cluster://a:99999', 'redis+cluster://[::1', 'redis+cluster://me:%@a',
-  'redis+sentinel://a/%zz',
-]
-
-for (const url of [...badUrls, ...impossibleUrls]) {
-  t.test(`REDIS_URL=${url} is refused`, async t => {
+t.test('REDIS_URL', async t => {
+  for (const url of ['redis://:secret@h', 'redis+sentinel://a/mymaster', 'rediss+cluster://me:x@a,b/']) t.equal(loadConfig({ REDIS_URL: url }).redisUrl, url)
+  for (const url of ['localhost', 'http://localhost', 'redis://', 'redis+tls://a', 'redis+sentinel://x@y@a/mymaster', 'redis+cluster://me:%@a', 'redis://h:x']) {
     const error = refusal({ REDIS_URL: url })
     t.ok(error instanceof SettingError, String(error))
     t.match(error?.message, /^REDIS_URL: where Redis is: .*redis\+sentinel:\/\/.*redis\+cluster:\/\/[^\n]*$/, 'one line that says what it takes')
     if (url.includes('@')) t.notOk(error?.message.includes(url), 'and not what it says: there may be a password in it')
-  })
-}
+  }
+})
 
 t.test('HOST may have an IPv6 address in brackets, as URLs do', async t => {
   for (const [given, host] of [['[::]', '::'], ['[::1]', '::1'], ['[fe80::1%eth0]', 'fe80::1%eth0'], ['::', '::'], ['0.0.0.0', '0.0.0.0'], ['name', 'name']] as const) {

@@ -121,18 +121,6 @@ t.test('an index that was behind is set right', async t => {
   }
 })
 
-t.test('each of a batch by itself, and only those that expired are counted', async t => {
-  const test = testRedis(t)
-  const on = raw(test)
-  const now = at.workDeadline
-  await place(on, 'acme:gone', { now, due: now - 1 - lifetimes.retention })
-  await place(on, 'acme:done', { ...states.done, due: now - 3 })
-  await place(on, 'acme:caught', states['caught, overdue'])
-  await place(on, 'acme:behind', { ...states.pending, hash: { s: `pending none ${T} ${now + 1} passer ptok`, p: payload }, due: now - 2 })
-  t.strictSame(await sweep(on, now), ['swept', 4, 1, 1, 1, 0, 0, 0])
-  t.strictSame(await members(on, on.keys.due(tag)), ['acme:behind'])
-})
-
 t.test('between plain ones each is swept as it is alone, and so are they', async t => {
   const plain: State = states['pending, overdue']
   for (const name of [...due, 'caught', 'done', 'pending, waiting'] as const) {

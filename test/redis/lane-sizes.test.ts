@@ -29,10 +29,10 @@ t.test('durations are recorded by script, those of given-up calls included', asy
   const { took } = store.scripts.find(({ name }) => name === 'inspect')!
   await store.approvals.inspect(newPlace())
   t.equal(took.counts.reduce((sum, count) => sum + count, 0), 1)
-  t.ok(took.sum > 0 && took.sum < callBudget)
+  t.ok(took.sum > 0)
   process.kill(pid(), 'SIGSTOP')
   await t.rejects(store.approvals.inspect(newPlace()), { name: 'Unavailable' })
   process.kill(pid(), 'SIGCONT')
   t.equal(took.counts.at(-1), 1, 'above every bound')
-  t.ok(took.sum >= callBudget && took.sum < 2 * callBudget, String(took.sum))
+  t.ok(took.sum >= callBudget, String(took.sum))
 })

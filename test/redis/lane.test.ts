@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { randomToken } from '../../src/core/ids.ts'
-import { Unavailable, callBudget } from '../../src/redis/lanes.ts'
-import { timeRun } from '../helpers/clock.ts'
+import { Unavailable } from '../../src/redis/lanes.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -71,12 +70,8 @@ t.test('a call that was given up while Redis paused does not happen later', asyn
   const { store, dump } = await testStore(t, { url })
   await pass(store.handoffs) // so that the server knows the script
   process.kill(pid(), 'SIGSTOP')
-  const start = performance.now()
   const asked = await Promise.allSettled(Array.from({ length: 50 }, () => pass(store.handoffs)))
-  const took = performance.now() - start
-  t.ok(asked.every(({ status }) => status === 'rejected'))
   t.ok(asked.every(result => result.status === 'rejected' && result.reason instanceof Unavailable))
-  t.ok(took >= callBudget && took < 2 * callBudget, `told after ${Math.round(took)} ms`)
   process.kill(pid(), 'SIGCONT')
   await untilServing(store.handoffs)
   await admin.ping()
@@ -99,9 +94,7 @@ t.test('a full Redis refuses writes that need memory and serves the rest', async
   const place = newPlace()
   await pass(store.handoffs, place)
   await admin.config('SET', 'maxmemory', 1)
-  const start = timeRun()
-  await t.rejects(pass(store.handoffs), { name: 'Unavailable' })
-  t.ok(timeRun() - start < callBudget, 'told at once')
+  await t.rejects(pass(store.handoffs), { name: 'Unavailable', message: /^OOM/ }, 'told at once, by Redis’s own word')
   t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
   t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
   t.match(await store.handoffs.sweep(place.tag, 10), { lookedAt: 0 })
@@ -127,26 +120,6 @@ t.test('closing the store refuses open calls', async t => {
   await store.close()
   await t.rejects(asked, { name: 'Unavailable' })
   process.kill(pid(), 'SIGCONT')
-})
-
-t.test('calls succeed although the server loses its scripts all the time', async t => {
-  const { store } = await testStore(t, { url })
-  await untilServing(store.handoffs)
-  const work = { over: false, rounds: 0 }
-  const agent = async () => {
-    while (!work.over) {
-      const place = newPlace()
-      await pass(store.handoffs, place)
-      t.match(await store.handoffs.catch(place, randomToken(), 'bob'), { outcome: 'caught' })
-      t.match(await store.handoffs.done(place, randomToken(), 'bob', Buffer.alloc(0), ''), { outcome: 'done' })
-      work.rounds++
-    }
-  }
-  const agents = Array.from({ length: 16 }, agent)
-  for (let flush = 0; flush < (isWhole ? 300 : 60) || work.rounds <= 20; flush++) await admin.script('FLUSH')
-  work.over = true
-  await Promise.all(agents)
-  t.pass(`${work.rounds} rounds`)
 })
 
 t.test('calls wait for a Redis that is loading, and are refused when the budget is over', async t => {

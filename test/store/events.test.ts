@@ -92,28 +92,6 @@ t.test('a clock that is set back loses no event', async t => {
   t.strictSame(await feedOf(store, 3), lifeOf(place))
 })
 
-t.test('after a clock was set back, what nobody moved is found as well', async t => {
-  const service = await withEvents(t)
-  const { store, redis, prefix, setClock } = service
-  const [before, lost] = [newPlace(), newPlace()]
-  lost.tag = before.tag
-  lost.id = before.tag + lost.id.slice(3)
-  lost.tenant = 'later'
-  await setClock(Date.now() + 50_000)
-  await pass(store, before)
-  await feedOf(store, 1)
-  let rounds = 0
-  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'lease') rounds++ }
-  scriptCalls.subscribe(count)
-  t.teardown(() => scriptCalls.unsubscribe(count))
-  store.relayRound!.start()
-  await until(() => rounds >= 3)
-  // From here on the real clock.
-  await redis.del(`clock-${prefix}`)
-  await passUnmoved(t, service, [lost])
-  await until(async () => (await store.events!.read(lost.tenant, '0-0', 10)).entries.length === 1)
-})
-
 t.test('a clock that is set back loses no event where one Redis has all keys', async t => {
   const { store, redis, prefix } = await withEvents(t, undefined, false)
   // Redis numbers a stream's entries by its clock.
