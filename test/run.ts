@@ -17,7 +17,7 @@ import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defaultCacheDir, findRedisServer } from '../src/embedded/binary.ts'
 import { startRedis } from '../src/embedded/server.ts'
-import { limitedUser } from './helpers/limited-user.ts'
+import { limitedUser } from './helpers/acl.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const together = join(here, 'together.ts')

@@ -4,7 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { withoutTap } from './helpers/environment.ts'
+import { withoutTap } from './helpers/processes.ts'
 
 const here = new URL('.', import.meta.url)
 const files = process.argv.slice(2)

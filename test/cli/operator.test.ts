@@ -1,9 +1,8 @@
 import t from 'tap'
 import { startRedisServer } from '../faults/fleet/redis.ts'
-import { denials, setUser } from '../helpers/acl.ts'
+import { asUser, denials, setUser } from '../helpers/acl.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 import { newPlace, pass } from '../helpers/handoffs.ts'
-import { asUser } from '../helpers/limited-user.ts'
 import { fleetStore } from '../helpers/redis.ts'
 
 t.test('the operator’s user of deploy/redis/users.acl may do all that the command does', async t => {

@@ -1,8 +1,7 @@
 import t from 'tap'
 import { isHandoffError } from '../../src/client/index.ts'
-import { answering, tenants } from '../helpers/client.ts'
+import { aborted, answering, paths, tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
-import { aborted, paths, worker } from '../helpers/worker.ts'
 
 /** How a worker knows whether its handoff is still its own. */
 

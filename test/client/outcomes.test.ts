@@ -1,8 +1,7 @@
 import t from 'tap'
 import { rawJson } from '../../src/client/index.ts'
-import { tenants } from '../helpers/client.ts'
+import { tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
-import { worker } from '../helpers/worker.ts'
 
 /** What a handler may come to, however odd it is: its handoff is always reported, and never as done without what it returned. */
 

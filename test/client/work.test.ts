@@ -1,8 +1,7 @@
 import t from 'tap'
 import { HandoffClient, isHandoffError } from '../../src/client/index.ts'
-import { answering, proxy, tenants } from '../helpers/client.ts'
+import { aborted, answering, paths, proxy, tenants, worker } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
-import { aborted, paths, worker } from '../helpers/worker.ts'
 
 const tenant = await tenants(t)
 const forever = () => new Promise<void>(() => {})

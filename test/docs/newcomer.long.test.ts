@@ -1,8 +1,7 @@
 /** A newcomer starts the service in a fresh clone and types the pages' commands, in order, into one shell. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
-import { freshClone } from '../helpers/fresh-clone.ts'
-import { commandsUnder } from '../helpers/pages.ts'
+import { commandsUnder, freshClone } from '../helpers/pages.ts'
 import { scratchDir } from '../helpers/processes.ts'
 import { npmStart } from '../helpers/service.ts'
 

@@ -1,8 +1,7 @@
 import { operations, refusalOf } from '../../src/core/model.ts'
 import type { OperationName } from '../../src/core/model.ts'
-import { Modelled, digestOf, iso } from './modelled.ts'
+import { catchable, countOf, digestOf, iso, Modelled } from './modelled.ts'
 import type { Passed } from './modelled.ts'
-import { catchable, countOf } from './modelled-inbox.ts'
 
 /** Who makes a request: an agent's name in a tenant. Two keys with the same name are one agent. */
 export interface Agent { tenant: string, name: string }

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cp, mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { projectRoot } from './service.ts'
 
 /** A fenced block of a page. */
@@ -84,4 +85,12 @@ export function anchorsOf ({ headings }: Page): string[] {
     seen.set(anchor, before + 1)
     return before === 0 ? anchor : `${anchor}-${before}`
   })
+}
+
+/** Makes a copy like a fresh clone: tracked and new files, without installed packages or a build. */
+export async function freshClone (directory: string): Promise<void> {
+  for (const file of projectFiles()) {
+    await mkdir(dirname(join(directory, file)), { recursive: true })
+    await cp(join(projectRoot, file), join(directory, file)).catch(error => { if (error.code !== 'ENOENT') throw error })
+  }
 }

@@ -29,7 +29,7 @@ export async function testKeys (t: Test, options: TestStoreOptions = {}): Promis
   return { ...test, keys, memory, records: test.store.keyRecords }
 }
 
-export function anotherReplica (t: Test, { store }: TestStore, memory?: KeyMemory): StoredKeys {
+function anotherReplica (t: Test, { store }: TestStore, memory?: KeyMemory): StoredKeys {
   const keys = new StoredKeys(store.keyRecords, store.subscriptions, quiet, memory)
   t.teardown(() => keys.stop())
   return keys

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import type { Test } from 'tap'
-import { withoutTap } from './environment.ts'
-import { typed } from './processes.ts'
+import { typed, withoutTap } from './processes.ts'
 import { projectRoot } from './service.ts'
 
 /** Runs some of the suite's own files again in another environment, in one process. @param names `http/pass` is test/http/pass.test.ts */

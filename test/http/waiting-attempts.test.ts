@@ -19,15 +19,17 @@ async function caught (service: TestApp, options: object): Promise<string> {
   return id
 }
 
-t.test('waits for approval and for the end are answered when the handoff is cancelled', async t => {
-  const id = await passed(service)
-  const waiting = [catchIt(service, id), status(service, id, 'wait=60'), status(service, id, 'wait=60&until=caught')]
-  await asleep(service, id)
-  await service.call('alice', 'POST', `/api/cancel/${id}`)
-  const [refused, ...told] = await Promise.all(waiting)
-  isProblem(t, refused!, 409, 'cancelled')
-  for (const answer of told) t.equal(answer.json().status, 'cancelled')
-  t.ok(await nobody(service, id))
+t.test('waits for approval and for the end are answered when the handoff is cancelled or rejected', async t => {
+  for (const [who, operation, body, ended] of [['alice', 'cancel', {}, 'cancelled'], ['approver', 'reject', { note: 'n' }, 'rejected']] as const) {
+    const id = await passed(service)
+    const waiting = [catchIt(service, id), status(service, id, 'wait=60'), status(service, id, 'wait=60&until=caught')]
+    await asleep(service, id)
+    await service.call(who, 'POST', `/api/${operation}/${id}`, body)
+    const [refused, ...told] = await Promise.all(waiting)
+    isProblem(t, refused!, 409, ended)
+    for (const answer of told) t.equal(answer.json().status, ended)
+    t.ok(await nobody(service, id))
+  }
 })
 
 t.test('a cancel request ends no wait; the catcher’s answer to it does', async t => {

@@ -10,7 +10,6 @@ import { isProblem } from '../helpers/problems.ts'
 import { bearer, callsOf, newKey, rotated, untilKnown } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { asleep, nobody, passed, timed } from '../helpers/waits.ts'
-import { listen, wire } from '../helpers/wire.ts'
 
 /** Waiting requests whose key ends meanwhile. */
 
@@ -54,22 +53,6 @@ t.test('a waiting catch with a revoked key gets nothing, on any replica', async 
   t.equal((await approve(one, id)).statusCode, 200)
   t.equal(await status(one, id), 'pending', 'nothing was caught')
   t.equal((await one.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200, 'somebody else can have it')
-})
-
-t.test('this holds without a message too', async t => {
-  const { redis, one, other } = await replicas(t)
-  const id = await passed(one)
-  const { id: keyId, key } = await newKey(one.store.keyRecords)
-  const waits = [ask(one, key, `catch/${id}?wait=30`), ask(other, key, `status/${id}?wait=30`)]
-  await asleep(one, id, 2)
-  await redis.admin.call('ACL', 'SETUSER', 'default', '-ssubscribe')
-  await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
-  const [answers, after] = await timed(async () => {
-    await one.store.keyRecords.revoke(keyId, 'me')
-    return await Promise.all(waits)
-  })
-  for (const answer of answers) isRefused(t, answer, 'a wait')
-  t.ok(after < limit, `after ${Math.round(after)} ms`)
 })
 
 t.test('each look is authorised again, whatever is announced about keys', async t => {
@@ -172,26 +155,6 @@ t.test('many waits with one key end with one look-up, and cost nothing before', 
   const [looks, lookups] = await calls() as [number, number]
   // Revoking reads the key once itself.
   t.strictSame([looks - before[0]!, lookups - before[1]!], [1, 1], 'one look-up for all of them, and no look')
-})
-
-t.test('timeouts, departed clients and shutdown end such waits as usual', async t => {
-  const { one } = await replicas(t)
-  const [id, other] = [await passed(one), await passed(one)]
-  const { id: keyId, key } = await newKey(one.store.keyRecords)
-  const { statusCode } = await ask(one, key, `catch/${id}?wait=1`)
-  t.equal(statusCode, 409)
-  const port = await listen(one.app)
-  const { socket, send } = await wire(t, port)
-  send(`GET /api/catch/${id}?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`)
-  await asleep(one, id)
-  socket.destroy()
-  t.ok(await nobody(one, id))
-  const waits = ask(one, key, `catch/${other}?wait=30`)
-  await asleep(one, other)
-  one.app.draining.start()
-  isProblem(t, await waits, 409, 'approval_required', 'draining')
-  await one.store.keyRecords.revoke(keyId, 'me')
-  await until(async () => (await ask(one, key, `status/${other}?wait=30`)).statusCode === 401, limit)
 })
 
 t.test('a waiting request counts once, for its limit and in the metrics', async t => {

@@ -157,15 +157,6 @@ t.test('of many waiting catches one gets the handoff, on any replica', async t =
   t.ok(await nobody(one, id))
 })
 
-t.test('a rejection ends the wait of a catch', async t => {
-  const [one, other] = await two(t)
-  const id = await passed(one)
-  const waits = [catchIt(one, id, 'wait=30'), catchIt(one, id, 'wait=30', 'k')]
-  await asleep(one, id)
-  await reject(other, id)
-  for (const answer of await Promise.all(waits)) t.equal(isProblem(t, answer, 409, 'rejected').handoff_status, 'rejected')
-})
-
 t.test('a waiting catch honours its Idempotency-Key like any other', async t => {
   const [one, other] = await two(t)
   const id = await passed(one)
