@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { request as send } from 'node:http'
+import { createServer, request as send } from 'node:http'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -248,6 +248,32 @@ for (const era of eras) {
     }
     await service.call('approver', 'POST', `/api/approve/${id}`)
     t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().status, 'pending')
+  })
+
+  t.test(`${era}: two replicas answer in turn`, alike, async t => {
+    const one = await testApp(t)
+    const two = await testApp(t, {}, { prefix: one.prefix })
+    const ports = [await listen(one.app), await listen(two.app)]
+    let turn = 0
+    // A balancer that gives each request to the other replica.
+    const seen = [0, 0]
+    const balancer = createServer((request, response) => {
+      const to = turn++ % 2
+      seen[to]!++
+      request.pipe(send({ port: ports[to], host: '127.0.0.1', method: request.method, path: request.url, headers: request.headers }, answer => {
+        answer.pipe(response.writeHead(answer.statusCode!, answer.headers))
+      }))
+    }).listen(0, '127.0.0.1')
+    await once(balancer, 'listening')
+    t.teardown(() => { balancer.closeAllConnections(); balancer.close() })
+    const alice = await agentOf(t, { app: { server: balancer } } as never, 'alice', era)
+    t.equal((await alice.tools()).length, 11)
+    for (let i = 0; i < 4; i++) {
+      const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't' }))
+      t.equal(told(await alice.call('handoff_catch', { id })).status, 'caught')
+      t.equal(told(await alice.call('handoff_done', { id })).status, 'done')
+    }
+    t.ok(seen[0]! > 5 && seen[1]! > 5, `${seen}`)
   })
 }
 
