@@ -9,6 +9,7 @@ import { serve, tenants } from '../helpers/client.ts'
 import { handoff } from '../helpers/command.ts'
 import { agentBy, callText, clientOf, eras, told } from '../helpers/mcp.ts'
 import type { CallSettings } from '../helpers/mcp.ts'
+import { inboxWaiters } from '../helpers/metrics.ts'
 import { projectRoot } from '../helpers/service.ts'
 import { until } from '../helpers/until.ts'
 
@@ -19,9 +20,7 @@ const tenant = await tenants(t)
 
 const { app } = tenant()
 
-async function waiters (count: number): Promise<void> {
-  await until(async () => new RegExp(`^handoff_inbox_waiters ${count}$`, 'm').test((await app.inject('/metrics')).body))
-}
+const waiters = (count: number) => until(async () => await inboxWaiters(app) === count)
 
 for (const era of eras) {
   t.test(`a client of ${era} passes, waits, catches and reports done`, async t => {

@@ -20,15 +20,12 @@ export interface Agent {
   close (): Promise<void>
 }
 
-/** A real client, connected over a real port. @param who whose key, or a key */
-export async function agentOf (t: Test, service: Pick<TestApp, 'app'>, who: Who | { key: string }, era: Era): Promise<Agent> {
-  return await agentAt(t, `http://127.0.0.1:${await listen(service.app)}`, typeof who === 'string' ? secrets[who] : who.key, era)
-}
-
-/** @param address the service's, or its balancer's */
-export async function agentAt (t: Test, address: string, key: string, era: Era): Promise<Agent> {
+/** A real client, connected over a real port. @param who whose key, or a key @param at the service's address, or its balancer's */
+export async function agentOf (t: Test, service: Pick<TestApp, 'app'>, who: Who | { key: string }, era: Era, at?: string): Promise<Agent> {
+  const url = new URL(`${at ?? `http://127.0.0.1:${await listen(service.app)}`}/mcp`)
+  const authorization = `Bearer ${typeof who === 'string' ? secrets[who] : who.key}`
   const client = clientOf(era)
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${address}/mcp`), { requestInit: { headers: { authorization: `Bearer ${key}` } } }))
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization } } }))
   t.teardown(() => client.close())
   return agentBy(client)
 }

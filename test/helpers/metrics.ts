@@ -31,3 +31,8 @@ export function grown (before: Told, after: Told, pattern: RegExp): Record<strin
   return Object.fromEntries([...after].filter(([sample]) => pattern.test(sample))
     .map(([sample, value]) => [sample, value - (before.get(sample) ?? 0)]).filter(([, more]) => more !== 0))
 }
+
+/** How many requests wait for an inbox at this replica. */
+export async function inboxWaiters (app: FastifyInstance): Promise<number> {
+  return (await scrape(app)).get('handoff_inbox_waiters')!
+}

@@ -23,6 +23,11 @@ export async function listen (app: FastifyInstance): Promise<number> {
   return (app.server.address() as AddressInfo).port
 }
 
+/** How many connections the app has. */
+export async function connectionsOf (app: FastifyInstance): Promise<number> {
+  return await new Promise(resolve => app.server.getConnections((_, count) => resolve(count)))
+}
+
 /** A raw connection, for bytes that no HTTP client sends. Its own side stays open when the other side ends. */
 export async function wire (t: Test, port: number): Promise<Wire> {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })

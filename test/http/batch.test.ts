@@ -13,7 +13,7 @@ import { bearer, newKey, untilKnown } from '../helpers/stored-keys.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
-import { listen } from '../helpers/wire.ts'
+import { connectionsOf, listen } from '../helpers/wire.ts'
 
 /** Of all that needs no service of its own. */
 const service = await testApp(t)
@@ -288,8 +288,7 @@ t.test('for a client that has gone nothing more is caught', { skip: ofOneReplica
   await until(() => reads.underWay === 16)
   await sleep(200)
   for (const client of clients) client.destroy()
-  const connections = () => new Promise<number>(resolve => service.app.server.getConnections((_, count) => resolve(count)))
-  await until(async () => await connections() === 0)
+  await until(async () => await connectionsOf(service.app) === 0)
   goOn()
   // These wait behind them.
   const found = await states()

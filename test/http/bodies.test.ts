@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config.ts'
 import { networkOf } from '../../src/http/body.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { scrape } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
 import { listen, wire } from '../helpers/wire.ts'
@@ -15,13 +16,7 @@ const own = 'Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form
 
 const keyOf = (who: Who) => `Authorization: Bearer ${secrets[who]}\r\nContent-Type: application/json\r\n`
 
-async function metric (service: TestApp, name: string): Promise<number> {
-  const { body } = await service.app.inject('/metrics')
-  const line = body.split('\n').find(line => line.startsWith(`${name} `))
-  if (line === undefined) throw new Error(`there is no ${name}`)
-  return Number(line.slice(name.length))
-}
-
+const metric = async ({ app }: TestApp, name: string) => (await scrape(app)).get(name)!
 const held = (service: TestApp) => metric(service, 'handoff_body_bytes')
 const refused = (service: TestApp) => metric(service, 'handoff_requests_refused_total{reason="bodies"}')
 

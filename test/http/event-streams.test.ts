@@ -20,7 +20,7 @@ import { isProblem } from '../helpers/problems.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
-import { listen } from '../helpers/wire.ts'
+import { connectionsOf, listen } from '../helpers/wire.ts'
 
 /** The tenant's events as a stream of server-sent events. */
 
@@ -109,8 +109,7 @@ t.test('ten streams a key; one that has ended, or whose client left before it be
     socket.write(`GET /api/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`, () => socket.destroy())
     await once(socket, 'close')
   }
-  const connections = () => new Promise<number>(resolve => app.server.getConnections((_, count) => resolve(count)))
-  await until(async () => await connections() === 0)
+  await until(async () => await connectionsOf(app) === 0)
   const streams = await Promise.all(Array.from({ length: 10 }, () => open()))
   t.strictSame(streams.map(({ response }) => response.statusCode), Array(10).fill(200))
   const refused = await call('alice', 'GET', '/api/events', undefined, { accept: 'text/event-stream' })
@@ -245,9 +244,8 @@ t.test('a client that stops reading is cut', { timeout: 120_000, ...skipInQuick 
   const deaf = connect({ port, host: '127.0.0.1' }).on('error', () => {}).pause()
   t.teardown(() => deaf.destroy())
   deaf.write(`GET /api/events?after=0-0 HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${secrets.alice}\r\n\r\n`)
-  const connections = () => new Promise<number>(resolve => app.server.getConnections((_, count) => resolve(count)))
-  await until(async () => await connections() === 1)
-  const [, after, within] = await timed(() => until(async () => await connections() === 0))
+  await until(async () => await connectionsOf(app) === 1)
+  const [, after, within] = await timed(() => until(async () => await connectionsOf(app) === 0))
   t.ok(within > 3000 && after < 20_000, `after ${Math.round(after)} ms`)
 })
 

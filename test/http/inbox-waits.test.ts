@@ -3,6 +3,7 @@ import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
+import { inboxWaiters, scrape } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { until } from '../helpers/until.ts'
 import { timed } from '../helpers/waits.ts'
@@ -12,10 +13,8 @@ const service = await testApp(t)
 
 /** Workers that wait for an inbox at two replicas: who is woken, in which order, and how often Redis is asked. */
 
-const number = async ({ app }: TestApp, name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await app.inject('/metrics')).body)?.[1] ?? 0)
-const waiters = (service: TestApp) => number(service, 'handoff_inbox_waiters')
-const looks = (service: TestApp) => number(service, 'handoff_redis_call_duration_seconds_count{script="take"}')
-const areWaiting = (service: TestApp, count: number) => until(async () => await waiters(service) === count)
+const looks = async ({ app }: TestApp) => (await scrape(app)).get('handoff_redis_call_duration_seconds_count{script="take"}') ?? 0
+const areWaiting = (service: TestApp, count: number) => until(async () => await inboxWaiters(service.app) === count)
 const pass = async ({ call }: TestApp, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', ...more })).json().handoff_id
 /** The ids that a catch which waits gets. */
 const next = async ({ call }: TestApp, max = 1): Promise<string[]> =>

@@ -7,6 +7,7 @@ import type { Test } from 'tap'
 import { inboxTag } from '../../src/core/ids.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
+import { inboxWaiters } from '../helpers/metrics.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
@@ -20,8 +21,7 @@ const pass = async ({ call }: TestApp, to: string, more: object = {}): Promise<s
 const next = ({ call }: TestApp, inbox: string, wait = 0, key?: string, who: Who = 'bob') =>
   call(who, 'POST', wait === 0 ? '/api/catch' : `/api/catch?wait=${wait}`, { inbox }, key === undefined ? {} : { 'idempotency-key': key })
 const idsOf = (answer: { json (): { items: { handoff_id: string }[] } }) => answer.json().items.map(({ handoff_id: id }) => id)
-const waiters = async ({ app }: TestApp) => Number(/^handoff_inbox_waiters (\d+)$/m.exec((await app.inject('/metrics')).body)![1])
-const areWaiting = (service: TestApp, count: number) => until(async () => await waiters(service) === count)
+const areWaiting = (service: TestApp, count: number) => until(async () => await inboxWaiters(service.app) === count)
 /** Has the replica listen to the inbox, as it does for some seconds after each request. */
 const heard = async (service: TestApp, inbox: string) => { t.strictSame(idsOf(await next(service, inbox, 1)), []) }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import { agentOf, callWith, eras, told } from '../helpers/mcp.ts'
-import { grown, scrape } from '../helpers/metrics.ts'
+import { grown, inboxWaiters, scrape } from '../helpers/metrics.ts'
 import { newKey } from '../helpers/stored-keys.ts'
 import { until } from '../helpers/until.ts'
 
@@ -72,7 +72,7 @@ t.test('at debug each thing that a call moves is a line', async t => {
   const [alice, bob] = [await agentOf(t, service, 'alice', '2025-11-25'), await agentOf(t, service, 'bob', '2025-11-25')]
   // One that is answered as a stream: that has begun when it catches.
   const waiting = bob.call('handoff_catch_next', { wait: 50 }, { onprogress () {} })
-  await until(async () => /^handoff_inbox_waiters 1$/m.test((await service.app.inject('/metrics')).body))
+  await until(async () => await inboxWaiters(service.app) === 1)
   const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't', to: 'bob' }))
   t.equal(told(await waiting).handoff_id, id)
   await bob.call('handoff_done', { id })

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { createServer, request as send } from 'node:http'
+import { request as send } from 'node:http'
 import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { serve } from '../helpers/client.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { agentOf, callText, callWith, eras, told } from '../helpers/mcp.ts'
 import type { Agent } from '../helpers/mcp.ts'
@@ -254,19 +255,16 @@ for (const era of eras) {
     const one = await testApp(t)
     const two = await testApp(t, {}, { prefix: one.prefix })
     const ports = [await listen(one.app), await listen(two.app)]
-    let turn = 0
-    // A balancer that gives each request to the other replica.
     const seen = [0, 0]
-    const balancer = createServer((request, response) => {
-      const to = turn++ % 2
+    // A balancer that gives each request to the other replica.
+    const balancer = await serve(t, (request, response) => {
+      const to = (seen[0]! + seen[1]!) % 2
       seen[to]!++
       request.pipe(send({ port: ports[to], host: '127.0.0.1', method: request.method, path: request.url, headers: request.headers }, answer => {
         answer.pipe(response.writeHead(answer.statusCode!, answer.headers))
       }))
-    }).listen(0, '127.0.0.1')
-    await once(balancer, 'listening')
-    t.teardown(() => { balancer.closeAllConnections(); balancer.close() })
-    const alice = await agentOf(t, { app: { server: balancer } } as never, 'alice', era)
+    })
+    const alice = await agentOf(t, one, 'alice', era, balancer)
     t.equal((await alice.tools()).length, 11)
     for (let i = 0; i < 4; i++) {
       const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't' }))

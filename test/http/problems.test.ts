@@ -4,7 +4,7 @@ import { errorTable } from '../../src/core/errors.ts'
 import { testApp, secrets } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { until } from '../helpers/until.ts'
-import { ask, listen, wire } from '../helpers/wire.ts'
+import { ask, connectionsOf, listen, wire } from '../helpers/wire.ts'
 
 const codes = Object.keys(errorTable)
 const authorization = `Bearer ${secrets.alice}`
@@ -60,8 +60,7 @@ t.test('a request that is not HTTP is answered on the bare socket, which then cl
     if (status === 431) t.match(JSON.parse(heard.body).detail, /header fields/, 'it says what to do')
     await ended
   }
-  const connections = () => new Promise<number>((resolve, reject) => app.server.getConnections((error, count) => error ? reject(error) : resolve(count)))
-  t.ok(await until(async () => await connections() === 0, 3000), 'none stays half open, though the clients never close theirs')
+  t.ok(await until(async () => await connectionsOf(app) === 0, 3000), 'none stays half open, though the clients never close theirs')
 })
 
 t.test('a client that is still sending when it is refused has time to read the answer before the cut', async t => {

@@ -54,43 +54,48 @@ t.test('a refused note is shown again', async t => {
   t.equal((await service.call('alice', 'GET', `/api/status/${id}`)).json().approval.note, 'two\nlines')
 })
 
-t.test('a decision on a page whose handoff is gone is refused when its id is reused', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
-  const start = Date.now() - 3600_000
-  const passed = async (task: string, at: number) => {
-    await service.setClock(at)
-    const answer = await service.call('alice', 'POST', '/api/pass', { task, require_human: true }, { 'idempotency-key': 'daily' })
-    t.equal(answer.statusCode, 201)
-    return answer.json().handoff_id as string
-  }
-  const id = await passed('Delete the old ones.', start)
-  const before = await shown(service, id, cookie)
-  // The state that its TTL and the sweep leave.
-  await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
-  t.equal(await passed('Delete ALL of them.', start + 60_000), id, 'the same key, and the former is gone: the same id')
-  const dumped = await service.dump()
-
-  const old: Array<[name: string, fields: Record<string, string>]> = [['an old tab', before], ['without a time', {}], ['made up', { created_at: 'x' }], ['empty', { created_at: '' }]]
-  for (const [name, fields] of old) {
-    for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
-      const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, ...fields }, { ...own, cookie }))
-      t.equal(statusCode, 409, `${name}: ${verb} ${note.slice(0, 10)}`)
-      t.match(body, /The handoff that you read is gone, and this is another one/)
-      t.match(body, /Delete ALL of them\./)
-      t.notMatch(body, /Delete the old ones|autofocus|say why|at most 4000/, 'nothing leads past what is to be read')
-      t.ok(body.includes(`dir="auto">\n${note.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('/', '&#x2F;').slice(0, 5)}`), 'what was typed is there still')
-      t.ok(body.includes(`name="created_at" value="${new Date(start + 60_000).toISOString()}"`))
+/** A handoff is gone, and the same key has passed another one with the same id: later, or in the same millisecond with another content. */
+for (const [how, later] of [['later', 60_000], ['in the same millisecond', 0]] as const) {
+  t.test(`a decision on a page whose handoff is gone is refused when its id is reused, ${how}`, async t => {
+    const service = await testApp(t)
+    const cookie = await signedIn(service)
+    const start = Date.now() - 3600_000
+    const passed = async (task: string, at: number) => {
+      await service.setClock(at)
+      const answer = await service.call('alice', 'POST', '/api/pass', { task, require_human: true }, { 'idempotency-key': 'daily' })
+      t.equal(answer.statusCode, 201)
+      return answer.json().handoff_id as string
     }
-  }
-  t.strictSame(await service.dump(), dumped, 'none of these decided')
-  const answer = await service.app.inject(form(`/approvals/${id}/approve`, await shown(service, id, cookie), { ...own, cookie }))
-  t.equal(answer.statusCode, 303)
-  // A program sends nothing about what it saw.
-  t.match((await service.call('alice', 'GET', `/api/status/${id}`)).json(), { approval: { state: 'approved' } })
-  const again = await service.app.inject(form(`/approvals/${id}/reject`, { note: 'n', ...before }, { ...own, cookie }))
-  t.match(again.body, /approved this/, 'what was decided comes before')
-})
+    const decide = (id: string, verb: string, fields: Record<string, string>) => service.app.inject(form(`/approvals/${id}/${verb}`, fields, { ...own, cookie }))
+    const id = await passed('Delete the old ones.', start)
+    const before = await shown(service, id, cookie)
+    // The state that its TTL and the sweep leave.
+    const keys = await service.redis.keys(`${service.prefix}:*`)
+    await service.redis.del(...keys.filter(key => /:(h|w):|:due$/.test(key)))
+    t.equal(await passed('Delete ALL of them.', start + later), id, 'the same key, and the former is gone: the same id')
+    const now = await shown(service, id, cookie)
+    t.equal(now.created_at === before.created_at, later === 0)
+    t.not(now.digest, before.digest)
+    const dumped = await service.dump()
+
+    const old: Array<Record<string, string>> = [before, {}, { created_at: 'x' }, { created_at: '' }, { ...now, digest: before.digest }, { ...now, digest: 'x' }]
+    for (const fields of old) {
+      for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'not <b>so</b>'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
+        const { statusCode, body } = await decide(id, verb, { note, ...fields })
+        t.equal(statusCode, 409, `${JSON.stringify(fields)}: ${verb} ${note.slice(0, 10)}`)
+        t.match(body, /The handoff that you read is gone, and this is another one[^]*Delete ALL of them\./)
+        t.notMatch(body, /Delete the old ones|autofocus|say why|at most 4000/, 'nothing leads past what is to be read')
+        t.ok(body.includes(`dir="auto">\n${note.replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('/', '&#x2F;').slice(0, 5)}`), 'what was typed is there still')
+        t.ok(body.includes(`name="created_at" value="${now.created_at}"`) && body.includes('name="digest"'), 'to be decided on as it is now')
+      }
+    }
+    t.strictSame(await service.dump(), dumped, 'none of these decided')
+    t.equal((await decide(id, 'approve', now)).statusCode, 303)
+    const { approval } = (await service.call('alice', 'GET', `/api/status/${id}`)).json()
+    t.match(approval, { state: 'approved', digest: `sha-256=:${now.digest}:` }, 'what was seen is kept with the decision')
+    t.match((await decide(id, 'reject', { note: 'n', ...before })).body, /approved this/, 'what was decided comes before')
+  })
+}
 
 t.test('the list counts by Redis’s clock', async t => {
   const service = await testApp(t)
@@ -102,34 +107,6 @@ t.test('the list counts by Redis’s clock', async t => {
   const { body } = await service.app.inject({ url: '/approvals', headers: { cookie } })
   t.match(body, 'waiting for 1 min')
   t.match(body, 'expires in 59 min')
-})
-
-t.test('a decision is refused when the id is reused within the same millisecond: the content differs', async t => {
-  const service = await testApp(t)
-  const cookie = await signedIn(service)
-  await service.setClock(Date.now() - 3600_000)
-  // The id is in the home partition and derived from the key, not from the content.
-  const passed = async (more: object) => (await service.call('alice', 'POST', '/api/pass', { task: 'Delete the old ones.', require_human: true, ...more }, { 'idempotency-key': 'daily' })).json().handoff_id as string
-  const id = await passed({ output: { before: 2019 } })
-  const before = await shown(service, id, cookie)
-  await service.redis.del(...await service.redis.keys(`${service.prefix}:*`).then(keys => keys.filter(key => /:(h|w):|:due$/.test(key))))
-  t.equal(await passed({ output: { before: 2029 } }), id)
-  const now = await shown(service, id, cookie)
-  t.equal(now.created_at, before.created_at)
-  t.not(now.digest, before.digest)
-  const dumped = await service.dump()
-  for (const [verb, note] of [['approve', ''], ['approve', 'fine'], ['reject', 'no'], ['reject', ''], ['reject', 'y'.repeat(5000)]] as const) {
-    for (const digest of [before.digest, 'x']) {
-      const { statusCode, body } = await service.app.inject(form(`/approvals/${id}/${verb}`, { note, created_at: now.created_at, digest }, { ...own, cookie }))
-      t.equal(statusCode, 409, `${verb} ${note.slice(0, 10)}`)
-      t.match(body, /The handoff that you read is gone, and this is another one[^]*2029/)
-      t.ok(body.includes('name="digest"'), 'to be decided on as it is now')
-    }
-  }
-  t.strictSame(await service.dump(), dumped, 'none of these decided')
-  t.equal((await service.app.inject(form(`/approvals/${id}/approve`, now, { ...own, cookie }))).statusCode, 303)
-  const { approval } = (await service.call('alice', 'GET', `/api/status/${id}`)).json()
-  t.match(approval, { state: 'approved', digest: `sha-256=:${now.digest}:` }, 'what was seen is kept with the decision')
 })
 
 t.test('reading changes nothing, whoever reads', async t => {
