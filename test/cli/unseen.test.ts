@@ -1,8 +1,9 @@
 import t from 'tap'
 import { checkSentinels, checkSlots } from '../../src/cli/doctor/fleet.ts'
 import { checkRights } from '../../src/cli/doctor/rights.ts'
-import { serverChecks } from '../../src/cli/doctor/server.ts'
+import { serverChecks, mostFields } from '../../src/cli/doctor/server.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
+import { testApp } from '../helpers/app.ts'
 import { handoff, parsed } from '../helpers/command.ts'
 
 /** `handoff doctor` reports what a server lacks or doesn't tell as unseen, and concludes nothing from it. */
@@ -49,4 +50,22 @@ t.test('doctor notes what Sentinels don’t report', t => {
   t.match(quorum('ERR unknown subcommand'), [{ level: 'note', name: 'unseen' }])
   t.strictSame(checkSentinels([{ at: 's:1', master: {}, quorum: 'OK' }]).filter(({ name }) => name !== 'sentinel'), [])
   t.end()
+})
+
+t.test('a handoff that uses everything has as many fields as doctor counts on', async t => {
+  const { call, dump } = await testApp(t)
+  const body = { task: 'Count the rows', require_human: true, heartbeat_within: 60, max_attempts: 2, result_schema: { type: 'object' } }
+  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', body)).json<{ handoff_id: string }>()
+  const fields = async () => Object.entries(await dump()).filter(([key]) => key.endsWith(id)).map(([, kept]) => Object.keys((kept as { content: object }).content).sort().join(''))
+  t.strictSame(await fields(), ['hprstx'])
+  const steps: Array<Parameters<typeof call>> = [
+    ['approver', 'POST', `/api/approve/${id}`, { note: 'Go ahead.' }],
+    ['bob', 'GET', `/api/catch/${id}`],
+    ['bob', 'POST', `/api/heartbeat/${id}`, { progress: { percent: 40 } }],
+    ['alice', 'POST', `/api/cancel/${id}`, { reason: 'No longer needed.' }],
+    ['bob', 'POST', `/api/fail/${id}`, { error: { message: 'Stopped.' } }],
+  ]
+  for (const step of steps) t.ok((await call(...step)).statusCode < 300, step[2])
+  t.strictSame(await fields(), ['cdeghprsx'])
+  t.equal('cdeghprsx'.length, mostFields)
 })
