@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
+import { hasHaproxy, startHaproxy } from '../faults/fleet/haproxy.ts'
 import { freePort } from '../faults/fleet/ports.ts'
 import { loopback } from '../faults/fleet/process.ts'
 import { startServiceReplica } from '../faults/fleet/service.ts'
@@ -27,8 +28,6 @@ const read = (name: string) => readFile(join(deploy, name), 'utf8')
 const rules = parse(await read('prometheus/alerts.yml')) as Rules
 const dashboard = JSON.parse(await read('grafana/dashboard.json')) as { panels: Panel[], uid: string, schemaVersion: number, templating: { list: Array<{ name: string }> } }
 const alerts = rules.groups.flatMap(({ rules }) => rules)
-/** Those of HAProxy's own figures are tried behind one, in outage.test.ts. */
-const ofService = rules.groups.find(({ name }) => name === 'handoff')!.rules
 /** Grafana's variables with values. */
 const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '10s').replaceAll('$job', 'handoff') })))
@@ -81,18 +80,25 @@ t.test('the dashboard is valid', async t => {
   }
 })
 
-t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_000 }, async t => {
+const noBalancer = !hasHaproxy() && 'haproxy is not installed'
+
+t.test('Prometheus alerts on a real service behind HAProxy', { skip: skip || noBalancer, timeout: 600_000 }, async t => {
   const redis = await ownRedis(t)
-  const port = await freePort(loopback)
-  const service = await startServiceReplica(t, { env: { ...testKeys, REDIS_URL: `redis://127.0.0.1:${await listens(redis)}`, METRICS_PORT: String(port), EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret } })
-  // The real files, with the replica's address replaced, and with shorter intervals and durations.
+  const redisPort = await freePort(loopback)
+  await redis.admin.config('SET', 'port', String(redisPort))
+  const env = { ...testKeys, REDIS_URL: `redis://127.0.0.1:${redisPort}`, EVENTS_RETENTION: '60', WEBHOOK_SECRET: webhookSecret }
+  const service = await startServiceReplica(t, { env })
+  const at = new URL(service.url).host
+  const haproxy = await startHaproxy(t, [at, at, at])
+  // The real files, with the addresses replaced, and with shorter intervals and durations.
   const config = parse(await read('prometheus/prometheus.yml'))
   Object.assign(config.global, { scrape_interval: '1s', evaluation_interval: '1s', scrape_timeout: '1s' })
-  config.scrape_configs = [{ ...config.scrape_configs[0], static_configs: [{ targets: [`127.0.0.1:${port}`] }] }]
+  const targets: Record<string, string> = { handoff: at, 'handoff-haproxy': haproxy.metrics }
+  for (const job of config.scrape_configs) job.static_configs = [{ targets: [targets[job.job_name]] }]
   const hasty = { groups: rules.groups.map(group => ({ ...group, rules: group.rules.map(rule => ({ ...rule, for: '1s' })) })) }
   const prometheus = await startPrometheus(t, { 'prometheus.yml': stringify(config), 'alerts.yml': stringify(hasty) })
 
-  const load = putLoad(service.url)
+  const load = putLoad(haproxy.url)
   t.teardown(() => load.stop())
   // The length of a feed is known once somebody reads it.
   await fetch(`${service.url}/api/events`, { headers: { authorization: `Bearer ${secrets.alice}` } })
@@ -106,22 +112,27 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
   })
 
   await t.test('every alert can be evaluated on existing metrics', async t => {
-    for (const { alert, expr } of ofService) {
+    for (const { alert, expr } of alerts) {
       await prometheus.query(expr)
-      const names = expr.match(/\b(up|handoff_\w+|http_\w+)(?=\{)/g) ?? []
+      const names = expr.match(/\b(up|handoff_\w+|http_\w+|haproxy_\w+)(?=\{)/g) ?? []
       t.ok(names.length > 0, alert)
-      for (const name of names) t.ok(await found(name), `${alert}: ${name}`)
+      for (const name of names) t.ok(await until(() => found(name), 20_000), `${alert}: ${name}`)
     }
     const firing = (await prometheus.alerts()).filter(({ state }) => state === 'firing').map(({ labels }) => labels.alertname as string)
     t.strictSame(firing.filter(name => !timed.has(name)), [], 'and none fires')
   })
 
   const firing = async (alertname: string) => (await prometheus.alerts()).find(({ labels, state }) => labels.alertname === alertname && state === 'firing')
+  await t.test('HAProxy’s figures are not for clients', async t => {
+    t.notMatch(await (await fetch(`${haproxy.url}/metrics`)).text(), /^haproxy_/m)
+    t.equal((await fetch(`http://${haproxy.metrics}/api/status/x`)).status, 404)
+  })
+
   await t.test('an alert fires when Redis is full, and ends when it has room', async t => {
     await redis.admin.config('SET', 'maxmemory', 1)
     const alert = await until(() => firing('HandoffRedisFull'), 40_000)
     t.match(alert, { labels: { severity: 'page', master: 'redis' }, annotations: { action: /maxmemory/ } })
-    t.equal((await fetch(`http://127.0.0.1:${port}/readyz?full=ok`)).status, 200, 'and balancers keep the replica')
+    t.equal((await fetch(`${service.url}/readyz?full=ok`)).status, 200, 'and balancers keep the replica')
     await redis.admin.config('SET', 'maxmemory', 0)
     await until(async () => await firing('HandoffRedisFull') === undefined, 120_000)
   })
@@ -134,20 +145,14 @@ t.test('Prometheus alerts on a real service with a fault', { skip, timeout: 300_
   await t.test('an alert fires when Redis stops, and ends when it is back', async t => {
     process.kill(redis.pid(), 'SIGSTOP')
     const alert = await until(() => firing('HandoffNotReady'), 40_000)
-    t.match(alert, { labels: { severity: 'page', instance: `127.0.0.1:${port}` }, annotations: { action: /\/readyz/ } })
-    t.equal((await fetch(`http://127.0.0.1:${port}/metrics`)).status, 200, 'what it tells is there meanwhile')
+    t.match(alert, { labels: { severity: 'page', instance: at }, annotations: { action: /\/readyz/ } })
+    t.equal((await fetch(`${service.url}/metrics`)).status, 200, 'what it tells is there meanwhile')
+    for (const name of ['HandoffNoReplicaReady', 'HandoffBalancerErrors']) t.ok(await until(() => firing(name), 60_000), name)
     process.kill(redis.pid(), 'SIGCONT')
     await until(async () => await firing('HandoffNotReady') === undefined, 40_000)
     t.pass('and over')
   })
 })
-
-/** Adds a port. */
-async function listens ({ admin }: Awaited<ReturnType<typeof ownRedis>>): Promise<number> {
-  const port = await freePort(loopback)
-  await admin.config('SET', 'port', String(port))
-  return port
-}
 
 /** Handoffs from pass to done, one after another, with a conflict each and now and then one that expires or is decided on. */
 function putLoad (url: string): { stop (): Promise<void> } {

@@ -3,7 +3,6 @@ import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import { callBudget } from '../../src/redis/lanes.ts'
 import { neededCommands, operatorCommands, optionalCommands } from '../../src/store/rights.ts'
 import { tagOf } from '../../src/core/ids.ts'
 import { run, withEnvironment } from '../../src/embedded/binary.ts'
@@ -14,7 +13,6 @@ import type { RedisServer } from '../faults/fleet/redis.ts'
 import { asUser, commandsOf, denials, setUser, usersOf } from '../helpers/acl.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
-import { timeRun } from '../helpers/clock.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { allOperations, prepared } from '../helpers/rights.ts'
@@ -139,9 +137,7 @@ t.test('without one of its rights the service says which, and answers 503 or as 
     // A new connection, and no scripts at the server, so that commands for these cases are counted too.
     await redis.admin.call('CLIENT', 'KILL', 'USER', 'handoff')
     await redis.admin.call('SCRIPT', 'FLUSH')
-    const began = timeRun()
     const answers = await allOperations(service, handoffs)
-    t.ok(timeRun() - began < 3 * callBudget, `${what}: answered after ${Math.round(timeRun() - began)} ms`)
     for (const { path, status, answer } of answers) {
       // Publishing is refused then, which stops nothing.
       if (what === 'channels') t.equal(answer.statusCode, status, `${path} without channels`)

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -86,40 +85,6 @@ t.test('requests that are refused because Redis is full are counted, also while 
   t.equal(await count(), 3, 'neither the check nor what goes on counts')
 })
 
-t.test('one master of a Cluster that refuses writes is told, and the others serve', skipInQuick, async t => {
-  const { servers, url } = await startCluster(t, { masters: 2, replicas: 0 })
-  const { log, lines } = logSink(t)
-  const store = fleetStore(t, url, { log })
-  await until(async () => await store.whyNotReady() === null && store.looks.length === 2)
-  const { admin, at, dir } = servers[1]!
-  const told = () => lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'Redis refuses writes')
-  const refuses = async () => {
-    t.equal(await store.whyNotReady(), null)
-    return Object.fromEntries(store.looks.map(({ master, refuses = null }) => [master, refuses]))
-  }
-  const well = { [servers[0]!.at]: null, [at]: null }
-  t.strictSame(await refuses(), well)
-
-  await admin.config('SET', 'maxmemory', 1)
-  t.strictSame(await refuses(), { ...well, [at]: 'full' })
-  await admin.config('SET', 'maxmemory', 0)
-  t.strictSame(await refuses(), well)
-  await admin.config('SET', 'min-replicas-to-write', 1)
-  t.strictSame(await refuses(), { ...well, [at]: 'too_few_replicas' })
-  await admin.config('SET', 'min-replicas-to-write', 0)
-  await admin.config('SET', 'save', '3600 1')
-  // As a disk that is full: it can't write the snapshot, and refuses writes from then on.
-  await rm(dir, { recursive: true })
-  await admin.bgsave()
-  await until(async () => (await refuses())[at] === 'not_saved')
-  t.match(told(), [
-    { master: at, reason: /^Redis is full/ },
-    { master: at, reason: 'Redis takes no writes because it has too few replicas.', said: /^NOREPLICAS/ },
-    { master: at, reason: /cannot save them/, said: /^MISCONF/ },
-  ])
-  t.equal(told().length, 3, 'each once')
-})
-
 /** Lines of the log of checks with these results, one after another. */
 async function linesOf (results: Array<{ reason?: string | null, looks: Look[] }>, quietFor = 0): Promise<string[]> {
   const lines: string[] = []
@@ -163,6 +128,7 @@ t.test('it is full where no master takes a pass, and one of them only because it
 t.test('what makes the whole service unready isn’t told twice', async t => {
   t.strictSame(await linesOf([
     { looks: [readonly('a'), well('b')] },
+    { reason: 'it takes none', looks: [readonly('a'), readonly('b')] },
     { reason: 'it takes none', looks: [readonly('a'), readonly('b')] },
     { looks: [readonly('a'), readonly('b')] },
   ]), ['ready', 'Redis refuses writes a it takes none', 'not ready it takes none', 'ready', 'Redis refuses writes b it takes none'])

@@ -1,10 +1,9 @@
+import { rm } from 'node:fs/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isReplicated } from '../faults/fleet/ask.ts'
-import { freePort } from '../faults/fleet/ports.ts'
-import { loopback } from '../faults/fleet/process.ts'
+import { startCluster } from '../faults/fleet/cluster.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
-import { Checks } from '../../src/store/health.ts'
 import { readLua } from '../../src/redis/scripts.ts'
 import { readInfo, testedServers, versionOf } from '../../src/redis/connect.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -13,29 +12,39 @@ import { skipInQuick } from '../helpers/extent.ts'
 import { logSink } from '../helpers/log-sink.ts'
 import { newPlace, payload } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
-import { fleetStore, testStore } from '../helpers/redis.ts'
+import { fleetStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 t.test('readiness says why Redis can’t serve, in the service’s own words', async t => {
-  const { url, admin } = await ownRedis(t)
-  const { store } = await testStore(t, { url })
+  const { url, admin, dir } = await startRedisServer(t)
+  const store = fleetStore(t, url)
   await until(async () => await store.whyNotReady() === null)
 
   await admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
   t.match(await store.whyNotReady(), /^maxmemory-policy is allkeys-lru: .*Set it to noeviction\.$/)
   await admin.config('SET', 'maxmemory-policy', 'noeviction')
 
+  /** What it is told, and why the master refuses writes. */
+  const told = async () => [await store.whyNotReady(), store.looks[0]?.refuses]
+  t.strictSame(await told(), [null, undefined])
   await admin.config('SET', 'maxmemory', 1)
-  t.equal(await store.whyNotReady(), null, 'a full Redis still drains: it stays in the balancer')
+  t.strictSame(await told(), [null, 'full'], 'a full Redis still drains: it stays in the balancer')
   await admin.config('SET', 'maxmemory', 0)
 
   await admin.config('SET', 'min-replicas-to-write', 1)
-  t.equal(await store.whyNotReady(), 'Redis takes no writes because it has too few replicas.')
+  t.strictSame(await told(), ['Redis takes no writes because it has too few replicas.', 'too_few_replicas'])
   await admin.config('SET', 'min-replicas-to-write', 0)
 
   await admin.replicaof('127.0.0.1', '1')
-  t.equal(await store.whyNotReady(), 'Redis is a replica and takes no writes.')
+  t.strictSame(await told(), ['Redis is a replica and takes no writes.', 'readonly'])
   await admin.replicaof('NO', 'ONE')
+
+  await admin.config('SET', 'save', '3600 1')
+  // As a disk that is full: it can't write the snapshot, and refuses writes from then on.
+  await rm(dir, { recursive: true })
+  await admin.bgsave()
+  await until(async () => (await told())[1] === 'not_saved')
+  t.equal(await store.whyNotReady(), 'Redis takes no writes because it cannot save them; its own log says why.')
 })
 
 /** Its answer, once that differs from the first one. */
@@ -81,27 +90,13 @@ t.test('readiness reports a silent Redis', async t => {
   await until(async () => await store.whyNotReady() === null)
 })
 
-t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster', skipInQuick, async t => {
-  const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
-  const node = await startRedisServer(t, { options })
-  await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
-  await until(async () => /cluster_state:ok/.test(String(await node.admin.cluster('INFO'))))
-  t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'ready')
-  const other = await startRedisServer(t, { options: [...options.slice(0, 3), String(await freePort(loopback))] })
-  await other.admin.call('CLUSTER', 'MEET', node.host.address, node.port, options[3]!)
-  await until(async () => /cluster_state:ok/.test(String(await other.admin.cluster('INFO'))))
-  t.equal(await reasonOf(t, other.url), 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…')
-})
-
-t.test('readiness reports a Cluster’s wrong password', skipInQuick, async t => {
-  const options = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort(loopback))]
-  const node = await startRedisServer(t, { options })
-  await node.admin.config('SET', 'requirepass', 'secret')
-  await node.admin.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16383)
-  await until(async () => /cluster_state:ok/.test(String(await node.admin.cluster('INFO'))))
-  t.equal(await reasonOf(t, `redis+cluster://:secret@${node.at}`), 'ready')
-  t.equal(await reasonOf(t, `redis+cluster://:wrong@${node.at}`), 'Redis refuses the user and password of REDIS_URL.')
-  t.equal(await reasonOf(t, `redis+cluster://${node.at}`), 'Redis wants a password; set it in REDIS_URL.')
+t.test('readiness finds a Cluster node that REDIS_URL doesn’t call a Cluster, and a Cluster’s wrong password', skipInQuick, async t => {
+  const { servers: [node], empty: [other] } = await startCluster(t, { masters: 1, empty: 1, replicas: 0 })
+  const { at, admin } = node!
+  t.equal(await reasonOf(t, other!.url), 'Redis is one node of a Cluster; say so in REDIS_URL: redis+cluster://…')
+  await admin.config('SET', 'requirepass', 'secret')
+  t.equal(await reasonOf(t, `redis+cluster://:wrong@${at}`), 'Redis refuses the user and password of REDIS_URL.')
+  t.equal(await reasonOf(t, `redis+cluster://${at}`), 'Redis wants a password; set it in REDIS_URL.')
 })
 
 t.test('the suite runs on the servers that are documented as tested', async t => {
@@ -164,16 +159,4 @@ t.test('a command that the server doesn’t have is named', async t => {
     if (command === 'SPUBLISH') await passForPerson(store)
     else await t.rejects(passForPerson(store), { name: 'Unavailable', message: /^ERR [Uu]nknown/ })
   }
-})
-
-t.test('the log has the reason once', async t => {
-  const lines: string[] = []
-  const answers = ['Redis is not connected.', 'Redis is not connected.', null, null, 'maxmemory-policy is …', null]
-  const checks = new Checks(async () => ({ reason: answers.shift()!, looks: [] }), {
-    info: (details, message) => lines.push(message),
-    warn: (details, message) => lines.push(`${message}: ${(details as { reason: string }).reason}`),
-    error: (details, message) => lines.push(message),
-  })
-  while (answers.length > 0) await checks.whyNotReady()
-  t.strictSame(lines, ['not ready: Redis is not connected.', 'ready', 'not ready: maxmemory-policy is …', 'ready'])
 })
