@@ -56,9 +56,9 @@ const rows: Record<string, Row[]> = {
     [{ maxLength: 2 }, ['"ab"', '"😀😀"', '"\\ud83d\\ude00a"', '{}'], ['"abc"', '"e\\u0301\\u0301"', '"\\udc00\\ud800a"']],
     [{ pattern: 'b' }, ['"abc"', '1', '[]'], ['"ac"', '""']],
     [{ pattern: '^b$' }, ['"b"'], ['"b\\n"', '"ab"', '"a\\nb"']],
-    [{ pattern: '(?i)^straße$' }, ['"STRAßE"'], ['"strasse"']],
-    [{ pattern: '^.$' }, ['"😀"', '"\\ud800"', '"a"'], ['""', '"ab"', '"\\n"']],
-    [{ pattern: '^\\p{Greek}+$' }, ['"αβγ"'], ['"abc"']],
+    [{ pattern: '^\\u0041\\/[^]\\s$' }, ['"A/\\n\\u00a0"', '"A/😀\\ufeff"'], ['"A/\\n"', '"a/b "']],
+    [{ pattern: '^.$' }, ['"😀"', '"\\ud800"', '"a"'], ['""', '"ab"', '"\\n"', '"\\u2028"']],
+    [{ pattern: '^\\p{Script=Greek}+$' }, ['"αβγ"'], ['"abc"']],
     [{ allOf: [{ pattern: 'a' }, { pattern: 'b' }] }, ['"ab"'], ['"a"', '"b"']],
     [{ pattern: '(a+)+$' }, ['"aaa"', JSON.stringify('a'.repeat(100_000))], [JSON.stringify('a'.repeat(100_000) + '!')]],
     [{ format: 'date' }, ['"nonsense"'], []],
@@ -133,17 +133,56 @@ t.test('each fault has a pointer to its place', async t => {
   const output = { 'a/b': [1.5, 'x', 7], 'm~n': 'z', nested: { '': 1, more: 1 }, s: 'y', longest: 1 }
   t.same(await judge(schema, output), [
     { pointer: '/output/id', message: 'required' },
+    { pointer: '/output/longest', message: 'has a name that propertyNames does not take' },
     { pointer: '/output/a~1b/0', message: 'must be integer' },
     { pointer: '/output/a~1b/0', message: 'must be at least 3' },
     { pointer: '/output/a~1b/1', message: 'must be integer' },
     { pointer: '/output/m~0n', message: 'must be one of ["x","y"]' },
     { pointer: '/output/nested/', message: 'must be null' },
     { pointer: '/output/nested/more', message: 'not allowed' },
-    { pointer: '/output/s', message: 'must match the pattern ^x' },
     { pointer: '/output/s', message: 'must have at least 2 characters' },
-    { pointer: '/output/longest', message: 'has a name that propertyNames does not take' },
+    { pointer: '/output/s', message: 'must match the pattern ^x' },
   ])
   t.same(await judge({ anyOf: [{ type: 'string' }, { properties: { a: { type: 'string' } } }] }, { a: 1 }), [{ pointer: '/output', message: 'must satisfy one of the 2 schemas of anyOf' }])
+})
+
+t.test('names are told as they are, whatever the validator makes of them', async t => {
+  const names = ['$ref', 'not', 'properties', '__proto__', 'constructor', '%', '%23', '#', 'a b', 'é', '\ud800', '\udc00x', '😀', '"', 'a".']
+  const schema = `{"properties": {${names.map(name => `${JSON.stringify(name)}: {"not": {}}`).join()}}, "required": ${JSON.stringify(names.map(name => `${name}"r`))}}`
+  const output = `{${names.map(name => `${JSON.stringify(name)}: 1`).join()}}`
+  t.same(await judge(schema, output), [
+    ...names.map(name => ({ pointer: `/output/${name}"r`, message: 'required' })),
+    ...names.map(name => ({ pointer: `/output/${name}`, message: 'must not satisfy the schema of not' })),
+  ])
+  const closed = await judge({ additionalProperties: false }, output)
+  t.same(closed, names.map(name => ({ pointer: `/output/${name}`, message: 'not allowed' })))
+  t.same(await judge({ propertyNames: { pattern: '^\\p{L}' } }, '{"a": 1, "\\ud800": 1}'), [{ pointer: '/output/\ud800', message: 'has a name that propertyNames does not take' }])
+})
+
+t.test('what is behind a fault is told once', async t => {
+  const schema = { $defs: { a: { allOf: [{ if: true, then: { properties: { x: { oneOf: [{ const: 1 }, false, { $ref: '#/$defs/b' }] } } } }] }, b: { type: 'string', not: {} } }, items: { $ref: '#/$defs/a' }, contains: { const: { y: 1 } } }
+  t.same(await judge(schema, [{ x: 2 }, { x: 1 }, { x: 'a' }]), [
+    { pointer: '/output/0/x', message: 'must satisfy one of the 3 schemas of oneOf, and no other' },
+    { pointer: '/output/2/x', message: 'must satisfy one of the 3 schemas of oneOf, and no other' },
+    { pointer: '/output', message: 'must have an item that contains describes' },
+  ])
+})
+
+t.test('an array that is too long isn’t searched for items that are equal', async t => {
+  t.same(await judge({ uniqueItems: true, maxItems: 100 }, Array(100_000).fill({})), [{ pointer: '/output', message: 'must have at most 100 items' }])
+  t.same(await judge({ uniqueItems: true, maxItems: 2 }, [{}, {}]), [{ pointer: '/output', message: 'must have no two items that are equal' }])
+})
+
+t.test('of a large output the first fault of each object and array is told', async t => {
+  const output = { a: [0, 'x', 1, 'y'], b: 'x'.repeat(128 * 1024), c: 'z' }
+  const schema = { properties: { a: { items: { type: 'number' } }, c: { const: 1 } }, maxProperties: 2 }
+  t.same(await judge(schema, output), [{ pointer: '/output', message: 'must have at most 2 members' }, { pointer: '/output/a/1', message: 'must be number' }])
+  t.same(await judge({ items: { type: 'string' } }, Array(1_000_000).fill(1)), [{ pointer: '/output/0', message: 'must be string' }])
+})
+
+t.test('more errors than fit on the stack are no error of the service', async t => {
+  const faults = await judge({ items: { allOf: Array(10).fill({ type: 'string' }) } }, Array(60_000).fill(1)) as Fault[]
+  t.equal(faults[0]!.pointer, '/output/0')
 })
 
 t.test('at most 100 faults are returned, and no long text is echoed', async t => {

@@ -30,7 +30,10 @@ const keywords: Record<string, [taken: unknown[], refused: unknown[]]> = {
   uniqueItems: [[false], [true, 0, 'true', null]],
   minLength: [[0, 5], [-1, 1.5, '1', null]],
   maxLength: [[0, 5], [-1, 1.5, '1', null]],
-  pattern: [['', '^a+$', '(?i)straße', '\\p{Greek}', '[[:alpha:]]', '(a+)+$', '(?P<name>a)', '\ud800'], ['(', '(?=a)', '(?!a)', '(?<=a)b', '(a)\\1', 'a**', 'a{1001}', '\\u0041', 1, null, []]],
+  pattern: [
+    ['', '^a+$', '\\u0041', '\\u{1f600}', '\\p{L}', '\\p{Letter}', '\\p{Script=Greek}', '(?<name>a)', '(a+)+$', '[^]', '[]', '\\/', '\\s', '\ud800'],
+    ['(', '(?=a)', '(?!a)', '(?<=a)b', '(?<!a)b', '(a)\\1', '(?<n>a)\\k<n>', 'a**', 'a{1001}', '(?i)a', '(?i:a)', '(?P<n>a)', '[[:alpha:]]', '\\p{Greek}', '\\p{scx=Greek}', '\\z', '\\-', 'a{,5}', ']', 1, null, []],
+  ],
   minimum: [[0, -1.5, 1e300], ['1', null, true]],
   maximum: [[0, -1.5], ['1', null]],
   exclusiveMinimum: [[0, -1.5], [true, null]],

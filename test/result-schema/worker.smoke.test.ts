@@ -37,6 +37,11 @@ t.test('a pattern with catastrophic backtracking elsewhere costs nothing here', 
   t.equal((await judge({ pattern: '(a+)+$' }, JSON.stringify('a'.repeat(400_000) + '!'))).length, 1)
 })
 
+t.test('a pattern that JavaScript’s own RegExp takes minutes to compile costs nothing here', async t => {
+  const { judge } = judging(t, { limit, patience })
+  t.equal(await judge({ pattern: '(?:.|[^a]|\\D|\\W|\\S)'.repeat(8) }, '"яяяяяяяя"'), 'ok')
+})
+
 t.test('a too slow output is refused; other work goes on, and jobs behind it are answered', async t => {
   const { accept, check } = judging(t, { limit, patience })
   t.equal(await accept(hostileSchema), 'ok')

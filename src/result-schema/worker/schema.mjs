@@ -1,194 +1,336 @@
-import { annotations } from './annotations.mjs'
-import { applicators, conditional, everyOne } from './applicators.mjs'
-import { assertions } from './assertions.mjs'
-import { isObject, repeatedMember } from './json.mjs'
-import { compilePattern } from './patterns.mjs'
-import { Unit, definitionName, writtenOut } from './references.mjs'
-import { Report, reported } from './report.mjs'
+// What a result_schema may consist of (docs/attempts.md), and its limits. What passes is made ready for the validator.
+import { compile } from './patterns.mjs'
 
-/** @typedef {import('./assertions.mjs').Check} Check */
-/** @typedef {import('./assertions.mjs').Keyword} Keyword */
-/** @typedef {import('./patterns.mjs').Pattern} Pattern */
-/** @typedef {import('./report.mjs').Fault} Fault */
+/** @typedef {{ pointer: string, message: string }} Fault as in core/errors.ts */
+/** @typedef {Record<string, any>} Schema */
+/** @typedef {Array<string | number>} Path */
+/** @typedef {{ schema: Schema | boolean, definitions: Record<string, Schema | boolean> }} Ready
+ * the schema, and what each `$ref` leads to, by its text
+ */
+/** @typedef {{ written: number, references: Array<{ name: string, path: Path }> }} Unit a schema, or a definition */
 
+const dialect = 'https://json-schema.org/draft/2020-12/schema'
 const mostDepth = 20
 const mostSubschemas = 1_000
+/** Every pair of items is compared. */
+const mostUnique = 100
+/** Errors must not echo a whole body: names are cut, and so are long pointers and values. UTF-16 units. */
+const [longestName, longestPointer, longestShown] = [64, 1_000, 200]
 
-/** All supported keywords. @type {Map<string, Keyword>} */
-const keywords = new Map(Object.entries({
-  $defs: (given, reader) => reader.definitions(given),
-  $ref: (given, reader) => reader.reference(given),
-  ...annotations,
-  ...assertions,
-  ...applicators,
-}))
+const types = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']
+
+const unset = /** @type {any} */ (undefined)
+/** A schema for the validator. All have the same shape: it reads all keywords of each, which took twice as long. */
+class Made {
+  $ref = unset; type = unset; const = unset; enum = unset; required = unset; not = unset; anyOf = unset; allOf = unset
+  oneOf = unset; if = unset; then = unset; else = unset; properties = unset; patternProperties = unset
+  additionalProperties = unset; minProperties = unset; maxProperties = unset; propertyNames = unset
+  prefixItems = unset; items = unset; contains = unset; minItems = unset; maxItems = unset; uniqueItems = unset
+  minimum = unset; maximum = unset; exclusiveMinimum = unset; exclusiveMaximum = unset; multipleOf = unset
+  minLength = unset; maxLength = unset; pattern = unset
+}
+
+/** Whatever is false: the validator doesn't say where a schema that is just `false` was. */
+export const nothing = Object.assign(new Made(), { not: true })
+
+/** @param {unknown} value @returns {value is Schema} */
+const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value)
+/** @param {unknown} value */
+const isText = value => typeof value === 'string'
+/** @param {unknown} value */
+const isCount = value => Number.isInteger(value) && Number(value) >= 0
+/** @param {unknown} value */
+const isSet = value => Array.isArray(value) && value.every(isText) && new Set(value).size === value.length
+
+/** @typedef {(value: any, schema: Schema) => string | undefined} Check says what is wrong with a keyword's value */
 
 /**
- * Reads a schema of the subset that docs/api.md lists.
- * @param {string} text its JSON
- * @returns {{ check: Check, faults: Fault[] }} `check` is unusable if there are faults
+ * @param {(value: any) => boolean} holds
+ * @param {string} words
+ * @returns {Check}
  */
-export function readSchema (text) {
-  const reader = new Reader()
-  const faults = reported(reader.report, () => reader.read(text))
-  return { check: reader.root.check, faults }
+const must = (holds, words) => value => holds(value) ? undefined : `must be ${words}`
+const count = must(isCount, 'a whole number from 0 on')
+const number = must(value => typeof value === 'number', 'a number')
+const text = must(isText, 'a string')
+
+/** Keywords that only describe. The validator would assert `format`. @type {Record<string, Check>} */
+const descriptions = {
+  $schema: must(value => value === dialect, dialect),
+  title: text,
+  description: text,
+  format: text,
+  default: () => undefined,
+  examples: must(Array.isArray, 'an array'),
+}
+/** Keywords that constrain a value itself. @type {Record<string, Check>} */
+const assertions = {
+  type: must(value => {
+    const names = [value].flat()
+    return isSet(names) && names.length > 0 && names.every(name => types.includes(name))
+  }, `one of ${types.join(', ')}, or an array of several`),
+  enum: must(Array.isArray, 'an array'),
+  const: () => undefined,
+  minimum: number,
+  maximum: number,
+  exclusiveMinimum: number,
+  exclusiveMaximum: number,
+  multipleOf: must(value => Number.isFinite(value) && value > 0, 'a number greater than 0'),
+  minLength: count,
+  maxLength: count,
+  pattern: value => text(value, {}) ?? patternFault(value),
+  minItems: count,
+  maxItems: count,
+  uniqueItems: (value, { maxItems }) => typeof value !== 'boolean'
+    ? 'must be true or false'
+    : value && !(isCount(maxItems) && maxItems <= mostUnique)
+      ? `is taken only together with maxItems of at most ${mostUnique}`
+      : undefined,
+  minProperties: count,
+  maxProperties: count,
+  required: must(isSet, 'an array of strings, none of them twice'),
+}
+const single = new Set(['additionalProperties', 'propertyNames', 'items', 'contains', 'not', 'if', 'then', 'else'])
+const lists = new Set(['prefixItems', 'allOf', 'anyOf', 'oneOf'])
+const maps = new Set(['properties', 'patternProperties', '$defs'])
+
+/**
+ * @param {string} pattern
+ * @returns {string | undefined} what is wrong with it
+ */
+function patternFault (pattern) {
+  try {
+    compile(pattern)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return cut(`must be a pattern of ECMA-262 with the flag u: ${cut(error.message.split('/u: ').at(-1) ?? '', 140)}`)
+  }
 }
 
 /** Reads one schema, once. */
-export class Reader {
-  report = new Report('result_schema')
-  root = new Unit()
-  /** @type {Map<string, Unit>} */
+class Reader {
+  /** @type {Fault[]} */
+  faults = []
+  /** The definitions made ready. @type {Map<string, Schema | boolean>} */
   #definitions = new Map()
-  /** Compiled patterns, each once, because compiling is slow. @type {Map<string, Pattern | string>} */
-  #expressions = new Map()
-  /** The unit being read, and the depth. */
-  #unit = this.root
-  #depth = 0
+  /** The schema itself, and each definition, whose own subschemas and references are counted. */
+  #root = newUnit()
+  /** @type {Map<string, Unit>} */
+  #units = new Map()
+  #unit = this.#root
 
-  /** @param {string} text */
-  read (text) {
-    const schema = /** @type {unknown} */ (JSON.parse(text))
-    if (!isObject(schema)) return this.refuse('must be a JSON object')
-    const repeated = repeatedMember(text)
-    if (repeated !== undefined) return this.refuse('repeated', ...repeated)
-    this.root.check = this.subschema(schema)
-    const [size] = writtenOut([this.root, ...this.#definitions.values()], this.#definitions, this.report)
-    if (Number(size) > mostSubschemas) {
-      this.report.add(`has more than ${mostSubschemas} subschemas, references written out`)
+  /**
+   * @param {string} json
+   * @returns {Ready}
+   */
+  read (json) {
+    const given = JSON.parse(json)
+    const path = ['result_schema']
+    const repeated = isObject(given) ? repeatedMember(json) : undefined
+    if (!isObject(given)) this.#refuse(path, 'must be a JSON object')
+    else if (repeated !== undefined) this.#refuse([...path, ...repeated], 'repeated')
+    if (this.faults.length > 0) return { schema: false, definitions: {} }
+    const schema = this.#schema(given, path, 1)
+    if (this.#writtenOut() > mostSubschemas) {
+      this.#refuse(path, `has more than ${mostSubschemas} subschemas, references written out`)
     }
+    const referred = [this.#root, ...this.#units.values()].flatMap(({ references }) => references)
+    const definitions = referred.map(({ name }) => [name, this.#definitions.get(name) ?? false])
+    return { schema, definitions: Object.assign(Object.create(null), Object.fromEntries(definitions)) }
   }
 
   /**
-   * Reports that the value at the current place isn't supported.
+   * @param {Path} path
    * @param {string} message
-   * @param {Array<string | number>} way the path below it
-   * @returns {undefined}
    */
-  refuse (message, ...way) {
-    this.report.add(message, ...way)
-  }
-
-  /**
-   * @param {unknown} schema
-   * @returns {Check}
-   */
-  subschema (schema) {
-    // A schema that is only a reference doesn't count itself: expanded, the definition would be in its place.
-    if (!isObject(schema) || Object.keys(schema).join() !== '$ref') this.#unit.written++
-    if (this.#depth === mostDepth) this.refuse(`nested deeper than ${mostDepth} subschemas`)
-    else if (isObject(schema)) return this.#together(schema)
-    else if (schema === true) return () => true
-    else if (schema !== false) this.refuse('must be an object, or true or false')
-    return (_, report) => report?.add('not allowed') ?? false
-  }
-
-  /** @param {Record<string, unknown>} schema */
-  #together (schema) {
-    /** @type {Map<string, Check>} */
-    const checks = new Map()
-    this.#depth++
-    for (const [name, given] of Object.entries(schema)) {
-      const check = this.#within(name, () => this.#keyword(name, given, schema))
-      if (check !== undefined) checks.set(name, check)
-    }
-    this.#depth--
-    const test = checks.get('if')
-    if (test !== undefined) checks.set('if', conditional(test, checks.get('then'), checks.get('else')))
-    checks.delete('then')
-    checks.delete('else')
-    const [first, ...others] = checks.values()
-    if (first !== undefined && others.length === 0) return first
-    /** @type {Check} */
-    const all = (value, report) => everyOne(checks.values(), report, check => check(value, report))
-    return all
-  }
-
-  /**
-   * @param {string} name
-   * @param {unknown} given
-   * @param {Record<string, unknown>} schema
-   */
-  #keyword (name, given, schema) {
-    const keyword = keywords.get(name)
-    return keyword === undefined ? this.refuse('is not taken in a result_schema') : keyword(given, this, schema)
-  }
-
-  /**
-   * @template T
-   * @param {string | number} name
-   * @param {() => T} read
-   */
-  #within (name, read) {
-    this.report.enter(name)
-    const result = read()
-    this.report.leave()
-    return result
+  #refuse (path, message) {
+    this.faults.push({ pointer: pointerTo(path), message })
+    return nothing
   }
 
   /**
    * @param {unknown} given
-   * @returns {Check[]}
+   * @param {Path} path
+   * @param {number} depth the schema itself being 1
+   * @returns {Schema | boolean}
    */
-  list (given) {
-    if (Array.isArray(given) && given.length > 0) {
-      return given.map((schema, index) => this.#within(index, () => this.subschema(schema)))
+  #schema (given, path, depth) {
+    // A schema that is only a reference doesn't count itself: written out, the definition would be in its place.
+    if (!isObject(given) || Object.keys(given).join() !== '$ref') this.#unit.written++
+    if (depth > mostDepth) return this.#refuse(path, `nested deeper than ${mostDepth} subschemas`)
+    if (typeof given === 'boolean') return given || nothing
+    if (!isObject(given)) return this.#refuse(path, 'must be an object, or true or false')
+    const ready = /** @type {Schema} */ (new Made())
+    for (const [keyword, value] of Object.entries(given)) {
+      const made = this.#keyword(keyword, value, [...path, keyword], depth, given)
+      if (made !== undefined) ready[keyword] = made
     }
-    this.refuse('must be an array of one schema or more')
-    return []
+    if (ready.uniqueItems === true) {
+      // The validator compares the items of an array that is too long as well.
+      const unlessTooLong = { if: { maxItems: ready.maxItems }, then: { uniqueItems: true } }
+      Object.assign(ready, { uniqueItems: undefined, allOf: [...ready.allOf ?? [], unlessTooLong] })
+    }
+    return ready
   }
 
   /**
-   * Schemas by their names.
-   * @param {unknown} given
-   * @param {(name: string, schema: unknown) => Check} [read]
-   * @returns {Array<[name: string, check: Check]>}
+   * @param {string} keyword
+   * @param {any} value
+   * @param {Path} path
+   * @param {number} depth
+   * @param {Schema} schema
+   * @returns {unknown} what the validator gets for it
    */
-  named (given, read = (_, schema) => this.subschema(schema)) {
-    if (isObject(given)) {
-      return Object.entries(given).map(([name, schema]) => [name, this.#within(name, () => read(name, schema))])
+  #keyword (keyword, value, path, depth, schema) {
+    if (single.has(keyword)) return this.#schema(value, path, depth + 1)
+    if (lists.has(keyword)) {
+      if (!Array.isArray(value) || value.length === 0) this.#refuse(path, 'must be an array of one schema or more')
+      else return value.map((one, index) => this.#schema(one, [...path, index], depth + 1))
+    } else if (maps.has(keyword)) {
+      if (keyword === '$defs' && depth > 1) this.#refuse(path, 'is taken only at the top of the schema')
+      else if (!isObject(value)) this.#refuse(path, 'must be an object of schemas')
+      else return this.#named(keyword, value, path, depth + 1)
+    } else if (keyword === '$ref') {
+      return this.#reference(value, path)
+    } else {
+      const check = [assertions, descriptions].find(checks => Object.hasOwn(checks, keyword))?.[keyword]
+      const fault = check === undefined ? 'is not taken in a result_schema' : check(value, schema)
+      if (fault !== undefined) this.#refuse(path, fault)
+      else if (Object.hasOwn(assertions, keyword)) return value
     }
-    this.refuse('must be an object of schemas')
-    return []
-  }
-
-  /** @param {unknown} given a pattern, by the schema */
-  pattern (given) {
-    const expression = typeof given === 'string' ? this.expression(given) : 'must be a string'
-    return typeof expression === 'string' ? this.refuse(expression) : expression
+    return undefined
   }
 
   /**
-   * @param {string} pattern
-   * @returns {Pattern | string} or why it is none
+   * @param {string} keyword
+   * @param {Schema} schemas
+   * @param {Path} path
+   * @param {number} depth
    */
-  expression (pattern) {
-    const known = this.#expressions.get(pattern)
-    if (known !== undefined) return known
-    const expression = compilePattern(pattern)
-    this.#expressions.set(pattern, expression)
-    return expression
-  }
-
-  /** @param {unknown} given */
-  definitions (given) {
-    if (this.#depth > 1) return this.refuse('is taken only at the top of the schema')
-    this.named(given, (name, schema) => {
-      this.#unit = new Unit()
-      this.#definitions.set(name, this.#unit)
-      return (this.#unit.check = this.subschema(schema))
+  #named (keyword, schemas, path, depth) {
+    const ready = Object.entries(schemas).map(([name, schema]) => {
+      const place = [...path, name]
+      if (keyword === '$defs') this.#units.set(name, this.#unit = newUnit())
+      const fault = keyword === 'patternProperties' ? patternFault(name) : undefined
+      if (fault !== undefined) this.#refuse(place, fault)
+      return /** @type {const} */ ([name, this.#schema(schema, place, depth)])
     })
-    this.#unit = this.root
+    if (keyword !== '$defs') return Object.fromEntries(ready)
+    this.#unit = this.#root
+    this.#definitions = new Map(ready)
+    return undefined
   }
 
   /**
    * @param {unknown} given
-   * @returns {Check | undefined}
+   * @param {Path} path
    */
-  reference (given) {
+  #reference (given, path) {
     const name = definitionName(given)
-    if (name === undefined) return this.refuse('must be #/$defs/ and the name of a definition')
-    this.#unit.references.push({ name, path: this.report.path })
-    return (value, report) => /** @type {Unit} */ (this.#definitions.get(name)).check(value, report)
+    if (name === undefined) this.#refuse(path, 'must be #/$defs/ and the name of a definition')
+    else this.#unit.references.push({ name, path })
+    return name
   }
+
+  /**
+   * Counts the subschemas with references written out. Definitions that nothing refers to are looked at too: no cycle
+   * is allowed anywhere.
+   */
+  #writtenOut () {
+    /** @type {Map<Unit, number | 'open'>} */
+    const sizes = new Map()
+    /**
+     * @param {Unit} unit
+     * @returns {number}
+     */
+    const sizeOf = unit => {
+      const known = sizes.get(unit)
+      if (typeof known === 'number') return known
+      sizes.set(unit, 'open')
+      let size = unit.written
+      for (const { name, path } of unit.references) {
+        const named = this.#units.get(name)
+        if (named === undefined) this.#refuse(path, 'names nothing that is in $defs')
+        else if (sizes.get(named) === 'open') this.#refuse(path, 'leads to itself')
+        else size += sizeOf(named)
+      }
+      sizes.set(unit, size)
+      return size
+    }
+    const size = sizeOf(this.#root)
+    this.#units.forEach(sizeOf)
+    return size
+  }
+}
+
+/** @returns {Unit} */
+const newUnit = () => ({ written: 0, references: [] })
+
+/**
+ * @param {string} json
+ * @returns {Ready & { faults: Fault[] }} `schema` and `definitions` are of no use if there are faults
+ */
+export function readSchema (json) {
+  const reader = new Reader()
+  return { ...reader.read(json), faults: reader.faults }
+}
+
+/**
+ * The name of the definition that a reference points to: a JSON Pointer (RFC 6901) in a URI fragment (RFC 3986).
+ * @param {unknown} reference
+ */
+function definitionName (reference) {
+  if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined
+  let pointer
+  try {
+    pointer = decodeURIComponent(reference.slice(1))
+  } catch {
+    return undefined
+  }
+  return /^\/\$defs\/((?:[^~/]|~[01])*)$/s.exec(pointer)?.[1]?.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+/** Strings and structural characters. In valid JSON, nothing else contains these characters. */
+const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]/g
+
+/**
+ * The path of the first repeated member in this text: JSON.parse keeps the last one, other parsers the first.
+ * @param {string} json
+ * @returns {Path | undefined}
+ */
+function repeatedMember (json) {
+  /** @type {Array<{ at: string | number, names?: Set<string>, isNameNext: boolean }>} */
+  const open = []
+  for (const [token] of json.matchAll(tokens)) {
+    const inner = open.at(-1)
+    if (token === '{') open.push({ at: '', names: new Set(), isNameNext: true })
+    else if (token === '[') open.push({ at: 0, isNameNext: false })
+    else if (token === '}' || token === ']') open.pop()
+    else if (inner === undefined) continue
+    else if (token === ',') {
+      if (inner.names === undefined) inner.at = Number(inner.at) + 1
+      else inner.isNameNext = true
+    } else if (inner.names !== undefined && inner.isNameNext) {
+      inner.at = /** @type {string} */ (JSON.parse(token))
+      inner.isNameNext = false
+      if (inner.names.has(inner.at)) return open.map(({ at }) => at)
+      inner.names.add(inner.at)
+    }
+  }
+  return undefined
+}
+
+/** @param {Path} path */
+export function pointerTo (path) {
+  const names = path.map(name => '/' + cut(String(name), longestName).replaceAll('~', '~0').replaceAll('/', '~1'))
+  return cut(names.join(''), longestPointer)
+}
+
+/**
+ * @param {string} text
+ * @param {number} length the maximum length of the result
+ */
+export function cut (text, length = longestShown) {
+  return text.length > length ? text.slice(0, length - 1) + '…' : text
 }
