@@ -73,12 +73,11 @@ t.test('status shows a person’s decision, and expiry before the sweep', async 
 
 t.test('status shows terms, the work’s state and the end', async t => {
   const service = await testApp(t, {}, { url: redisServer.url })
-  const { call, store } = service
+  const { call, store, pass } = service
   const env = { REDIS_URL: service.url, REDIS_KEY_PREFIX: service.prefix }
   const told = async (id: string) => (await handoff(['inspect', id], { env })).stdout
   const json = async (id: string, ...args: string[]) => parsed(await handoff(['inspect', id, '--json', ...args], { env }))
   const post = async (who: 'alice' | 'bob' | 'approver', operation: string, id: string, body?: unknown) => (await call(who, 'POST', `/api/${operation}/${id}`, body)).json()
-  const pass = async (body: object) => (await call('alice', 'POST', '/api/pass', { task: 't', ...body })).json().handoff_id as string
   const shown = async (id: string) => (await call('alice', 'GET', `/api/status/${id}`)).json()
 
   const root = await pass({})

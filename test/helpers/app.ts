@@ -38,6 +38,10 @@ export interface TestApp extends TestStore {
   keys: ApiKeys
   /** Sends a request with someone's key. A body that is neither string nor Buffer is sent as JSON. */
   call (who: Who | null, method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown, headers?: Record<string, string>): Promise<LightMyRequestResponse>
+  /** Passes a handoff, by default alice's. @returns its id */
+  pass (more?: object, who?: Who): Promise<string>
+  /** The same, and bob has caught it. */
+  caught (more?: object): Promise<string>
 }
 
 /**
@@ -56,15 +60,24 @@ export async function testApp (
     const others = await Promise.all([1, 2].map(() => replica(t, settings, { ...storeOptions, prefix: first.prefix }, more, log)))
     app.inject = await behindBalancer(t, [app, ...others.map(other => other.app)]) as typeof app.inject
   }
+  const call: TestApp['call'] = (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers))
+  const pass: TestApp['pass'] = async (more = {}, who = 'alice') => handoffId(await call(who, 'POST', '/api/pass', { task: 't', ...more }), 201)
   return {
     ...first,
-    call: (who, method, path, body, headers) => app.inject(requestOf(who, method, path, body, headers)),
+    call,
+    pass,
+    caught: async more => handoffId(await call('bob', 'GET', `/api/catch/${await pass(more)}`), 200),
   }
+}
+
+function handoffId ({ statusCode, body, json }: LightMyRequestResponse, expected: number): string {
+  if (statusCode !== expected) throw new Error(body)
+  return json().handoff_id
 }
 
 async function replica (
   t: Test, env: Record<string, string>, storeOptions: TestStoreOptions, more: readonly ApiKey[], log: Logger | undefined
-): Promise<Omit<TestApp, 'call'>> {
+): Promise<Omit<TestApp, 'call' | 'pass' | 'caught'>> {
   const config = loadConfig(env)
   const store = await testStore(t, { workTtl: config.workTtl, retention: config.retention, eventsRetention: config.eventsRetention, ...storeOptions })
   const keys = new ApiKeys([...config.apiKeys, ...more], new StoredKeys(store.store.keyRecords, store.store.subscriptions, store.log))

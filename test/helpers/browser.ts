@@ -50,11 +50,7 @@ export async function webApp (t: Test, env: Record<string, string> = {}, args: s
     ...service,
     address,
     visitor,
-    async ask (body) {
-      const answer = await service.call('alice', 'POST', '/api/pass', { require_human: true, ...body })
-      if (answer.statusCode !== 201) throw new Error(answer.body)
-      return answer.json().handoff_id
-    },
+    ask: body => service.pass({ require_human: true, ...body }),
     async approver (options, key = secrets.approver) {
       const page = await visitor(options)
       await page.goto('/approvals')

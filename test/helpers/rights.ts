@@ -7,8 +7,7 @@ import { secrets } from './app.ts'
 /** Handoffs for each operation, and an expired one for the sweep. */
 export type Prepared = Record<'toCatch' | 'toDo' | 'toHear' | 'toFail' | 'toDecline' | 'toReissue' | 'toCancel' | 'toAwait' | 'toApprove' | 'toReject', string>
 
-export async function prepared ({ call }: TestApp): Promise<Prepared> {
-  const pass = async (more: object = {}) => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id as string
+export async function prepared ({ call, pass }: TestApp): Promise<Prepared> {
   const [toCatch, toDo, toHear, toFail, toDecline, toReissue, toCancel, toAwait, toApprove, toReject] = await Promise.all([
     pass(), pass(), pass({ heartbeat_within: 60 }), pass({ max_attempts: 2 }), pass(), pass(), pass(), pass(),
     pass({ require_human: true, to: 'work' }), pass({ require_human: true, to: 'work' }), pass({ require_human: true, expires_in: 1 }),

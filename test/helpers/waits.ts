@@ -6,8 +6,8 @@ import { until } from './until.ts'
 import { timeRun } from './clock.ts'
 
 /** Passes a handoff, by default with require_human. */
-export async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
-  return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
+export function passed ({ pass }: TestApp, more: object = {}): Promise<string> {
+  return pass({ require_human: true, ...more })
 }
 
 /** How many connections are subscribed to a handoff of the tenant `default`. */

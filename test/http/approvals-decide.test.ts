@@ -2,13 +2,10 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { testApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
+import { passed } from '../helpers/waits.ts'
 
 const service = await testApp(t)
 const { call } = service
-
-async function passed (more: object = {}): Promise<string> {
-  return (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true, ...more })).json().handoff_id
-}
 
 const start = Date.now() - 3600_000
 const iso = (later: number) => new Date(start + later).toISOString()
@@ -20,7 +17,7 @@ for (const [path, state, status] of verdicts) {
     // Notes as JSON text.
     for (const note of ['"plain"', '"a\\u0041\\/ \\ud800 ä 𝄞 \\"q\\" \\n\\t"', '"</script><b>"', '"  two  spaces  "', `"${'ä'.repeat(4000)}"`]) {
       await service.setClock(start)
-      const id = await passed()
+      const id = await passed(service)
       await service.setClock(start + 1000)
       const answer = await call('approver', 'POST', `/api/${path}/${id}`, `{ "note" : ${note} }`)
       const approval = `"approval":{"state":"${state}","decided_at":"${iso(1000)}","decided_by":"carol","note":${note}}`
@@ -36,7 +33,7 @@ for (const [path, state, status] of verdicts) {
   })
 
   t.test(`${path}: an invalid note is refused`, async t => {
-    const id = await passed()
+    const id = await passed(service)
     const before = await service.dump()
     const notes = ['5', 'true', '[]', '{}', `"${'x'.repeat(100 * 1024)}"`, `"${'x'.repeat(4001)}"`,
       ...[0, 7, 8, 11, 12, 27, 31, 127, 128, 159].map(code => `"a\\u${code.toString(16).padStart(4, '0')}b"`), `"a${String.fromCharCode(127)}b"`, `"a${String.fromCharCode(0x9b)}b"`,
@@ -57,7 +54,7 @@ for (const [path, state, status] of verdicts) {
 
 t.test('an approval needs no note: null, absent, no body with or without a type', async t => {
   for (const [body, headers] of [[undefined, {}], ['', { 'content-type': 'application/json' }], ['{}', {}], ['{"note":null}', {}]] as const) {
-    const id = await passed()
+    const id = await passed(service)
     const answer = await call('approver', 'POST', `/api/approve/${id}`, body, headers)
     t.equal(answer.statusCode, 200, String(body))
     t.match(answer.json(), { status: 'pending', approval: { state: 'approved', note: null } })

@@ -1,6 +1,5 @@
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
-import type { TestApp } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ask, listen, wire } from '../helpers/wire.ts'
 
@@ -8,17 +7,10 @@ import { ask, listen, wire } from '../helpers/wire.ts'
 const service = await testApp(t)
 const { app, call, dump } = service
 
-/** A handoff that bob has caught. */
-async function caught ({ call }: TestApp, more: object = {}): Promise<string> {
-  const { handoff_id: id } = (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json()
-  await call('bob', 'GET', `/api/catch/${id}`)
-  return id
-}
-
 const nested = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
 
 t.test('a body that is no JSON object is refused and changes nothing', async t => {
-  const id = await caught(service)
+  const id = await service.caught()
   const before = await dump()
   const wrong: Array<string | Buffer> = [
     '{', '}', '{"task":"t"', '{"task":"t",}', '{task:"t"}', "{'task':'t'}", '{"task":"t"}}', '{"task":"t"} x', '{"task":"t"}{"task":"t"}',
@@ -42,7 +34,7 @@ t.test('a body that is no JSON object is refused and changes nothing', async t =
 })
 
 t.test('each member of a body is accepted as it is or refused by name', async t => {
-  const id = await caught(service)
+  const id = await service.caught()
   const before = await dump()
   const wrong: Array<[string, string]> = [
     ['{}', '/task'], ['{"task":""}', '/task'], ['{"task":null}', '/task'], ['{"task":5}', '/task'], ['{"task":["t"]}', '/task'], ['{"task":{}}', '/task'],
@@ -118,7 +110,7 @@ t.test('the body of done may be empty, {} or missing, with and without a content
     'Content-Type: application/json\r\nContent-Length: 15\r\n\r\n{"output":null}',
   ]
   for (const rest of bodies) {
-    const id = await caught(service)
+    const id = await service.caught()
     const answer = await ask(t, port, `POST /api/done/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.bob}\r\n${rest}`)
     t.equal(answer.statusCode, 200, JSON.stringify(rest))
     t.strictSame(Object.keys(JSON.parse(answer.body)).sort(), ['completed_at', 'handoff_id', 'status'])
@@ -127,7 +119,7 @@ t.test('the body of done may be empty, {} or missing, with and without a content
 })
 
 t.test('bodies are read strictly', async t => {
-  const id = await caught(service, { heartbeat_within: 30 })
+  const id = await service.caught({ heartbeat_within: 30 })
   const bad: Record<string, Array<[body: unknown, pointer: string]>> = {
     heartbeat: [
       [{ extend_by: 0 }, '/extend_by'], [{ extend_by: 604801 }, '/extend_by'], [{ extend_by: 1.5 }, '/extend_by'],
@@ -188,15 +180,15 @@ t.test('bodies are read strictly', async t => {
 
 t.test('lengths are in characters, and null means absent', async t => {
   const absent = ['heartbeat_within', 'work_within', 'delay', 'max_attempts', 'retry_delay', 'result_schema', 'parent'].map(name => [name, null])
-  const id = await caught(service, Object.fromEntries(absent))
+  const id = await service.caught(Object.fromEntries(absent))
   const beat = (id: string, progress: object) => call('bob', 'POST', `/api/heartbeat/${id}`, { extend_by: null, progress })
   t.equal((await beat(id, { message: '😀'.repeat(1000), percent: null })).statusCode, 200)
   t.equal((await call('bob', 'POST', `/api/fail/${id}`, { error: { message: '😀'.repeat(4000), code: null, data: null }, retry: null })).statusCode, 200)
-  isProblem(t, await beat(await caught(service), { message: '😀'.repeat(1001) }), 400, 'invalid_request')
+  isProblem(t, await beat(await service.caught(), { message: '😀'.repeat(1001) }), 400, 'invalid_request')
 })
 
 t.test('heartbeats need the scope catch and a well-formed Idempotency-Key', async t => {
-  const id = await caught(service)
+  const id = await service.caught()
   for (const path of ['heartbeat', 'fail', 'decline', 'cancel', 'reissue']) {
     isProblem(t, await call('approver', 'POST', `/api/${path}/${id}`, {}), 403, 'insufficient_scope', path)
     isProblem(t, await call('bob', 'POST', `/api/${path}/${id}`, {}, { 'idempotency-key': 'ä' }), 400, 'invalid_request', path)

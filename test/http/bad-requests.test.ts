@@ -1,6 +1,5 @@
 import t from 'tap'
 import { testApp, secrets } from '../helpers/app.ts'
-import type { TestApp } from '../helpers/app.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { scrape, sum } from '../helpers/metrics.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -11,10 +10,9 @@ const service = await testApp(t)
 const port = await listen(service.app)
 
 const head = `Host: x\r\nAuthorization: Bearer ${secrets.bob}\r\n`
-const passed = async ({ call }: TestApp): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't' })).json().handoff_id
 
 t.test('an impossible id is 404, and an endless one 414', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   const before = await service.dump()
   const wrong = ['', '%00', '..', '../', '../status', '..%2F..%2Fetc', '{a}', `{${id.slice(0, 3)}}`, '*', '%', '%zz', '%e2%82', '%C0%80', ':id', 'x y'.replace(' ', '%20'),
     id.slice(1), id + 'A', id.slice(0, -1) + '.', id.slice(0, -1) + 'B', `${id}/`, `${id}/x`, `${id}%00`, `${id}%0d%0a`, id.toLowerCase() + id.toUpperCase(),
@@ -31,7 +29,7 @@ t.test('an impossible id is 404, and an endless one 414', async t => {
 })
 
 t.test('HEAD on catch is refused and catches nothing', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   for (const path of [`/api/catch/${id}`, `/api/status/${id}`]) {
     const answer = await ask(t, port, `HEAD ${path} HTTP/1.1\r\n${head}\r\n`, 'HEAD')
     t.match(answer, { statusCode: 405, headers: { allow: 'GET', 'cache-control': 'no-store', 'content-type': /problem/ } })
@@ -41,7 +39,7 @@ t.test('HEAD on catch is refused and catches nothing', async t => {
 })
 
 t.test('a known path with another method is 405, an unknown path 404; neither needs a key or reads the body', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   const before = await service.dump()
   const bodies = ['', 'Content-Type: application/json\r\nContent-Length: 4\r\n\r\n{bad', 'Content-Type: ;;;\r\nContent-Length: 4\r\n\r\n<x/>',
     'Content-Type: application/json\r\nContent-Length: 0\r\n\r\n', 'Content-Type: application/json\r\nContent-Length: 12\r\n\r\n{"task":"t"}']
@@ -66,7 +64,7 @@ t.test('a known path with another method is 405, an unknown path 404; neither ne
 })
 
 t.test('an unknown query parameter is refused by name', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   const before = await service.dump()
   for (const [query, name] of [['foo=1', 'foo'], ['foo', 'foo'], ['__proto__=1', '__proto__'], ['id=x', 'id'], ['a%20b=', 'a b'], [`key=${secrets.bob}`, 'key']]) {
     const answers = [
@@ -84,7 +82,7 @@ t.test('an unknown query parameter is refused by name', async t => {
 })
 
 t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   const authorization = `Authorization: Bearer ${secrets.bob}\r\n`
   const before = await service.dump()
   isProblem(t, await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${authorization}\r\n`), 400, 'invalid_request')
@@ -96,7 +94,7 @@ t.test('HTTP/1.1 needs a Host field with any value; HTTP/1.0 needs none', async 
 
 t.test('an expectation or upgrade that the service doesn’t support is ignored', async t => {
   for (const field of ['Expect: tea', 'Connection: Upgrade\r\nUpgrade: websocket', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk']) {
-    const id = await passed(service)
+    const id = await service.pass()
     const answer = await ask(t, port, `GET /api/catch/${id} HTTP/1.1\r\n${head}${field}\r\n\r\n`)
     t.equal(answer.statusCode, 200, field)
     t.equal(JSON.parse(answer.body).handoff_id, id)
@@ -105,7 +103,7 @@ t.test('an expectation or upgrade that the service doesn’t support is ignored'
 
 t.test('of three pipelined catches one succeeds, and the answers come in order', async t => {
   const { send, answer } = await wire(t, await listen(service.app))
-  const id = await passed(service)
+  const id = await service.pass()
   send(`GET /api/catch/${id} HTTP/1.1\r\n${head}\r\n`.repeat(3))
   t.equal(JSON.parse((await answer()).body).task, 't')
   for (const place of ['second', 'third']) isProblem(t, await answer(), 409, 'already_caught', place)
@@ -167,7 +165,7 @@ t.test('a refused body doesn’t close the connection', async t => {
 })
 
 t.test('a value that is none of the allowed ones has one error, with their names', async t => {
-  const id = await passed(service)
+  const id = await service.pass()
   const status = await service.call('bob', 'GET', `/api/status/${id}?until=ended`)
   t.same(isProblem(t, status, 400, 'invalid_request').errors, [{ pointer: '/until', message: 'querystring: must be one of caught, done' }])
 })
@@ -175,7 +173,7 @@ t.test('a value that is none of the allowed ones has one error, with their names
 t.test('of several faults the first is told: scope, query and header fields, media type, size, body', async t => {
   const service = await testApp(t, { BODY_LIMIT: '1024', BATCH_LIMIT: '2048' })
   const { call } = service
-  const id = await passed(service)
+  const id = await service.pass()
   const before = await service.dump()
   const plain = { 'content-type': 'text/plain' }
   const tooLarge = ' '.repeat(4096)

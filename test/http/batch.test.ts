@@ -25,9 +25,8 @@ interface Result { status: number, body: Record<string, unknown>, replayed?: tru
 
 const send = ({ call }: TestApp, operations: unknown, who: Who = 'alice', headers?: Record<string, string>) => call(who, 'POST', '/api/batch', { operations }, headers)
 const results = async (service: TestApp, operations: unknown, who?: Who): Promise<Result[]> => (await send(service, operations, who)).json().results
-const pass = async ({ call }: TestApp, more: object = {}): Promise<string> => (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
 const caught = async (service: TestApp, more: object = {}): Promise<string> => {
-  const id = await pass(service, more)
+  const id = await service.pass(more)
   await service.call('alice', 'GET', `/api/catch/${id}`)
   return id
 }
@@ -35,7 +34,7 @@ const status = async ({ call }: TestApp, id: string) => (await call('alice', 'GE
 
 t.test('each operation answers as its own request does', async t => {
   const service = await testApp(t)
-  const [a, b, c, d, e, f] = await Promise.all([pass(service), ...[1, 2, 3, 4, 5].map(() => caught(service))]) as [string, string, string, string, string, string]
+  const [a, b, c, d, e, f] = await Promise.all([service.pass(), ...[1, 2, 3, 4, 5].map(() => caught(service))]) as [string, string, string, string, string, string]
   const answer = await send(service, [
     { op: 'pass', body: { task: 'new' } },
     { op: 'catch', id: a },
@@ -70,7 +69,7 @@ t.test('each operation answers as its own request does', async t => {
 })
 
 t.test('one that fails touches no other', async t => {
-  const id = await pass(service)
+  const id = await service.pass()
   const all = await results(service, [
     { op: 'pass', body: { task: '' } }, { op: 'pass' }, { op: 'pass', body: { task: 't', extra: 1 } }, { op: 'pass', body: [] },
     { op: 'catch', id: 'nonsense' }, { op: 'catch', id }, { op: 'done', id: 'AAAAAAAAAAAAAAAAAAAAAAAAA' }, { op: 'heartbeat', id, body: { progress: { percent: 101 } } },
@@ -86,7 +85,7 @@ t.test('one that fails touches no other', async t => {
 })
 
 t.test('the envelope is checked before anything runs', async t => {
-  const id = await pass(service)
+  const id = await service.pass()
   const good = { op: 'catch', id }
   const wrong: Array<[string, unknown, string]> = [
     ['no operations', {}, '/operations'], ['null', { operations: null }, '/operations'], ['an object', { operations: {} }, '/operations'],
@@ -138,7 +137,7 @@ t.test('payloads are literal, and each body has its own depth', async t => {
 
 t.test('scopes, limits of size, other tenants: as alone', async t => {
   const service = await testApp(t, { BODY_LIMIT: '1024', BATCH_LIMIT: '8192' })
-  const id = await pass(service)
+  const id = await service.pass()
   const approver = await results(service, [{ op: 'pass', body: { task: 't' } }, { op: 'status', id }, { op: 'catch', id }, { op: 'cancel', id }], 'approver')
   t.strictSame(approver.map(({ status, body }) => [status, body.code ?? '']), [[403, 'insufficient_scope'], [200, ''], [403, 'insufficient_scope'], [403, 'insufficient_scope']])
   t.match(await results(service, [{ op: 'catch', id }, { op: 'status', id }, { op: 'cancel', id }], 'foreignAlice'), [{ status: 404 }, { status: 404 }, { status: 404 }])
@@ -183,7 +182,7 @@ t.test('each operation counts against the limit, and the batch not once more', a
 
 t.test('metrics are those of the single requests, and how many a batch has', async t => {
   const service = await testApp(t)
-  const id = await pass(service, { max_attempts: 2 })
+  const id = await service.pass({ max_attempts: 2 })
   await results(service, [{ op: 'catch', id }, { op: 'pass', body: { task: 't' } }, { op: 'pass', body: { task: '' } }])
   await results(service, [{ op: 'fail', id, body: { error: { message: 'm' } } }, { op: 'catch', id }])
   const { body } = await service.app.inject({ url: '/metrics' })

@@ -67,12 +67,7 @@ t.test('at debug each transition is a line, and nothing else is', async t => {
 })
 
 t.test('at debug each end is a line, and each successor has one with its own id', async t => {
-  const { call, lines } = await testApp(t)
-  const caught = async (options: object = {}) => {
-    const id = (await call('alice', 'POST', '/api/pass', { task: 't', ...options })).json().handoff_id as string
-    await call('bob', 'GET', `/api/catch/${id}`)
-    return id
-  }
+  const { call, lines, caught } = await testApp(t)
   const ids = { failed: await caught({ max_attempts: 2 }), last: await caught(), declined: await caught({ max_attempts: 2 }), soft: await caught(), forced: await caught(), taken: await caught() }
   lines.length = 0
   const post = async (who: 'alice' | 'bob', operation: string, id: string, body: object = {}) =>

@@ -87,14 +87,9 @@ t.test('each operation is counted once, under its route, status and transition',
 
 t.test('ends, cancels and successors are counted once, with the reason', async t => {
   const service = await testApp(t)
-  const { app, call, store, setClock } = service
+  const { app, call, store, setClock, caught } = service
   const start = Date.now()
   await setClock(start)
-  const caught = async (options: object = {}) => {
-    const id = (await call('alice', 'POST', '/api/pass', { task: 't', ...options })).json().handoff_id as string
-    await call('bob', 'GET', `/api/catch/${id}`)
-    return id
-  }
   const post = async (who: 'alice' | 'bob', operation: string, id: string, body: object = {}, status = 200) =>
     t.equal((await call(who, 'POST', `/api/${operation}/${id}`, body, { 'idempotency-key': 'k' })).statusCode, status, operation)
   const error = { message: 'm' }

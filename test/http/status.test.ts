@@ -1,7 +1,6 @@
 import t from 'tap'
 import { tagOf } from '../../src/core/ids.ts'
 import { testApp, secrets } from '../helpers/app.ts'
-import type { TestApp } from '../helpers/app.ts'
 import { callText, told } from '../helpers/mcp.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { bearer, newKey } from '../helpers/stored-keys.ts'
@@ -11,15 +10,11 @@ import { until } from '../helpers/until.ts'
 const service = await testApp(t)
 const { call, dump, setClock } = service
 
-async function passed ({ call }: TestApp, more: object = {}): Promise<string> {
-  return (await call('alice', 'POST', '/api/pass', { task: 't', ...more })).json().handoff_id
-}
-
 t.test('what hasn’t happened is null; task, output and context never show; reading changes nothing', async t => {
   const start = Date.now() - 3600_000
   const iso = (later: number) => new Date(start + later).toISOString()
   await setClock(start)
-  const id = await passed(service, { task: 'canary-task', output: { o: 'canary-output' }, context: { c: 'canary-context' }, constraints: 'canary-rule', expires_in: 60 })
+  const id = await service.pass({ task: 'canary-task', output: { o: 'canary-output' }, context: { c: 'canary-context' }, constraints: 'canary-rule', expires_in: 60 })
   const read = async () => {
     const before = await dump()
     const answer = await call('alice', 'GET', `/api/status/${id}`)
@@ -53,7 +48,7 @@ t.test('what hasn’t happened is null; task, output and context never show; rea
 t.test('an ended handoff is readable for RETENTION, then Redis deletes it', async t => {
   const service = await testApp(t, { RETENTION: '1' })
   const { call, dump } = service
-  const [expiring, finished] = [await passed(service, { expires_in: 1 }), await passed(service)]
+  const [expiring, finished] = [await service.pass({ expires_in: 1 }), await service.pass()]
   await call('bob', 'GET', `/api/catch/${finished}`)
   await call('bob', 'POST', `/api/done/${finished}`)
   const read = (id: string) => call('alice', 'GET', `/api/status/${id}`)

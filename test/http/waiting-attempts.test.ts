@@ -13,12 +13,6 @@ const service = await testApp(t)
 const catchIt = ({ call }: TestApp, id: string, wait = 60) => call('bob', 'GET', `/api/catch/${id}?wait=${wait}`)
 const status = ({ call }: TestApp, id: string, query: string) => call('alice', 'GET', `/api/status/${id}?${query}`)
 
-async function caught (service: TestApp, options: object): Promise<string> {
-  const id = await passed(service, { require_human: false, ...options })
-  await service.call('bob', 'GET', `/api/catch/${id}`)
-  return id
-}
-
 t.test('waits for approval and for the end are answered when the handoff is cancelled or rejected', async t => {
   for (const [who, operation, body, ended] of [['alice', 'cancel', {}, 'cancelled'], ['approver', 'reject', { note: 'n' }, 'rejected']] as const) {
     const id = await passed(service)
@@ -34,7 +28,7 @@ t.test('waits for approval and for the end are answered when the handoff is canc
 
 t.test('a cancel request ends no wait; the catcher’s answer to it does', async t => {
   for (const [operation, body, ended] of [['fail', { error: { message: 'm' } }, 'failed'], ['decline', { reason: 'r' }, 'declined'], ['done', {}, 'done']] as const) {
-    const id = await caught(service, {})
+    const id = await service.caught()
     let isTold = false
     const waiting = status(service, id, 'wait=60').finally(() => { isTold = true })
     await asleep(service, id)
@@ -68,7 +62,7 @@ t.test('a catch that waits for a person and a delay waits for both', async t => 
 t.test('a status that waits for the end is told the successor, even on a replica that doesn’t sweep', async t => {
   const service = await testApp(t)
   const other = await testApp(t, {}, { prefix: service.prefix })
-  const id = await caught(service, { work_within: 1, max_attempts: 2, retry_delay: 0 })
+  const id = await service.caught({ work_within: 1, max_attempts: 2, retry_delay: 0 })
   const waiting = status(other, id, 'wait=60')
   await asleep(other, id)
   const early = (await status(other, id, 'wait=60&until=caught')).json()
@@ -83,7 +77,7 @@ t.test('what runs out of time is tried again when the sweep gets there, and a st
   const service = await testApp(t)
   const start = Date.now() + 3600_000
   await service.setClock(start)
-  const id = await caught(service, { max_attempts: 2, retry_delay: 0, heartbeat_within: 5 })
+  const id = await service.caught({ max_attempts: 2, retry_delay: 0, heartbeat_within: 5 })
   await service.setClock(start + 5000)
   t.match((await status(service, id, '')).json(), { status: 'expired', expired_because: 'stalled', reissued_as: null })
   const waiting = status(service, id, 'wait=30')
