@@ -1,5 +1,5 @@
+import { Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
-import { Unavailable } from '../redis/lanes.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { digest, idOfSecret, markOf, placeOfId, readMark } from '../store/api-keys.ts'
 import type { KeyRecords } from '../store/api-keys.ts'

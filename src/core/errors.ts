@@ -208,3 +208,8 @@ export function invalid (...faults: Fault[]): Problem {
 export function isRetryable (status: number): boolean {
   return status === 408 || status === 429 || status === 503
 }
+
+/** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
+export class Unavailable extends Error {
+  override name = 'Unavailable'
+}

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
-import { Unavailable } from '../redis/lanes.ts'
+import { Unavailable } from '../core/errors.ts'
 import type { Entry, Events, FeedPage } from '../store/events.ts'
 import { iso } from './answers.ts'
 

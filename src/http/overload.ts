@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
-import { Problem } from '../core/errors.ts'
-import { Unavailable } from '../redis/lanes.ts'
+import { Problem, Unavailable } from '../core/errors.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
 export interface Refused {

@@ -1,14 +1,10 @@
+import { Unavailable } from '../core/errors.ts'
 import { Call, scriptCalls } from './call.ts'
 import type { Asked, Dispatcher, ScriptCall } from './call.ts'
 import { passing, refusing, unsupported } from './connect.ts'
 import { Lane, OpenCalls } from './lane.ts'
 import type { Durability } from './lane.ts'
 import type { Master, Masters } from './masters.ts'
-
-/** Redis is away, full or read-only, or did not answer in time: nothing happened, or the outcome is unknown. */
-export class Unavailable extends Error {
-  override name = 'Unavailable'
-}
 
 /** The number of calls in a master's lane. */
 export interface LaneSize { master: string, underWay: number, parked: number }

@@ -1,6 +1,6 @@
+import { Unavailable } from '../core/errors.ts'
 import { onlineReplicas, readInfo, testedServers, unsupported, versionOf } from '../redis/connect.ts'
 import type { ConnectionLog, ServerInfo } from '../redis/connect.ts'
-import { Unavailable } from '../redis/lanes.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Master, Masters } from '../redis/masters.ts'
 import type { Scripts } from '../redis/scripts.ts'

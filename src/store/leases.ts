@@ -1,5 +1,5 @@
+import { Unavailable } from '../core/errors.ts'
 import { tagIn } from '../core/ids.ts'
-import { Unavailable } from '../redis/lanes.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'

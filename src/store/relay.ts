@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { Unavailable } from '../redis/lanes.ts'
+import { Unavailable } from '../core/errors.ts'
 import type { Batch, Events, Missing } from './events.ts'
 import { within } from './leases.ts'
 import type { Leases } from './leases.ts'

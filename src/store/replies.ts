@@ -1,6 +1,6 @@
+import { Unavailable } from '../core/errors.ts'
 import { isStatus } from '../core/model.ts'
 import type { Approval, Decision, Extra, HandoffRecord } from '../core/model.ts'
-import { Unavailable } from '../redis/lanes.ts'
 
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 

@@ -1,4 +1,4 @@
-import { Unavailable } from '../redis/lanes.ts'
+import { Unavailable } from '../core/errors.ts'
 import type { Handoffs } from './handoffs.ts'
 import { within } from './leases.ts'
 import type { Leases } from './leases.ts'

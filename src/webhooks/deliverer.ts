@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { Unavailable } from '../core/errors.ts'
 import type { Store } from '../store/store.ts'
-import { Unavailable } from '../redis/lanes.ts'
 import type { Webhooks } from '../store/webhooks.ts'
 import { within } from '../store/leases.ts'
 import { Sender } from './sender.ts'

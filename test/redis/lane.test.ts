@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
-import { Unavailable } from '../../src/redis/lanes.ts'
 import { isWhole } from '../helpers/extent.ts'
 import { newPlace, pass, untilServing } from '../helpers/handoffs.ts'
 import { ownRedis } from '../helpers/own-redis.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { Unavailable } from '../../src/redis/lanes.ts'
+import { Unavailable } from '../../src/core/errors.ts'
 import type { Events } from '../../src/store/events.ts'
 import type { Leases } from '../../src/store/leases.ts'
 import { RelayRound } from '../../src/store/relay.ts'
