@@ -18,7 +18,7 @@ import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
 import { endStalled, useDraining, useNodeAnswers } from './http/connections.ts'
-import { noteEndpoints, useOpenApi, useSchemas } from './http/openapi.ts'
+import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logTransitions, requestId } from './http/observe.ts'
 import type { FaultLog, Log } from './http/observe.ts'
 import { refuseUnknown, serverOptions } from './http/server.ts'
@@ -27,11 +27,10 @@ import type { AnswerPage } from './http/problems.ts'
 import { useRateLimit } from './http/rate-limit.ts'
 import { letAnswersArrive } from './http/unread.ts'
 import { Batches, batchRoute } from './http/batch.ts'
-import { operationsOf } from './http/operations.ts'
-import { approvalRoutes } from './http/routes/approvals.ts'
-import { catchRoute, doneRoute, passRoute, passerRoutes, statusRoute, workRoutes } from './http/routes/handoffs.ts'
+import { operationRoutes } from './http/operations.ts'
+import { useSchemas } from './http/schemas.ts'
+import { operationsOf } from './operations/table.ts'
 import { eventsRoute } from './http/routes/events.ts'
-import { inboxRoutes } from './http/routes/inboxes.ts'
 import { healthRoutes, llmsRoute, skillRoutes } from './http/routes/texts.ts'
 import { webhookRoutes } from './http/routes/webhooks.ts'
 import { mcpPreflight, mcpRoute, originCheck } from './mcp/route.ts'
@@ -55,7 +54,7 @@ declare module 'fastify' {
      * The instance for operators and probes, if it has a port of its own (METRICS_PORT). It isn't listening yet, and
      * closes after the service.
      */
-    operations: FastifyInstance | undefined
+    operatorsPort: FastifyInstance | undefined
     /** Sends events to webhooks, where they are on. The caller's to start; it stops with the service. */
     deliverer: Deliverer | null
   }
@@ -126,15 +125,15 @@ export async function buildApp (
   })
   app.addHook('onClose', async () => close())
   // A slow client of the operators' port isn't waited for: by then the service itself has stopped.
-  const operations = config.metricsPort === undefined
+  const operatorsPort = config.metricsPort === undefined
     ? undefined
     : bareApp({ ...serverOptions(config), forceCloseConnections: true }, requests, log, basePath)
-  app.decorate('operations', operations)
-  app.addHook('onClose', async () => operations?.close())
-  healthRoutes(operations ?? app, async (mayBeFull) => isDraining()
+  app.decorate('operatorsPort', operatorsPort)
+  app.addHook('onClose', async () => operatorsPort?.close())
+  healthRoutes(operatorsPort ?? app, async (mayBeFull) => isDraining()
     ? 'The service is stopping.'
     : await store.whyNotReady() ?? (store.isFull && !mayBeFull ? whyFull : null))
-  metricsRoute(operations ?? app, registry)
+  metricsRoute(operatorsPort ?? app, registry)
 
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   skillRoutes(app, baseUrl)
@@ -142,13 +141,13 @@ export async function buildApp (
   await app.register(page => problemsPage(page, baseUrl().startsWith('https:'), basePath))
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
-  const service = new HandoffService(
+  const handoffs = new HandoffService(
     store.handoffs, waiter, schemas, { baseUrl, defaultExpiresIn: config.defaultExpiresIn, hopLimit: config.hopLimit }
   )
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
-  const asked = operationsOf(service, attempts, limits)
   const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
+  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, limits })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())
@@ -164,30 +163,18 @@ export async function buildApp (
     await useAuth(api, credentials, guessesOf)
     useRateLimit(api, store.rates, config.ratePerMinute, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
-    passRoute(api, asked.pass, basePath)
-    catchRoute(api, asked.catch, basePath)
-    inboxRoutes(api, inboxes)
-    workRoutes(api, asked, basePath)
-    doneRoute(api, asked.done, basePath)
-    passerRoutes(api, asked, basePath)
-    statusRoute(api, asked.status, basePath)
+    operationRoutes(api, operations, basePath, log)
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
-    const onFault = (
-      error: unknown, requestId: string
-    ) => log.error({ err: error, request_id: requestId }, 'internal error')
-    const batches = new Batches(
-      asked, requests, config.bodyLimit, basePath, store.masterOf, (error, { requestId }) => onFault(error, requestId)
-    )
+    const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
+    const batches = new Batches(operations, requests, config.bodyLimit, basePath, store.masterOf,
+      (error, { requestId }) => onFault(error, requestId))
     batchRoute(
       api, batches,
       { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit) }
     )
-    approvalRoutes(api, approvals, log)
     mcpRoute(api, {
-      operations: asked,
-      handoffs: service,
-      inboxes,
+      operations,
       isAllowed,
       requests,
       onMoved (request, { moved, traceparent }) {

@@ -82,7 +82,7 @@ async function serve (
   onStopSignal(grace.close, () => process.exit(1))
   const address = await app.listen({ host: config.host, port: config.port })
   // After the service itself, so that it isn't reported ready before it is.
-  const operations = await app.operations?.listen({ host: config.host, port: config.metricsPort! })
+  const operations = await app.operatorsPort?.listen({ host: config.host, port: config.metricsPort! })
   store.sweeper.start()
   store.relayRound?.start()
   app.deliverer?.start()

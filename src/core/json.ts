@@ -335,3 +335,15 @@ function unquote (text: Text, start: number, end: number): string {
   const inner = slice(text, start + 1, end - 1)
   return inner.includes('\\') ? JSON.parse(`"${inner}"`) : inner
 }
+
+const empty = cutMembers(Buffer.from('{}'))
+
+/** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
+export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
+  const members = bytes.length === 0 ? empty : cutMembers(bytes)
+  for (const name of nested) {
+    const inside = cutNested(members, name)
+    if (inside !== undefined) members.values[name] = inside.values
+  }
+  return members
+}

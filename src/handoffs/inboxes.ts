@@ -15,10 +15,10 @@ import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 export interface Batch { items: Taken[], replayed: boolean }
 
 /**
- * A catch from an inbox. `raw` holds the request's bytes: with the same Idempotency-Key and the same bytes it is the
+ * A catch from an inbox. `bytes` are the request's: with the same Idempotency-Key and the same bytes it is the
  * same request.
  */
-export interface Asked { inbox: string, most: number, raw: Buffer }
+export interface Asked { inbox: string, max: number, bytes: Buffer }
 
 interface Looked extends Asked { isWaiting: boolean }
 
@@ -108,7 +108,7 @@ export class InboxService {
     const token = digestToken(`catch-next ${scope}`, key, undefined)
     const keyed = {
       token,
-      request: digestToken('request', '', asked.raw),
+      request: digestToken('request', '', asked.bytes),
       asker: randomToken(),
       tag: tagOfDigest(`key ${scope} ${key}`)
     }
@@ -230,10 +230,10 @@ export class InboxService {
     const { own, home } = places
     queue.touch()
     const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty))
-      ? await this.#turnsOf(home, queue.home, asked.most)
+      ? await this.#turnsOf(home, queue.home, asked.max)
       : unread
     const { turns } = atHome
-    const taken = await this.#takeFrom(own, caller, asked.most, keyed, 0, turns.length === 0 ? null : turns)
+    const taken = await this.#takeFrom(own, caller, asked.max, keyed, 0, turns.length === 0 ? null : turns)
     // What the other request has taken from the home list meanwhile is this request's answer too.
     if (taken.isLeft === true && home !== null) {
       return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
@@ -249,7 +249,7 @@ export class InboxService {
     // needs the home's turns.
     if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, asked, keyed, true)
     const rest =
-      await this.#takeFrom(home, caller, isUnseen ? asked.most : taken.elsewhere, keyed, sizeOf(taken.items), [])
+      await this.#takeFrom(home, caller, isUnseen ? asked.max : taken.elsewhere, keyed, sizeOf(taken.items), [])
     const items = inTurn(taken.items, rest.items)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
     // Another request took the home list's handoffs first. Without the note about them this key can take from the own

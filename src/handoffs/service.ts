@@ -28,7 +28,7 @@ export interface ServiceOptions {
  * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
  * operation. Also the trace that it belongs to, which its catcher gets.
  */
-export interface Passed { members: Members, raw: Buffer, traceparent: string | undefined }
+export interface Passed { members: Members, bytes: Buffer, traceparent: string | undefined }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
 export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
@@ -55,7 +55,7 @@ export class HandoffService {
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members, raw, traceparent }: Passed, key: string | undefined
+    caller: Caller, body: PassBody, { members, bytes, traceparent }: Passed, key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
@@ -63,7 +63,7 @@ export class HandoffService {
     const id = key !== undefined
       ? derivedId(tenant, agent, requireHuman, key, to)
       : requireHuman ? randomHomeId(tenant) : to === undefined ? randomId() : randomInboxId(tenant, to)
-    const token = key === undefined ? noToken : digestToken('pass', key, raw)
+    const token = key === undefined ? noToken : digestToken('pass', key, bytes)
     const expiresIn = body.expires_in == null ? this.#options.defaultExpiresIn : body.expires_in * 1000
     const isPlain = isPlainBody(body)
     const payload = joinPayload(members)
@@ -99,12 +99,12 @@ export class HandoffService {
     return caughtText(id, reply)
   }
 
-  /** @param result the output's JSON text, if there is one @param raw the request's bytes */
+  /** @param result the output's JSON text, if there is one @param bytes the request's */
   async done (
-    caller: Caller, id: string, result: Buffer | undefined, raw: Buffer, key: string | undefined
+    caller: Caller, id: string, result: Buffer | undefined, bytes: Buffer, key: string | undefined
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
-    const token = key === undefined ? randomToken() : digestToken('done', key, raw)
+    const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
     const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
     let reply = await ask('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
@@ -255,7 +255,7 @@ export interface AttemptOptions {
 }
 
 /** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
-export interface Said { raw: Buffer, key: string | undefined }
+export interface Said { bytes: Buffer, key: string | undefined }
 
 const nothing = Buffer.alloc(0)
 
@@ -292,17 +292,17 @@ export class AttemptService {
 
   /** @param fault JSON text */
   async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { raw, key }: Said
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: Said
   ): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('fail', key, raw)
+    const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
     return endAnswer(
       id, 'failed', await this.#attempts.fail(placeOf(caller, id), token, caller.agent, mayRetry, fault), key
     )
   }
 
   /** @param reason JSON text */
-  async decline (caller: Caller, id: string, reason: Buffer, { raw, key }: Said): Promise<Answered<EndAnswer>> {
-    const token = key === undefined ? randomToken() : digestToken('decline', key, raw)
+  async decline (caller: Caller, id: string, reason: Buffer, { bytes, key }: Said): Promise<Answered<EndAnswer>> {
+    const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
     return endAnswer(
       id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key
     )

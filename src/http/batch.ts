@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { hasScope, refusedScope } from '../auth/keys.ts'
 import { Problem, errorTable, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import type { Histogram } from '../core/histogram.ts'
@@ -15,21 +14,20 @@ import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { untilEndsAreHeard } from '../handoffs/waiter.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
-import { jsonType, membersOf } from './body.ts'
+import { admitTo } from '../operations/admit.ts'
+import type { Admit } from '../operations/admit.ts'
+import type { Moved, Operation, Outcome } from '../operations/operation.ts'
+import { jsonType } from './body.ts'
 import { traceparentOf } from './observe.ts'
-import type { Moved, Requests } from './observe.ts'
-import { strictValidator } from './openapi.ts'
+import type { Requests } from './observe.ts'
 import { askerOf } from './operations.ts'
-import type { Asked, Operation, Operations, Outcome } from './operations.ts'
 import { Turns } from './overload.ts'
 import type { AnswerRoom, BatchAnswers } from './overload.ts'
-import { asProblem, problemText, readFault } from './problems.ts'
+import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
 
-type Validate = ReturnType<typeof strictValidator>
-
 /** An operation with what a batch needs for it, made once. */
-interface Member { operation: Operation, validate: Validate | null, count: ReturnType<Requests['counterOf']> }
+interface Member { operation: Operation, admit: Admit, count: ReturnType<Requests['counterOf']> }
 
 /** Who sent a batch, and the request that it came with. */
 export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> {
@@ -55,7 +53,9 @@ const longAgo = 100
 
 /** Carries out the operations of a batch, each as if it were a request of its own. */
 export class Batches {
-  readonly #members: Record<BatchOperation, Member>
+  /** The operations that a batch may have: none makes more than one handoff. */
+  readonly operations: ReadonlyMap<string, Operation>
+  readonly #members: ReadonlyMap<string, Member>
   readonly #requests: Requests
   readonly #bodyLimit: number
   readonly #base: string
@@ -69,14 +69,12 @@ export class Batches {
    * @param masterOf the name of a partition's master, as far as known
    */
   constructor (
-    operations: Operations, requests: Requests, bodyLimit: number, base: string,
+    operations: readonly Operation[], requests: Requests, bodyLimit: number, base: string,
     masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void
   ) {
-    this.#members = Object.fromEntries(batchOperations.map(name => {
-      const operation = operations[name]
-      const validate = operation.body === null ? null : strictValidator(operation.body)
-      return [name, { operation, validate, count: requests.counterOf(operation.method, operation.route) }]
-    })) as Record<BatchOperation, Member>
+    this.operations = new Map(operations.filter(({ inBatch }) => inBatch).map(one => [one.name, one]))
+    this.#members = new Map([...this.operations].map(([name, operation]) =>
+      [name, { operation, admit: admitTo(operation), count: requests.counterOf(operation.method, operation.path!) }]))
     this.#requests = requests
     this.#bodyLimit = bodyLimit
     this.#base = base
@@ -88,8 +86,9 @@ export class Batches {
   async run (entries: readonly Entry[], batcher: Batcher): Promise<{ pieces: Buffer[], moved: Moved }> {
     const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
-      const outcome = await this.#one(entry, batcher)
-      this.#members[entry.op].count(outcome.status, performance.now() - began)
+      const member = this.#members.get(entry.op)!
+      const outcome = await this.#one(member, entry, batcher)
+      member.count(outcome.status, performance.now() - began)
       return outcome
     }))
     const changes = all.map(({ moved }) => moved)
@@ -103,17 +102,17 @@ export class Batches {
     }
   }
 
-  async #one (entry: Entry, batcher: Batcher): Promise<Outcome> {
+  async #one ({ operation, admit }: Member, entry: Entry, batcher: Batcher): Promise<Outcome> {
     try {
-      const { operation, validate } = this.#members[entry.op]
-      if (!hasScope(batcher.caller, operation.scope)) throw refusedScope(operation.scope)
-      const pending = batcher.limit.spend()
-      if (pending !== undefined) await pending
-      const asked = this.#ask(entry, operation, validate, batcher)
+      const { id, body: bytes = nothing, key } = entry
+      const { caller, limit, traceparent } = batcher
+      const admitted = admit(caller, limit, bytes, this.#bodyLimit)
+      const members = admitted instanceof Promise ? await admitted : admitted
+      const call = { caller, id, query: {}, body: members.values, members, bytes, key, traceparent, waiting: null }
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
-      return await (operation.method === 'GET' && isId(asked.id)
-        ? this.#read(() => operation.run(asked), asked.id, batcher)
-        : operation.run(asked))
+      return await (operation.method === 'GET' && isId(id)
+        ? this.#read(() => operation.run(call), id, batcher)
+        : operation.run(call))
     } catch (error) {
       const problem = asProblem(error)
       this.#requests.refused(problem.code)
@@ -143,17 +142,6 @@ export class Batches {
       return [outcome, Buffer.isBuffer(outcome.answer) ? outcome.answer.length : envelope]
     })
   }
-
-  #ask (
-    { id, body: bytes = nothing, key }: Entry, { nested }: Operation, validate: Validate | null,
-    { caller, traceparent }: Batcher
-  ): Asked {
-    if (bytes.length > this.#bodyLimit) throw new Problem('payload_too_large')
-    const members = membersOf(bytes, nested)
-    const faults = validate?.(members.values)
-    if (faults != null) throw invalid(...faults.map(fault => readFault(fault, 'body')))
-    return { caller, id, body: members.values, members, bytes, key, traceparent, waiting: null, until: 'done' }
-  }
 }
 
 /** `{"results":[…]}`, with each answer's bytes as they are. */
@@ -171,16 +159,8 @@ function resultsText (all: readonly Outcome[]): Buffer[] {
   return [...parts, Buffer.from(`${text}]}`)]
 }
 
-/**
- * The operations that a batch may have: all on one handoff. None of them waits, and none makes more than one handoff.
- */
-export const batchOperations = [
-  'pass', 'catch', 'done', 'status', 'heartbeat', 'fail', 'decline', 'cancel', 'reissue'
-] as const
-export type BatchOperation = typeof batchOperations[number]
-
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
-export interface Entry { op: BatchOperation, id: string, body: Buffer | undefined, key: string | undefined }
+export interface Entry { op: string, id: string, body: Buffer | undefined, key: string | undefined }
 
 const mostOperations = 100
 /**
@@ -206,16 +186,17 @@ class Faults {
     if (this.#found.length > 0) throw invalid(...this.#found)
   }
 }
-const bodiless = new Set<string>(['catch', 'status'])
+
 const keyShape = new RegExp(keyPattern)
 
 /**
  * Cuts a batch's body into its operations, in one pass over its bytes. The envelope is checked here, and all its faults
  * are reported together. Of each `body` only the JSON syntax is checked here; the rest is for its operation.
+ * @param known the operations that a batch may have
  * @throws {Problem} invalid_request
  * @throws {BodyError}
  */
-export function cutBatch (bytes: Buffer): Entry[] {
+export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>): Entry[] {
   const json = enclosed(bytes)
   const open = roomFor(json.length)
   const faults = new Faults()
@@ -223,7 +204,7 @@ export function cutBatch (bytes: Buffer): Entry[] {
   const end = eachMember(json, skipSpace(json, 0), name => faults.repeated('', name), (name, at) => {
     if (name === 'operations' && json[at] === openBracket) {
       entries = []
-      return cutArray(json, at, open, faults, entries)
+      return cutArray(json, at, open, faults, entries, known)
     }
     faults.add(pointerTo(name), name === 'operations' ? 'must be an array' : 'unknown')
     return skipValue(json, at, name, open)
@@ -239,7 +220,9 @@ function wrongNumber (): Error {
   return invalid({ pointer: '/operations', message: `must have 1 to ${mostOperations} operations` })
 }
 
-function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[]): number {
+function cutArray (
+  json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[], known: ReadonlyMap<string, Operation>
+): number {
   let at = skipSpace(json, start + 1)
   if (json[at] === closeBracket) return at + 1
   for (;;) {
@@ -258,7 +241,7 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults
       at = skipValue(json, at, 'operations', open)
       faults.add(pointer, 'must be an object')
     }
-    entries.push(entryOf(values, pointer, faults))
+    entries.push(entryOf(values, pointer, faults, known))
     at = skipSpace(json, at)
     if (json[at] === closeBracket) return at + 1
     if (json[at] !== comma) throw invalidAt(at)
@@ -268,23 +251,25 @@ function cutArray (json: Buffer, start: number, open: Uint8Array, faults: Faults
 
 const members = new Set(['op', 'id', 'body', 'idempotency_key'])
 
-function entryOf (values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults): Entry {
+function entryOf (
+  values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults, known: ReadonlyMap<string, Operation>
+): Entry {
   const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
   const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => valueOf(values.get(name)))
   const raw = values.get('body')
   // As everywhere, an optional member that is null counts as absent.
   const body = raw !== undefined && isNull(raw) ? undefined : raw
-  if (typeof op !== 'string' ||
-    !(batchOperations as readonly string[]).includes(op)) fault('op', `must be one of ${batchOperations.join(', ')}`)
-  else if (op === 'pass' && id != null) fault('id', 'pass takes none')
-  else if (op !== 'pass' && typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
-  else if (bodiless.has(op) && body !== undefined) fault('body', `${op} takes none`)
+  const operation = typeof op === 'string' ? known.get(op) : undefined
+  if (operation === undefined) fault('op', `must be one of ${[...known.keys()].join(', ')}`)
+  else if (operation.params === undefined) {
+    if (id != null) fault('id', `${op} takes none`)
+  } else if (typeof id !== 'string') fault('id', id == null ? 'required' : 'must be string')
+  else if (operation.body === null && body !== undefined) fault('body', `${op} takes none`)
   if (key != null && (typeof key !== 'string' || !keyShape.test(key))) {
     fault('idempotency_key', 'must be 1 to 128 visible ASCII characters')
   }
-  return {
-    op: op as BatchOperation, id: typeof id === 'string' ? id : '', body, key: typeof key === 'string' ? key : undefined
-  }
+  const text = (value: unknown) => typeof value === 'string' ? value : undefined
+  return { op: operation?.name ?? '', id: text(id) ?? '', body, key: text(key) }
 }
 
 /** Parses a string or null. Any other value is only marked as neither, without being parsed. */
@@ -324,12 +309,12 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
         'answer. They run concurrently, in no particular order, and none waits.',
       tags: ['batches'],
       querystring: noQuery,
-      body: batchBody(batchOperations),
+      body: batchBody([...batches.operations.keys()]),
       response: { 200: batchAnswer, ...problems({ body: true }) },
     },
     onRequest: refuseKey,
   }, async (request, reply) => {
-    const entries = cutBatch(request.bytes)
+    const entries = cutBatch(request.bytes, batches.operations)
     sizes.add(entries.length)
     const { caller, id: requestId } = request
     const limit = request.limit!

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
-import { cutMembers, cutNested } from '../core/json.ts'
+import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import type { Refused } from './overload.ts'
 import { continueBody } from './unread.ts'
@@ -19,7 +19,6 @@ declare module 'fastify' {
 }
 
 const nothing = Buffer.alloc(0)
-const empty = cutMembers(Buffer.from('{}'))
 
 /** A body above so many bytes is refused for its media type before it is read. */
 const large = 64 * 1024
@@ -59,16 +58,6 @@ export function useJsonBodies (app: FastifyInstance, bodies: Bodies, standard: n
 function cutBody (request: FastifyRequest, bytes: Buffer): void {
   request.members = membersOf(bytes, request.routeOptions.config.nested)
   request.body = request.members.values
-}
-
-/** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
-export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
-  const members = bytes.length === 0 ? empty : cutMembers(bytes)
-  for (const name of nested) {
-    const inside = cutNested(members, name)
-    if (inside !== undefined) members.values[name] = inside.values
-  }
-  return members
 }
 
 /**

@@ -6,6 +6,7 @@ import { Histogram } from '../core/histogram.ts'
 import { randomToken } from '../core/ids.ts'
 import { statuses } from '../core/model.ts'
 import type { Status } from '../core/model.ts'
+import type { Moved } from '../operations/operation.ts'
 import type { Verdict } from '../store/approvals.ts'
 
 declare module 'fastify' {
@@ -16,9 +17,6 @@ declare module 'fastify' {
     moved: Moved | null
   }
 }
-
-/** Which handoffs a request moved and to which status, in that order; and why it made successors, if it did. */
-export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed' | 'declined' | 'requested'> }
 
 /** Milliseconds. The last ones are for requests that wait (`wait=60`). */
 const bounds = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000]

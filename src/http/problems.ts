@@ -1,9 +1,10 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { invalidToken } from '../auth/keys.ts'
 import { errorTable, invalid, isRetryable, Problem, Unavailable } from '../core/errors.ts'
-import type { ErrorCode, Fault } from '../core/errors.ts'
-import { BodyError, pointerTo } from '../core/json.ts'
+import type { ErrorCode } from '../core/errors.ts'
+import { BodyError } from '../core/json.ts'
 import { problemType } from '../core/schemas/problem.ts'
+import { readFault } from '../core/validator.ts'
 import { isPlainJson } from './body.ts'
 import { requestFields } from './observe.ts'
 import type { FaultLog } from './observe.ts'
@@ -105,22 +106,6 @@ export function asProblem (error: unknown): Problem {
 function readStatus (status: number | undefined): ErrorCode {
   if (status === 403 || status === 404) return 'not_found'
   return status !== undefined && status >= 400 && status < 500 ? 'invalid_request' : 'internal_error'
-}
-
-/** An Ajv error in words for an agent: which member is wrong, and what is expected there. */
-export function readFault (fault: NonNullable<FastifyError['validation']>[number], context: string | undefined): Fault {
-  const {
-    additionalProperty, missingProperty, allowedValues
-  } = fault.params as { additionalProperty?: string, missingProperty?: string, allowedValues?: unknown[] }
-  const member = additionalProperty ?? missingProperty
-  const place = context === undefined || context === 'body' ? '' : `${context}: `
-  const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
-  if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
-  if (missingProperty !== undefined) return { pointer, message: `${place}required` }
-  if (allowedValues !== undefined) {
-    return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }
-  }
-  return { pointer, message: place + (fault.message ?? 'invalid') }
 }
 
 /** What is checked before a body, in this order: Fastify's names of it, and where the request has it. */

@@ -1,18 +1,17 @@
 import type { FastifyRequest } from 'fastify'
-import { hasScope, refusedScope } from '../auth/keys.ts'
+import { hasScope } from '../auth/keys.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
-import { membersOf } from '../http/body.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
 import { waitFor } from '../http/operations.ts'
-import type { Asked, Outcome } from '../http/operations.ts'
-import { asProblem, problemText, readFault } from '../http/problems.ts'
+import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
+import type { Call, Outcome } from '../operations/operation.ts'
 import type { RequestId, ToolCall } from './message.ts'
-import type { Definition, OwnArguments, Tool } from './tools.ts'
+import type { Definition, OperationTool, OwnArguments } from './tools.ts'
 
 /** The result of a tool call, as the protocol defines it. */
 export type ToolResult = {
@@ -32,17 +31,17 @@ export interface CallOptions {
 }
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
-export type Prepared = { tool: Tool, asked: Asked, own: OwnArguments } | { tool: Tool, refusal: unknown }
+export type Prepared = { tool: OperationTool } & ({ asked: Call, own: OwnArguments } | { refusal: unknown })
 
 const nothing = Buffer.alloc(0)
 
 /** Calls tools. Each call is carried out like a request to its operation. */
 export class ToolCalls {
-  readonly #tools: ReadonlyMap<string, Tool>
+  readonly #tools: ReadonlyMap<string, OperationTool>
   readonly #options: CallOptions
   readonly #cancelling = new Cancelling()
 
-  constructor (tools: ReadonlyMap<string, Tool>, options: CallOptions) {
+  constructor (tools: ReadonlyMap<string, OperationTool>, options: CallOptions) {
     this.#tools = tools
     this.#options = options
   }
@@ -64,9 +63,8 @@ export class ToolCalls {
       return undefined
     }
     try {
-      if (!hasScope(request.caller, tool.scope)) throw refusedScope(tool.scope)
-      await limit.spend()
-      return { tool, ...this.#ask(tool, call, request) }
+      const members = await tool.admit(request.caller, limit, call.args)
+      return { tool, ...this.#ask(tool, members, call, request) }
     } catch (refusal) {
       return { tool, refusal }
     }
@@ -100,11 +98,8 @@ export class ToolCalls {
   }
 
   #ask (
-    tool: Tool, { id: callId, args, traceparent }: ToolCall, request: FastifyRequest
-  ): { asked: Asked, own: OwnArguments } {
-    const members = membersOf(args, tool.nested)
-    const faults = tool.validate(members.values)
-    if (faults !== null) throw invalid(...faults.map(fault => readFault(fault, 'body')))
+    tool: OperationTool, members: Members, { id: callId, traceparent }: ToolCall, request: FastifyRequest
+  ): { asked: Call, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
     const waits = own.wait ? waitFor(own.wait * 1000, request) : null
@@ -114,13 +109,14 @@ export class ToolCalls {
     const asked = {
       caller: request.caller,
       id: own.id ?? '',
+      // As in a query: what is null isn't there.
+      query: Object.fromEntries(Object.entries(members.values).filter(([, value]) => value !== null)),
       body: members.values,
       members,
       bytes: key === undefined ? nothing : bodyOf(members, tool.body),
       key,
       traceparent: traceparent ?? traceparentOf(request),
       waiting,
-      until: own.until ?? 'done' as const,
     }
     return { asked, own }
   }

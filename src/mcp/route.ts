@@ -1,20 +1,16 @@
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify'
 import { Problem } from '../core/errors.ts'
-import type { HandoffService } from '../handoffs/service.ts'
-import type { InboxService } from '../handoffs/inboxes.ts'
 import { BodyError, openBracket, skipSpace } from '../core/json.ts'
 import { jsonType } from '../http/body.ts'
-import type { Operations } from '../http/operations.ts'
+import type { Operation } from '../operations/operation.ts'
 import type { CallOptions, Prepared } from './calls.ts'
 import { readMessage } from './message.ts'
 import type { Message } from './message.ts'
 
 /** What the tools call, and who may call them. */
 export interface McpOptions extends CallOptions {
-  operations: Operations
-  handoffs: HandoffService
-  inboxes: InboxService
+  operations: readonly Operation[]
   isAllowed: OriginCheck
 }
 
@@ -77,8 +73,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
 async function load (options: McpOptions) {
   const [{ Protocol }, { ToolCalls }, { toolsOf }] =
     await Promise.all([import('./protocol.ts'), import('./calls.ts'), import('./tools.ts')])
-  const { operations, handoffs, inboxes } = options
-  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(operations, handoffs, inboxes), options) }
+  return { protocol: new Protocol(), calls: new ToolCalls(toolsOf(options.operations), options) }
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Source } from './sources.ts'
  * The layers, lowest first. A file imports from its own layer and lower ones. lua/ is below them all, and no module. The metrics read the
  * counts of all layers below, which don't know them; so they are above, and only app.ts imports them.
  */
-const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
+const floors = ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'app.ts', 'main.ts', 'cli']
 
 /** OpenTelemetry is optional: only the tracing preload may import it. */
 const isTracing = (path: string) => path === 'tracing.ts' || path.startsWith('tracing/')
@@ -30,7 +30,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
     if (path !== 'store/keys.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/keys.ts's alone`)
-    if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
+    if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)
     for (const { of, typeOnly } of source.imports) {
@@ -47,7 +47,7 @@ function placeOf (path: string): string | undefined {
   const [top, inside] = path.split('/')
   const places = inside === undefined
     ? ['app.ts', 'main.ts', 'config.ts', 'bootstrap.mjs', 'log.ts']
-    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
+    : ['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations', 'http', 'web', 'mcp', 'metrics', 'embedded', 'client', 'cli']
   if (isTracing(path)) return 'tracing'
   return places.includes(top!) ? top : undefined
 }
@@ -76,7 +76,7 @@ function mayImport (from: string, of: string, typeOnly: boolean): boolean {
   if (here === 'result-schema') return here === there
   if (here === 'config.ts') return false
   // Not part of the service: it talks to Redis and to the service from outside.
-  if (here === 'cli') return !['http', 'web', 'mcp', 'app.ts'].includes(there)
+  if (here === 'cli') return !['operations', 'http', 'web', 'mcp', 'app.ts'].includes(there)
   if (there === 'config.ts') return here === 'main.ts' || here === 'app.ts' || typeOnly
   return floors.indexOf(there) <= floors.indexOf(here)
 }

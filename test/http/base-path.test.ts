@@ -82,7 +82,7 @@ t.test('an invalid path stops the start', { skip: ofOneReplica }, async t => {
 
 t.test('the operators’ port accepts requests with and without the path', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, { ...settings, METRICS_PORT: '0' })
-  await until(async () => (await app.operations!.inject('/readyz')).statusCode === 200)
-  for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operations!.inject(path)).statusCode, 200, path)
+  await until(async () => (await app.operatorsPort!.inject('/readyz')).statusCode === 200)
+  for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operatorsPort!.inject(path)).statusCode, 200, path)
   isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
 })

@@ -6,7 +6,7 @@ import { bearer, newKey } from '../helpers/stored-keys.ts'
 
 /** The tools, by real clients of both kinds: those of 2026-07-28, and those that begin with a handshake. */
 
-const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_fail', 'handoff_decline', 'handoff_heartbeat', 'handoff_status', 'handoff_cancel', 'handoff_reissue']
+const all = ['handoff_pass', 'handoff_catch', 'handoff_catch_next', 'handoff_read', 'handoff_done', 'handoff_status', 'handoff_heartbeat', 'handoff_fail', 'handoff_decline', 'handoff_cancel', 'handoff_reissue']
 const codeOf = (result: Result) => result.isError === true ? told(result).code : 'ok'
 const passed = async (agent: Agent, more: object = {}): Promise<string> => told(await agent.call('handoff_pass', { task: 't', ...more })).handoff_id
 const held = async (agent: Agent, more: object = {}): Promise<string> => {

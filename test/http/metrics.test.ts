@@ -218,7 +218,8 @@ t.test('waiters and readiness are shown', async t => {
   await nobody(service, id)
   const told = await scrape(app)
   t.equal(told.get('handoff_waiters'), 0)
-  t.equal(told.get('handoff_lane_calls{master="redis",state="under_way"}'), 0)
+  // The sweep and the subscriber's ping are calls too.
+  await until(async () => (await scrape(app)).get('handoff_lane_calls{master="redis",state="under_way"}') === 0)
   t.equal(sum(told, /^handoff_lane_calls\{.*parked/), 0)
   app.draining.now = true
   t.equal((await scrape(app)).get('handoff_ready'), 0, 'stopping')
@@ -264,7 +265,7 @@ t.test('an event loop delay is reported once', async t => {
 
 t.test('with a port of its own, /metrics is only there', async t => {
   const { app, call } = await testApp(t, { METRICS_PORT: '0' })
-  const operations = app.operations!
+  const operations = app.operatorsPort!
   await call('alice', 'POST', '/api/pass', { task: 't' })
   for (const path of ['/metrics', '/healthz', '/readyz']) {
     isProblem(t, await app.inject(path), 404, 'not_found')

@@ -80,7 +80,7 @@ t.test('the probes request the service’s own routes, on their port', async t =
   const { startupProbe, livenessProbe, readinessProbe } = container
   for (const { httpGet } of [startupProbe, livenessProbe, readinessProbe]) {
     t.equal(httpGet.port, operations.name)
-    await until(async () => (await app.operations!.inject(httpGet.path)).statusCode === 200)
+    await until(async () => (await app.operatorsPort!.inject(httpGet.path)).statusCode === 200)
   }
   t.notSame(livenessProbe.httpGet.path, readinessProbe.httpGet.path, 'a Redis that is away restarts nobody')
   t.equal(port.containerPort, loadConfig({}).port)

@@ -28,7 +28,7 @@ t.test('a browser gets a page where there is nothing, and a program a problem', 
 
 t.test('what is only at METRICS_PORT stays JSON there', { skip: ofOneReplica }, async t => {
   const { app } = await testApp(t, { METRICS_PORT: String(loadConfig({}).port + 1) })
-  isProblem(t, await app.operations!.inject({ url: '/nowhere', headers: browser }), 404, 'not_found')
+  isProblem(t, await app.operatorsPort!.inject({ url: '/nowhere', headers: browser }), 404, 'not_found')
 })
 
 t.test('a browser gets a page while the service can’t serve', { skip: ofOneReplica }, async t => {

@@ -45,7 +45,7 @@ export class Desk {
   }
 
   take ({ agent, inbox, most, key }: TakeRequest): Promise<Sent> {
-    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inbox, most, raw: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
+    const taking = this.#inboxes.catch(callerOf('acme', nameOf(agent), []), { inbox, max: most, bytes: Buffer.from(`${inbox} ${most}`) }, key ?? undefined, null)
     return answered(taking.then(({ items, replayed }) => sent(200, takenText(items), replayed)))
   }
 
@@ -54,11 +54,11 @@ export class Desk {
     const { id } = target
     const caller: Caller = callerOf('acme', nameOf(agent), [])
     const mark = markOf(operation)
-    const said = { raw: Buffer.from(mark), key: token ?? undefined }
+    const said = { bytes: Buffer.from(mark), key: token ?? undefined }
     switch (kind) {
       case 'pass': return this.#pass(story, operation, caller)
       case 'catch': return told(200, await this.#service.catch(caller, id, said.key, null))
-      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said.raw, said.key))
+      case 'done': return told(200, await this.#service.done(caller, id, Buffer.from(resultOf(mark)), said.bytes, said.key))
       case 'status': return sent(200, await this.#service.status(caller, id, 'done', null), false)
       case 'heartbeat': return sent(200, await this.#attempts.heartbeat(caller, id, extendBy === null ? null : extendBy / 1000, undefined), false)
       case 'fail': return told(200, await this.#attempts.fail(caller, id, Buffer.from(faultOf(mark)), !firm, said))

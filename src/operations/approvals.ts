@@ -1,0 +1,104 @@
+import {
+  approveBody, decisionAnswer, inspectAnswer, listAnswer, listQuery, rejectBody
+} from '../core/schemas/approvals.ts'
+import type { ListQuery } from '../core/schemas/approvals.ts'
+import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
+import { inspectionText, listText } from '../handoffs/approvals.ts'
+import { operation, stays } from './operation.ts'
+import type { Call, Operation, Outcome, Services } from './operation.ts'
+
+/** What people see and decide, as an API; web/ has the pages. */
+
+export function listApprovals ({ approvals }: Services) {
+  return operation<unknown, ListQuery>({
+    name: 'listApprovals',
+    scope: 'approve',
+    method: 'GET',
+    path: '/api/approvals',
+    tag: 'approvals',
+    summary: 'List the handoffs that wait for approval',
+    description: 'Oldest first, only this tenant’s. Pages stay stable while handoffs come and go. Go on until ' +
+      'next_cursor is null: before that, a page may have fewer items than `limit`, or none. A task is truncated to ' +
+      '1,000 characters (Unicode code points).',
+    query: listQuery,
+    answers: { 200: listAnswer },
+    async run ({ caller, query: { cursor, limit = 20 } }) {
+      const answer = listText(await approvals.list(caller.tenant, cursor, limit))
+      return { status: 200, answer, replayed: false, moved: stays }
+    },
+  })
+}
+
+export function inspectApproval ({ approvals }: Services) {
+  return operation({
+    name: 'inspectApproval',
+    scope: 'approve',
+    method: 'GET',
+    path: '/api/approvals/:id',
+    tag: 'approvals',
+    summary: 'Read a handoff before the decision',
+    description: 'Shows everything that was passed. Changes nothing.',
+    params: handoffParams,
+    query: noQuery,
+    answers: { 200: inspectAnswer },
+    refusals: ['no_approval_required'],
+    async run ({ caller, id }) {
+      return { status: 200, answer: inspectionText(await approvals.inspect(caller, id)), replayed: false, moved: stays }
+    },
+  })
+}
+
+const decision = {
+  scope: 'approve',
+  method: 'POST',
+  tag: 'approvals',
+  params: handoffParams,
+  query: noQuery,
+  answers: { 200: decisionAnswer },
+  refusals: ['no_approval_required', 'already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'],
+} as const satisfies Partial<Operation>
+
+export function approve (services: Services) {
+  return operation<DecisionBody>({
+    ...decision,
+    name: 'approve',
+    path: '/api/approve/:id',
+    summary: 'Approve a handoff, so that it can be caught',
+    description: 'The decision is final. The agent that passed a handoff may not decide on it. The body is ' +
+      'optional.',
+    body: approveBody,
+    run: call => decide(services, call, 'approved'),
+  })
+}
+
+export function reject (services: Services) {
+  return operation<DecisionBody>({
+    ...decision,
+    name: 'reject',
+    path: '/api/reject/:id',
+    summary: 'Reject a handoff, so that nobody can catch it',
+    description: 'The decision is final and needs a note. The agent that passed a handoff may not decide on it.',
+    body: rejectBody,
+    run: call => decide(services, call, 'rejected'),
+  })
+}
+
+interface DecisionBody { digest?: string | null }
+
+const noNote = Buffer.from('null')
+
+async function decide (
+  { approvals }: Services, { caller, id, body, members }: Call<DecisionBody>, decided: 'approved' | 'rejected'
+): Promise<Outcome> {
+  // The note's JSON text as it came. It is stored and shown, and never parsed here.
+  const note = members.raw('note') ?? noNote
+  const answer = await approvals.decide(caller, decided, id, note, { digest: digestIn(body) })
+  // An approved handoff is as pending as before.
+  const moved = decided === 'rejected' ? { to: [decided], ids: [id] } : stays
+  return { status: 200, answer, replayed: false, moved, decided }
+}
+
+/** The SHA-256 in base64, taken out of RFC 9530's form. */
+function digestIn ({ digest }: DecisionBody): string | undefined {
+  return digest == null ? undefined : digest.slice('sha-256=:'.length, -':'.length)
+}

@@ -1,0 +1,27 @@
+import { Type } from '@sinclair/typebox'
+import { keyPattern, nullable } from '../core/schemas/handoffs.ts'
+
+/** The arguments that tools have besides their operation's body. */
+
+/** The longest wait of a tool's call, in seconds. Clients commonly give up after 60 s. */
+const maxWait = 50
+
+export const id = Type.String({ description: 'The handoff’s id (handoff_id).' })
+
+export const key = {
+  idempotency_key: Type.Optional(nullable<string>('string', {
+    pattern: keyPattern,
+    description: 'A new one for each piece of work, and the same one when you repeat this call: then nothing happens ' +
+    'twice. 1 to 128 visible ASCII characters.'
+  }))
+}
+
+export const wait = (what: string) => ({
+  wait: Type.Optional(nullable<number>(
+    'integer', { minimum: 0, maximum: maxWait, description: `How many seconds to wait at most ${what}.` }
+  ))
+})
+
+const part = { minimum: 0, description: 'Where the part begins: next_offset of the part before; 0 for the beginning.' }
+export const offset = Type.Integer(part)
+export const optionalOffset = Type.Optional(nullable<number>('integer', part))

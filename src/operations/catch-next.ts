@@ -1,0 +1,61 @@
+import { Type } from '@sinclair/typebox'
+import { idempotencyHeaders, waitQuery } from '../core/schemas/handoffs.ts'
+import { takeAnswer, takeBody } from '../core/schemas/inboxes.ts'
+import type { TakeBody } from '../core/schemas/inboxes.ts'
+import { caughtText, takenText } from '../handoffs/answers.ts'
+import { key, wait } from './arguments.ts'
+import { moved, operation, stays } from './operation.ts'
+import type { Call, Services } from './operation.ts'
+
+/** Catches the next handoffs from an inbox. */
+export function catchNext ({ inboxes }: Services) {
+  const take = ({ caller, body, bytes, key, waiting }: Call<TakeBody>, max: number) =>
+    inboxes.catch(caller, { inbox: body.inbox ?? caller.agent, max, bytes }, key, waiting)
+  return operation<TakeBody>({
+    name: 'catchNext',
+    scope: 'catch',
+    method: 'POST',
+    path: '/api/catch',
+    tag: 'inboxes',
+    summary: 'Catch the next handoffs from an inbox',
+    description: 'The earliest first; each step of priority counts as a minute. With wait=, the answer comes as ' +
+      'soon as there is a handoff. The body is optional. Send an Idempotency-Key, so that you can retry when the ' +
+      'answer is lost: you get the same handoffs.',
+    query: waitQuery,
+    headers: idempotencyHeaders,
+    body: takeBody,
+    answers: { 200: takeAnswer },
+    refusals: ['not_addressee', 'idempotency_key_reused'],
+    resumesTrace: true,
+    tool: {
+      name: 'handoff_catch_next',
+      title: 'Catch the next handoff of an inbox',
+      description: 'Take the next task from an inbox (by default the one with your own name), as handoff_catch does ' +
+        'by id. Use it to serve tasks as they come. Set wait to 50 and call again, rather than polling: ' +
+        '{"items":[]} says that nothing came. Catch only what you start at once. Always send idempotency_key, a new ' +
+        'one for each task: the same call with it gives you the same task again. If a second content item says ' +
+        'truncated, read the rest with handoff_read. Then do the work, send handoff_heartbeat if the answer has ' +
+        'heartbeat_within, and end with handoff_done, handoff_fail or handoff_decline: never just drop it.',
+      takes: { ...wait('for one'), ...key },
+      body: Type.Pick(takeBody, ['inbox']),
+      // One handoff, whose answer is that of a catch by id.
+      async run (call) {
+        const { items: [one], replayed } = await take(call, 1)
+        if (one === undefined) return { status: 200, answer: takenText([]), replayed, moved: stays }
+        const { id, traceparent } = one
+        return { status: 200, answer: caughtText(id, one), replayed, moved: moved('caught', id, replayed), traceparent }
+      }
+    },
+    async run (call) {
+      const { items, replayed } = await take(call, call.body.max ?? 1)
+      return {
+        status: 200,
+        answer: takenText(items),
+        replayed,
+        moved: { to: replayed ? [] : items.map(() => 'caught'), ids: items.map(({ id }) => id) },
+        // A single handoff's trace can be continued; several handoffs may each have their own.
+        traceparent: items.length === 1 ? items[0]!.traceparent : undefined
+      }
+    },
+  })
+}

@@ -1,0 +1,135 @@
+import type { TObject, TSchema } from '@sinclair/typebox'
+import type { ErrorCode } from '../core/errors.ts'
+import type { Members } from '../core/json.ts'
+import type { Caller, Scope, Status } from '../core/model.ts'
+import type { EndAnswer } from '../core/schemas/attempts.ts'
+import type { Limits } from '../core/schemas/handoffs.ts'
+import type { ApprovalService } from '../handoffs/approvals.ts'
+import type { InboxService } from '../handoffs/inboxes.ts'
+import type { AttemptService, HandoffService } from '../handoffs/service.ts'
+import type { WaitOptions } from '../handoffs/waiter.ts'
+import type { Verdict } from '../store/approvals.ts'
+
+/** What the operations call. */
+export interface Services {
+  handoffs: HandoffService
+  attempts: AttemptService
+  inboxes: InboxService
+  approvals: ApprovalService
+  limits: Limits
+}
+
+/**
+ * One operation of the API, all of it. Made from it are its route, with validation and documents (http/operations.ts),
+ * its place in a batch (http/batch.ts), and its MCP tool (mcp/tools.ts). table.ts lists all operations.
+ */
+export interface Operation {
+  /** Its name in the OpenAPI document and in a batch. */
+  name: string
+  scope: Scope
+  method: 'GET' | 'POST'
+  /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool. */
+  path: string | null
+  tag: string
+  summary: string
+  description?: string
+  params?: TSchema
+  query?: TSchema
+  headers?: TSchema
+  /** Null if it takes none. */
+  body: TObject | null
+  /** Members of its body that are objects whose own members are checked too. */
+  nested: readonly string[]
+  /** Its answers by status, for the documents. */
+  answers: Readonly<Record<number, TSchema>>
+  /** Its own refusals, in the order in which they are checked. Those that all operations have are added. */
+  refusals: readonly ErrorCode[]
+  /** Whether its answer continues the trace that the handoff was passed in. */
+  resumesTrace: boolean
+  /** Whether a batch may have it. There it doesn't wait. */
+  inBatch: boolean
+  /** Null if MCP has no tool for it. */
+  tool: Tool | null
+  run (call: Call<any, any>): Promise<Outcome>
+}
+
+/** What MCP says of an operation, and where its tool differs from it. */
+export interface Tool {
+  name: `handoff_${string}`
+  title: string
+  /** What a model reads about it: when to use it, and what to do next. */
+  description: string
+  /** Arguments besides the members of the body. `id` comes before those, the others after them. */
+  takes: Record<string, TSchema>
+  /** The members of the body that it takes, if not all. */
+  body?: TObject
+  hints?: { readOnlyHint?: boolean, destructiveHint?: boolean, idempotentHint?: boolean }
+  /** What it does, if that isn't what the operation does. */
+  run?: Operation['run']
+}
+
+/** A call of an operation, however it came in. The body and the query have what their schemas accepted. */
+export interface Call<Body = unknown, Query = unknown> {
+  caller: Caller
+  /** What the path names: a handoff's id, or an inbox's name. Empty if it names nothing. */
+  id: string
+  query: Query
+  body: Body
+  members: Members
+  /** The body's bytes. */
+  bytes: Buffer
+  /** The Idempotency-Key. */
+  key: string | undefined
+  traceparent: string | undefined
+  waiting: WaitOptions | null
+}
+
+/** The result of an operation. */
+export interface Outcome {
+  status: number
+  /** JSON text, or an object to be serialised. */
+  answer: object | string | Buffer
+  replayed: boolean
+  moved: Moved
+  /** The id of the handoff that was made, for the Location field. */
+  made?: string
+  /** The trace that the handoff was passed in. */
+  traceparent?: string | undefined
+  /** What a person decided, for the log. */
+  decided?: Verdict
+}
+
+/** Which handoffs a call moved and to which status, in that order; and why it made successors, if it did. */
+export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed' | 'declined' | 'requested'> }
+
+/** It moved nothing. */
+export const stays: Moved = { to: [] }
+
+/** It moved one handoff, unless the answer is a replay. */
+export function moved (to: Status, id: string, replayed: boolean): Moved {
+  return replayed ? stays : { to: [to], ids: [id] }
+}
+
+/** It failed or was declined, and perhaps made a successor. */
+export function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed: boolean }): Outcome {
+  const { status, reissued_as: successor } = answer
+  const change: Moved = successor === undefined
+    ? { to: [status], ids: [id] }
+    : { to: [status, 'pending'], ids: [id, successor], reissued: [status] }
+  return { status: 200, answer, replayed, moved: replayed ? stays : change }
+}
+
+/** Why a catcher's report about its work can be refused, in the order in which the reasons are checked. */
+export const holderRefusals: ErrorCode[] = [
+  'expired', 'rejected', 'cancelled', 'not_caught', 'not_the_catcher', 'already_done', 'already_failed',
+  'already_declined'
+]
+
+/** An operation with what most of them have in common. */
+export function operation<Body = unknown, Query = unknown> (
+  { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
+    Partial<Operation> & { run (call: Call<Body, Query>): Promise<Outcome> }
+): Operation {
+  const defaults = { body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null }
+  return { ...defaults, ...given, run: run as Operation['run'] }
+}

@@ -1,0 +1,22 @@
+import { approve, inspectApproval, listApprovals, reject } from './approvals.ts'
+import { cancel } from './cancel.ts'
+import { catchNext } from './catch-next.ts'
+import { catchOne } from './catch.ts'
+import { decline } from './decline.ts'
+import { done } from './done.ts'
+import { fail } from './fail.ts'
+import { heartbeat } from './heartbeat.ts'
+import { inbox } from './inbox.ts'
+import type { Operation, Services } from './operation.ts'
+import { pass } from './pass.ts'
+import { read } from './read.ts'
+import { reissue } from './reissue.ts'
+import { status } from './status.ts'
+
+/** All operations, in the order in which documents and lists of tools show them. */
+export function operationsOf (services: Services): readonly Operation[] {
+  return [
+    pass, catchOne, catchNext, read, inbox, done, status, heartbeat, fail, decline, cancel, reissue,
+    listApprovals, inspectApproval, approve, reject
+  ].map(make => make(services))
+}
