@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
-import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken } from '../../src/core/ids.ts'
 import { info, isReplicated } from '../faults/fleet/ask.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
