@@ -5,7 +5,11 @@ import type { Operation } from './history.ts'
 import { approvalOf, isAwaited, isTriedAgain, standingOf, statusOf } from './state.ts'
 import type { State, Terms } from './state.ts'
 
-/** The sequential specification of one handoff, which the search for an order (linear.ts) uses. */
+/**
+ * The sequential specification of one handoff, which the search for an order (linear.ts) uses. It is none of
+ * test/helpers/model.ts: that answers requests whose time is known, and keeps times and payloads, while the search
+ * copies states by the million, and tries answers on them. Both read the same table of states (src/core/model.ts).
+ */
 
 /** The state after this operation was carried out in this state; null if it changes nothing there. */
 export function effectOf (state: State, operation: Operation, terms: Terms): State | null {

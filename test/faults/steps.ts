@@ -1,6 +1,5 @@
-import { workEnd } from './deadlines.ts'
 import type { Facts } from './facts.ts'
-import { isUnknown } from './history.ts'
+import { isUnknown, passOf } from './history.ts'
 import type { Operation, Track } from './history.ts'
 import { afterAnswer, effectOf } from './sequential.ts'
 import { afterDeadline, bornOf, isAwaited, termsOf } from './state.ts'
@@ -115,4 +114,39 @@ function eventsOf (track: Track, facts: Facts, { slack, workTtl }: Tolerance, te
   // The sweep makes the successor at some time.
   if (terms.attempt < terms.maxAttempts) event(work.from, Infinity, state => isAwaited(state, terms) ? { ...state, succeeded: true } : null, false)
   return steps
+}
+
+// The deadlines of the work and of heartbeats, by pass and by later answers. Milliseconds since the epoch.
+
+/** The work can't expire before `from`, and has ended by `to`. Infinity if unknown. */
+interface WorkEnd { from: number, to: number }
+
+/** @param workTtl the default time for the work; null if it is longer than the run @returns null if nobody caught it */
+function workEnd (track: Track, facts: Facts, workTtl: number | null): WorkEnd | null {
+  const from = toldDeadline(track, facts, workTtl)
+  if (from === null) return null
+  if (facts.expiredAt !== null) return { from: facts.expiredAt, to: facts.expiredAt }
+  return { from, to: track.operations.some(isLostHeartbeat) ? Infinity : from }
+}
+
+/** The latest deadline that an answer named; null if nobody caught it. */
+function toldDeadline (track: Track, facts: Facts, workTtl: number | null): number | null {
+  const first = firstDeadline(track, facts, workTtl)
+  return first === null ? null : Math.max(first, ...track.operations.map(toldBy))
+}
+
+function firstDeadline (track: Track, { caughtAt }: Facts, workTtl: number | null): number | null {
+  if (caughtAt === null) return null
+  const { workWithin, heartbeatWithin } = passOf(track)?.asked ?? {}
+  return caughtAt + Math.min(workWithin ?? workTtl ?? Infinity, heartbeatWithin ?? Infinity)
+}
+
+/** The deadline that an answer named; it only ever grows. */
+function toldBy ({ answer }: Operation): number {
+  return answer?.heartbeatExpiresAt ?? answer?.workExpiresAt ?? -Infinity
+}
+
+/** An operation that may have moved a deadline, unknown whether and where to. */
+function isLostHeartbeat (operation: Operation): boolean {
+  return operation.kind === 'heartbeat' && isUnknown(operation)
 }

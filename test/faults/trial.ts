@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { audit, runAgents } from './agents.ts'
 import { noCounts } from './asking.ts'
-import { checkHistory, describe, usual } from './checker.ts'
+import { checkHistory, describe, foundInRedis, usual } from './checker.ts'
 import type { Violation } from './checker.ts'
 import { feedFaultsInTime, readFeed } from './feed-checks.ts'
 import { History, clock } from './history.ts'
@@ -95,8 +95,8 @@ export async function runTrial (t: Stage, trial: Trial, tally: Tally): Promise<{
     const unsent = hooked ? await webhookFaultsInTime(hooked, masters, tally) : []
     const violations: Violation[] = [
       ...checkHistory(history, { ...usual, budget }, state),
-      ...untold.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) })),
-      ...unsent.map(({ member, sentence }): Violation => ({ invariant: 'I16', handoff: member, sentence, operations: history.of(member) })),
+      ...foundInRedis('I15', untold, history),
+      ...foundInRedis('I16', unsent, history),
     ]
     for (const violation of violations.slice(0, mostShown)) t.comment(describe(violation))
     tally.add(counts, violations)

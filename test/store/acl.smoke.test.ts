@@ -13,6 +13,7 @@ import type { RedisServer } from '../faults/fleet/redis.ts'
 import { asUser, commandsOf, denials, setUser, usersOf } from '../helpers/acl.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
+import { isWhole } from '../helpers/extent.ts'
 import { commandsUnder } from '../helpers/pages.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { allOperations, prepared } from '../helpers/rights.ts'
@@ -130,7 +131,9 @@ t.test('without one of its rights the service says which, and answers 503 or as 
   await until(() => isReady(service))
   const losses = [...everything.filter(name => !name.startsWith('CLUSTER') && name !== 'ASKING').map(name => [name, `-${name.toLowerCase()}`]),
     ['keys', 'resetkeys'], ['channels', 'resetchannels']] as Array<[what: string, rule: string]>
-  for (const [what, rule] of losses) {
+  for (const [at, [what, rule]] of losses.entries()) {
+    // A sample, in which the last two are what isn't a command.
+    if (!isWhole && at < losses.length - 2 && at % 6 > 0) continue
     const handoffs = await prepared(service)
     told.length = 0
     await grant(rule)

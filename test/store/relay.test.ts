@@ -1,7 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import type { Test } from 'tap'
+import { Unavailable } from '../../src/core/errors.ts'
 import type { Events } from '../../src/store/events.ts'
-import { Relay } from '../../src/store/relay.ts'
+import type { Leases } from '../../src/store/leases.ts'
+import { Relay, RelayRound } from '../../src/store/relay.ts'
+import { pass } from '../faults/sim/globals.ts'
+import { Time } from '../faults/sim/time.ts'
 import { until } from '../helpers/until.ts'
+
+const process = { name: 'service', skew: 0, pausedUntil: 0, dead: false }
+
+/** The parts that a round calls, as far as it calls them here. */
+interface Parts {
+  events: object
+  relay?: object
+  leases?: object
+  tags?: string[]
+  connectionTo: (tag: string) => object
+}
+
+/** Goes round for so many milliseconds of virtual time. */
+async function go (t: Test, time: Time, milliseconds: number, { events, relay = {}, leases = { takeReached: async () => true }, tags = ['aa'], connectionTo }: Parts): Promise<void> {
+  time.after(0, process, () => {
+    new RelayRound(events as Events, relay as Relay, leases as Leases, {
+      tags, leaseKey: tag => tag, reaches: () => true, connectionTo: connectionTo as (tag: string) => never, indexKey: tag => tag, onFault: error => t.error(error),
+    }).start()
+  })
+  await pass(time, () => time.now > milliseconds)
+}
+
+t.test('a tenant whose feed’s master acknowledges nothing holds up neither the round nor other tenants', async t => {
+  const time = new Time(process)
+  const [asked, trimmed, renewed]: [string[], string[], number[]] = [[], [], []]
+  const events = {
+    async relay (tenant: string) {
+      asked.push(tenant)
+      if (tenant === 'well') return []
+      await sleep(2000)
+      throw new Unavailable('0 of 1 replicas acknowledged in time')
+    },
+    async trim (_: string, tenant: string) { trimmed.push(tenant) },
+  }
+  const leases = { takeReached: async () => renewed.push(time.now) }
+  const redis = {
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? ['well', '1', 'sick', '1'] : [],
+  }
+  await go(t, time, 20_000, { events, leases, connectionTo: () => redis })
+  t.strictSame(trimmed, ['well'])
+  const pauses = renewed.slice(1).map((at, place) => at - renewed[place]!)
+  t.ok(Math.max(...pauses) <= 1000, `the lease, which lasts 1.5 s, was renewed after ${Math.max(...pauses)} ms at the most`)
+  const sick = asked.filter(tenant => tenant === 'sick').length
+  t.ok(sick > 5 && sick <= 10, `asked ${sick} times, each time 2 s`)
+})
+
+t.test('what is told after the clock was set back is found, also below what was seen', async t => {
+  const time = new Time(process)
+  const [asked, looks]: [string[], number[]] = [[], []]
+  const events = {
+    async relay (tenant: string) {
+      asked.push(tenant)
+      return []
+    },
+    async trim () {},
+  }
+  // It is set back by ten seconds after five.
+  const clock = () => 100 + time.now / 1000 - (time.now > 5000 ? 10 : 0)
+  const index = [['early', 100e6], ['late', 96.4e6]] as const
+  const redis = {
+    time: async () => [String(Math.floor(clock())), '0'],
+    async zrange (_: string, above: string) {
+      const found = index.filter(([tenant, number]) => number > Number(above.slice(1)) && (tenant === 'early' || time.now > 6000))
+      looks.push(found.length)
+      return found.flatMap(([tenant, number]) => [tenant, String(number)])
+    },
+  }
+  await go(t, time, 14_000, { events, connectionTo: () => redis })
+  t.ok(asked.includes('late'))
+  t.ok(looks.filter(count => count > 0).length < 15, 'it does not look at all in every round')
+})
+
+t.test('a master that acknowledges nothing holds up no outbox at another, also of the same tenant', async t => {
+  const time = new Time(process)
+  const [caughtUp, trimmed]: [string[], string[]] = [[], []]
+  const events = {
+    async relay (_: string, batches: Array<{ tag: string }>) {
+      return batches.filter(({ tag }) => tag !== 'moved' && !caughtUp.includes(tag)).map(({ tag }) => ({ tag, moved: '0' }))
+    },
+    async trim (tag: string) { trimmed.push(tag) },
+  }
+  const relay = {
+    async catchUp (tag: string) {
+      if (tag === 'unmoved') return caughtUp.push(tag)
+      await sleep(2000)
+      throw new Unavailable('0 of 1 replicas acknowledged in time')
+    },
+  }
+  const [well, sick] = [0, 1].map(() => ({
+    time: async () => ['2000000000', '0'],
+    zrange: async (_: string, above: string) => above === '(0' ? ['tenant', '1'] : [],
+  }))
+  await go(t, time, 20_000, { events, relay, tags: ['sick', 'unmoved', 'moved'], connectionTo: tag => tag === 'sick' ? sick! : well! })
+  t.strictSame(caughtUp, ['unmoved'])
+  t.strictSame(trimmed.sort(), ['moved', 'unmoved'])
+})
 
 t.test('a tenant whose feed’s master doesn’t answer holds up no other tenant’s events', async t => {
   const asked: string[] = []

@@ -2,14 +2,15 @@ import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Stage } from '../scenario.ts'
-import type { Share, Told } from './worker.ts'
+import { simulate } from './run.ts'
 
-const worker = fileURLToPath(new URL('worker.ts', import.meta.url))
+/** What a simulating process is asked, and what it tells. */
+interface Share { from: number, to: number }
+interface Told { share: Share, acknowledged: number, broken: Array<[seed: number, violations: string[]]> }
 
 /** The results of many seeds. */
 export interface Tally {
   seeds: number
-  operations: number
   acknowledged: number
   /** The violations, by seed. */
   broken: Map<number, string[]>
@@ -19,7 +20,7 @@ export interface Tally {
  * Simulates the seeds from `from` up to but not including `to`, on so many processes. Ends early after `most` failing seeds.
  */
 export async function simulateMany (t: Stage, from: number, to: number, { most = 20, processes = 2 }: { most?: number, processes?: number } = {}): Promise<Tally> {
-  const tally: Tally = { seeds: 0, operations: 0, acknowledged: 0, broken: new Map() }
+  const tally: Tally = { seeds: 0, acknowledged: 0, broken: new Map() }
   const children: ChildProcess[] = []
   t.teardown(() => { for (const child of children) child.kill() })
   let next = from
@@ -32,16 +33,15 @@ export async function simulateMany (t: Stage, from: number, to: number, { most =
     return share
   }
   await Promise.all(Array.from({ length: processes }, () => new Promise<void>((resolve, reject) => {
-    const child = fork(worker, { execArgv: ['--import=tsx'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(fileURLToPath(import.meta.url), ['simulate'], { execArgv: ['--import=tsx'], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     children.push(child)
     const goOn = () => {
       const share = shareOf()
       if (share === null) child.disconnect()
       else child.send(share)
     }
-    child.on('message', ({ share, operations, acknowledged, broken }: Told) => {
+    child.on('message', ({ share, acknowledged, broken }: Told) => {
       tally.seeds += share.to - share.from
-      tally.operations += operations
       tally.acknowledged += acknowledged
       for (const [seed, violations] of broken) {
         tally.broken.set(seed, violations)
@@ -58,4 +58,17 @@ export async function simulateMany (t: Stage, from: number, to: number, { most =
     goOn()
   })))
   return tally
+}
+
+// Such a process.
+if (process.argv[2] === 'simulate') {
+  process.on('message', async (share: Share) => {
+    const told: Told = { share, acknowledged: 0, broken: [] }
+    for (let seed = share.from; seed < share.to; seed++) {
+      const { violations, acknowledged } = await simulate(seed)
+      told.acknowledged += acknowledged
+      if (violations.length > 0) told.broken.push([seed, violations])
+    }
+    process.send!(told)
+  })
 }

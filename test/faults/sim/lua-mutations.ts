@@ -19,11 +19,6 @@ export const luaMutations: readonly Mutation[] = [
       { from: "extra, schema }\n  end\n  if status == 'expired'", to: "extra, schema } end\n  end\n  if status == 'expired'" },
     ],
   },
-  {
-    name: 'what is caught isn’t kept for its catcher’s time',
-    lua: [{ from: "  call('PEXPIREAT', key, string.format('%d', deadline + RETENTION))\n", to: '', of: ['catch'] }],
-  },
-  { name: 'what is done isn’t forgotten after the retention', lua: [{ from: "call('PEXPIREAT', key, string.format('%d', now + RETENTION))\n", to: '', of: ['done'] }] },
   // Attempts.
   { name: 'a heartbeat is heard after its window', lua: [{ from: 'or beat and now >= tonumber(beat) then return', to: 'then return', of: ['heartbeat'] }] },
   { name: 'the sweep doesn’t look at heartbeats', lua: [{ from: "status == 'caught' and (beat or until_done)", to: "status == 'caught' and until_done" }] },

@@ -1,5 +1,5 @@
 import { Unavailable } from '../../../src/core/errors.ts'
-import { checkHistory, describe, usual } from '../checker.ts'
+import { checkHistory, describe, foundInRedis, usual } from '../checker.ts'
 import type { CheckOptions, Violation } from '../checker.ts'
 import { feedFaults } from '../feed-checks.ts'
 import { History } from '../history.ts'
@@ -10,7 +10,6 @@ import { Clients } from './clients.ts'
 import { newStories } from './stories.ts'
 import { pass } from './globals.ts'
 import { feedsOf } from './relaying.ts'
-import { lifetimeFaults } from './lifetimes.ts'
 import { sentinels } from './sentinels.ts'
 import { Service } from './services.ts'
 import { alone, clockSpread } from './topology.ts'
@@ -79,7 +78,6 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
     const longest = Math.max(...services.map(({ paused }) => paused))
     const options: CheckOptions = { ...usual, slack, budget: usual.budget + longest + (stories.some(({ kind }) => kind === 'inbox') ? 8000 : 0), workTtl }
     violations = checkHistory(history, options, dumpServers(world, topology))
-    violations.push(...lifetimeFaults(topology).map(({ member, sentence }): Violation => ({ invariant: 'I1', handoff: member, sentence, operations: history.of(member) })))
     if (telling !== 'off') violations.push(...await untoldIn(world, topology, history))
   }
   let over = false
@@ -108,7 +106,7 @@ export async function simulate (seed: number, mutation: Mutation | null = null, 
 async function untoldIn (world: World, topology: Topology, history: History): Promise<Violation[]> {
   for (let times = untilTold / 250; ; times--) {
     const faults = feedFaults(dumpServers(world, topology), feedsOf(topology))
-    if (faults.length === 0 || times === 0) return faults.map(({ member, sentence }): Violation => ({ invariant: 'I15', handoff: member, sentence, operations: history.of(member) }))
+    if (faults.length === 0 || times === 0) return foundInRedis('I15', faults, history)
     await sleep(world, 250)
   }
 }

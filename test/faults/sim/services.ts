@@ -13,7 +13,7 @@ import type { Topology } from './topology.ts'
 import type { World } from './world.ts'
 
 /** How long handoffs are kept after their end, in milliseconds: longer than a simulation. */
-export const retention = 600_000
+const retention = 600_000
 
 /** How much later than the budget an answer may be: overdue calls are looked for every 50 ms. */
 const lateness = 60
