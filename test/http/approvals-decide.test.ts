@@ -95,7 +95,6 @@ t.test('a decision with another digest is refused', async t => {
 })
 
 t.test('the approver’s answer has everything that was passed', async t => {
-  const { call } = await testApp(t)
   const plain = (await call('alice', 'POST', '/api/pass', { task: 't', require_human: true })).json().handoff_id
   t.strictSame(Object.keys((await call('approver', 'GET', `/api/approvals/${plain}`)).json()),
     ['handoff_id', 'status', 'task', 'output', 'context', 'constraints', 'created_at', 'expires_at', 'passed_by', 'approval', 'digest'])
