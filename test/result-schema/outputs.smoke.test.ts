@@ -181,8 +181,8 @@ t.test('of a large output the first fault of each object and array is told', asy
 })
 
 t.test('more errors than fit on the stack are no error of the service', async t => {
-  const faults = await judge({ items: { allOf: Array(10).fill({ type: 'string' }) } }, Array(60_000).fill(1)) as Fault[]
-  t.equal(faults[0]!.pointer, '/output/0')
+  const schema = { properties: { a: { items: { allOf: Array(10).fill({ type: 'string' }) } } } }
+  t.same(await judge(schema, { a: Array(60_000).fill(1) }), Array(10).fill({ pointer: '/output/a/0', message: 'must be string' }))
 })
 
 t.test('at most 100 faults are returned, and no long text is echoed', async t => {
