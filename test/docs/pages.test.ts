@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import t from 'tap'
+import { parse } from 'yaml'
 import { errorTable } from '../../src/core/errors.ts'
 import { scopes, statuses } from '../../src/core/model.ts'
 import { testedServers } from '../../src/redis/connect.ts'
@@ -118,4 +119,20 @@ t.test('the pages name the tested servers and Node versions', async t => {
   const others = /for server in (.*); do/.exec(ci)![1]!.split(' ')
   t.strictSame(testedServers.slice(1).map(server => server.replace(/\.\d+$/, '').replace(' ', '-').toLowerCase()), others)
   for (const major of ['20', '24']) t.match(read('README.md'), new RegExp(`Node[^.]*\\b${major}\\b`), `Node ${major}`)
+})
+
+t.test('the workflow runs .ci/run, and the forms are forms', async t => {
+  const { permissions, jobs } = parse(read('.github/workflows/ci.yml'))
+  t.strictSame(permissions, { contents: 'read' })
+  const steps = Object.values<any>(jobs).flatMap(job => job.steps)
+  t.match(steps.at(-1).run, / \.ci\/run$/)
+  t.ok(exists('.ci/run'))
+  const [major] = /\d+/.exec(JSON.parse(read('package.json')).engines.node)!
+  t.strictSame(steps.flatMap(step => step.with?.['node-version'] ?? []), [Number(major)], 'the oldest Node that is promised')
+  for (const { uses } of steps) if (uses !== undefined) t.match(uses, /@[0-9a-f]{40}$/, 'by commit: a tag can be moved')
+  for (const path of [...files].filter(path => /^\.github\/ISSUE_TEMPLATE\/(?!config)/.test(path))) {
+    const { name, description, body } = parse(read(path))
+    t.ok(name && description, path)
+    t.ok(body.every(({ type, attributes }: any) => type === 'markdown' ? attributes.value : attributes.label), path)
+  }
 })
