@@ -13,6 +13,7 @@
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
+-- Uses: events full here inbox entering pending
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member, force, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 local now, seconds, micros = clock()

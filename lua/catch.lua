@@ -15,6 +15,7 @@
 --          {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
+-- Uses: events
 local call, key, due, words, inboxes = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3]
 local now, seconds, micros, formatted = clock()
 local found = call('HMGET', key, 's', 'p')
@@ -26,7 +27,7 @@ local created, expires = string.match(record, '^pending none (%d+) (%d+) ')
 expires = created and expires + 0
 local decision, trace, extra, schema
 if not created or now >= expires or string.find(record, '/', 1, true) then
-  -- uses attempts here inbox catching
+  -- Uses: attempts here inbox catching
   local status, approval, passed, until_done, by, made_by, _
   status, approval, created, expires, _, passed, until_done, by, made_by = string.match(record, RECORD)
   if not status then return { 'newer' } end

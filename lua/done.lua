@@ -13,6 +13,7 @@
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
+-- Uses: events full
 local call, key, due, agent, token, result, satisfied = redis.call, KEYS[1], KEYS[2], ARGV[2], ARGV[3], ARGV[4], nil
 if ARGV[5] then satisfied, result = result, ARGV[5] end
 local now, seconds, micros, formatted = clock()
@@ -23,7 +24,7 @@ if late(ARGV[1], now) then return { 'late' } end
 local extra
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
 if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or now >= string.sub(record, at - 13, at - 1) + 0 then
-  -- uses holder
+  -- Uses: holder
   extra = record and string.sub(record, 1, 2) == '2:' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)
   if refusal then return refusal end

@@ -10,6 +10,7 @@
 --              be known while the slot moves. It is looked for where nothing is kept, and where the id is older than the oldest; noted: 1 if the note need not be renewed, else 0
 -- What is older than the retention is not there any more, whether or not it was removed. What is still there of it shows since when nothing
 -- else was lost.
+-- Uses: here
 local feed, note, after, most, retention = KEYS[1], ARGV[4], ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = clock()
 local kept = ms(math.max(0, now - retention))

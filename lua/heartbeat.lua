@@ -12,6 +12,7 @@
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'full'}      Redis is full, and this would make it larger; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
+-- Uses: full holder attempts
 local key = KEYS[1]
 local agent, retention, extend_by, most, progress = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local now = clock()

@@ -5,6 +5,7 @@
 -- ARGV: none
 -- Replies: {'counted', pending, waiting, oldest}  oldest: when the oldest one entered (microseconds), nil if there is none; with mixed
 --                        priorities, the oldest of the first 1,000 in the order in which they are caught
+-- Uses: entering
 local pending = redis.call('ZCARD', KEYS[1])
 local oldest
 local entries = redis.call('ZRANGE', KEYS[1], 0, 999, 'WITHSCORES')

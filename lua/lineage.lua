@@ -5,6 +5,7 @@
 -- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil if the payload is
 --                         gone, or if the extra has the marks of the whole line
 --          {'not_found'} {'newer'}
+-- Uses: here
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))
 
 if not record then return { 'not_found' } end

@@ -18,6 +18,7 @@
 --          {'fresh'}                       it doesn't exist, and wasn't made now
 --          {'newer'}                       a newer version made it; nothing changed
 --          {'late'}                        the call's deadline is over; nothing changed
+-- Uses: events
 local call, key, due, list, undecided = redis.call, KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local words, options, payload = ARGV[2], '', ARGV[4]
 if ARGV[5] then options, payload = payload, ARGV[5] end
@@ -69,7 +70,7 @@ if kept then
   redis.pcall('SPUBLISH', list, 'pending')
   if undecided then call('ZADD', undecided, until_expiry, member) end
 elseif list and not available then
-  -- uses entering
+  -- Uses: entering
   enterInbox(list, member, extra, seconds .. micros)
 end
 tell(outbox, seconds .. micros, 'passed', member, record, extra, '-')

@@ -7,6 +7,7 @@
 --          {'no_room', mark}  Redis is full, but would take writes otherwise; nothing changed; the mark is nil if there is none. It isn't `full`,
 --                             which says of other scripts that a request was refused, and is counted
 --          {'late'}           the call's deadline is over; nothing changed
+-- Uses: full
 local mark = redis.call('GET', KEYS[1])
 
 if late(ARGV[1], clock()) then return { 'late' } end

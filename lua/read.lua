@@ -9,6 +9,7 @@
 --          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
 --          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                 a newer version wrote it
+-- Uses: holder inbox
 local key = KEYS[1]
 local now = clock()
 local record, payload, decision, extra, schema = unpack(redis.call('HMGET', key, 's', 'p', 'd', 'x', 'r'))

@@ -11,6 +11,7 @@
 --          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
+-- Uses: events attempts here inbox entering successor
 local key, due = KEYS[1], KEYS[2]
 local agent, retention, member = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now, seconds, micros = clock()

@@ -16,6 +16,7 @@
 -- the retention. Until that is over, a missing key or a missing entry in the waiting list isn't believed: it is looked for again after 1 s,
 -- 2 s, 4 s, …, so that other members get their turn. The fraction of the score counts these looks (in 1/32): after n of them at least
 -- 2^n - 1 s are over. Everything else that sets the score sets a whole number.
+-- Uses: events
 local call, due = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
 local handoffs = prefix .. 'h:'
@@ -41,7 +42,7 @@ while place <= #members do
 end
 local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
 if place <= #members then
-  -- uses attempts here inbox entering pending successor sweeping
+  -- Uses: attempts here inbox entering pending successor sweeping
   local batch = { now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0, late_reissued = 0,
     named = naming and named, behind = behind, successors = successors }
   for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end

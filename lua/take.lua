@@ -19,6 +19,7 @@
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
+-- Uses: events attempts catching taking length
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
 local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local prefix, most, size, kept_for, request, asker = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]

@@ -4,6 +4,7 @@
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:
 -- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 if there may be others behind the entries that were looked at, else 0
+-- Uses: length here
 local most, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
 local entries = redis.call('ZRANGE', KEYS[1], 0, most + 31, 'WITHSCORES')

@@ -8,6 +8,7 @@
 --                     and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait, among them for some seconds those that
 --                     have expired. A task is what the list keeps of it; extra is nil if there is none
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
+-- Uses: place here
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local looks, bytes = 1000, 524288

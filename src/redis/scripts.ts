@@ -1,46 +1,20 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { Histogram } from '../core/histogram.ts'
 
 /** lua/ is a sibling of both src/ and dist/. */
-export const luaDirectory = new URL('../../lua/', import.meta.url)
-
-const names = ['pass', 'catch', 'heartbeat', 'done', 'fail', 'decline', 'cancel', 'reissue', 'status', 'read',
-  'lineage', 'approve', 'reject', 'inspect', 'waiting', 'sweep', 'lease', 'rights', 'probe', 'rate',
-  'take', 'turns', 'inbox', 'claim', 'unclaim', 'relay', 'outbox', 'trim', 'feed', 'feed-note',
-  'webhook-create', 'webhook-list', 'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan',
-  'webhook-replay', 'webhook-claim', 'webhook-tried', 'webhook-deliveries',
-  'sign-in', 'session', 'sign-out', 'key-create', 'key-rotate', 'key-revoke', 'key-find', 'key-list',
-  'key-changes'] as const
-export type ScriptName = typeof names[number]
+const luaDirectory = new URL('../../lua/', import.meta.url)
 
 /**
- * Files of lua/lib/ that only some scripts need. Every call runs its libraries' code, so the other scripts must not pay
- * for them.
+ * The scripts are what lies in lua/ (`loadScripts` lists it). Their names stand here once more so that the compiler
+ * knows them, and a wrong one can't be called; test/lua/headers.test.ts compares them with the folder.
  */
-const sharedByFew: Partial<Record<ScriptName, string[]>> = {
-  waiting: ['place', 'here'],
-  'key-list': ['place', 'here'],
-  'webhook-list': ['here'],
-  feed: ['here'],
-  lineage: ['here'],
-  pass: ['events'],
-  approve: ['full', 'events', 'here', 'inbox', 'entering', 'decision'],
-  reject: ['full', 'events', 'here', 'inbox', 'decision'],
-  catch: ['events'],
-  take: ['events', 'attempts', 'catching', 'taking', 'length'],
-  turns: ['length', 'here'],
-  inbox: ['entering'],
-  done: ['full', 'events'],
-  read: ['holder', 'inbox'],
-  probe: ['full'],
-  heartbeat: ['full', 'holder', 'attempts'],
-  fail: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
-  decline: ['full', 'events', 'holder', 'attempts', 'here', 'inbox', 'entering', 'successor'],
-  reissue: ['events', 'attempts', 'here', 'inbox', 'entering', 'successor'],
-  cancel: ['full', 'events', 'here', 'inbox', 'entering', 'pending'],
-  sweep: ['events'],
-}
+export type ScriptName = 'pass' | 'catch' | 'heartbeat' | 'done' | 'fail' | 'decline' | 'cancel' | 'reissue'
+  | 'status' | 'read' | 'lineage' | 'approve' | 'reject' | 'inspect' | 'waiting' | 'sweep' | 'lease' | 'rights'
+  | 'probe' | 'rate' | 'take' | 'turns' | 'inbox' | 'claim' | 'unclaim' | 'relay' | 'outbox' | 'trim' | 'feed'
+  | 'feed-note' | 'webhook-create' | 'webhook-list' | 'webhook-rotate' | 'webhook-enable' | 'webhook-delete'
+  | 'webhook-plan' | 'webhook-replay' | 'webhook-claim' | 'webhook-tried' | 'webhook-deliveries' | 'sign-in'
+  | 'session' | 'sign-out' | 'key-create' | 'key-rotate' | 'key-revoke' | 'key-find' | 'key-list' | 'key-changes'
 
 /** Milliseconds. A call normally takes a fraction of one, and is given up after 2,000 (redis/lanes.ts). */
 const bounds = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000]
@@ -106,52 +80,49 @@ const day = 86_400_000
 export type EventTarget = { feeds: string, retention: number } | 'outbox'
 
 /**
- * Reads lua/: each script consists of its own first line (the flags), the shared libraries (lua/lib/), and the rest of
- * the file.
+ * Reads lua/: each script consists of its own first line (the flags), what all share (lua/lib/clock.lua and
+ * record.lua), and the rest of the file, with libraries (lua/lib/) where it says `-- Uses: `.
  */
 export function loadScripts (
   { clock = readLua('lib/clock.lua'), events, lifetimes = { workTtl: day, retention: day } }: ScriptOptions = {}
 ): Scripts {
   const shared = `${clock}${readLua('lib/record.lua')}local WORK_TTL = ${lifetimes.workTtl}\nlocal RETENTION = ` +
     `${lifetimes.retention}\n`
-  return Object.fromEntries(names.map(name => [name, loadScript(name, shared, events)])) as Record<ScriptName, Script>
+  return Object.fromEntries(scriptNames().map(name => [name, loadScript(name, shared, events)])) as unknown as Scripts
+}
+
+/** Those that lie in lua/. */
+export function scriptNames (): ScriptName[] {
+  return readdirSync(luaDirectory).filter(file => file.endsWith('.lua')).map(file => file.slice(0, -4) as ScriptName)
 }
 
 /** The optional libraries that a script uses. */
 export function libraryOf (name: ScriptName, events?: EventTarget): string {
-  const within = [...readLua(`${name}.lua`).matchAll(uses)].flatMap(([, names]) => names!.split(' '))
-  return eventsOf(name, events) + [...othersOf(name), ...within].map(readLibrary).join('')
+  return [...readLua(`${name}.lua`).matchAll(uses)].map(([, names]) => librariesOf(names!, events)).join('')
 }
 
-/** Where a script's text says so, libraries are put there, so that only calls that get there run their code. */
-const uses = /^ *-- uses ([a-z -]+)\n/gm
+/**
+ * Where a script says so, libraries are put: at the end of its header those that each call needs, and further down
+ * those that only some calls get to. A call runs the code of its libraries, so none has more than it needs.
+ */
+const uses = /^ *-- Uses: ([a-z -]+)\n/gm
 
-/** The libraries in front of a script's own text, apart from `events`. */
-function othersOf (name: ScriptName): string[] {
-  return (sharedByFew[name] ?? []).filter(library => library !== 'events')
+function librariesOf (names: string, events: EventTarget | undefined): string {
+  return names.split(' ').map(name => name === 'events' ? eventsLibrary(events) : readLua(`lib/${name}.lua`)).join('')
 }
 
-function readLibrary (name: string): string {
-  return readLua(`lib/${name}.lua`)
-}
-
-function eventsOf (name: ScriptName, events: EventTarget | undefined): string {
-  if (sharedByFew[name]?.includes('events') !== true) return ''
-  if (events === undefined) return readLibrary('no-events')
-  if (events === 'outbox') return readLibrary('events') + readLibrary('relayed')
-  return `${readLibrary('events')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ${events.retention}, ` +
-    `${events.retention + feedMargin}\n${readLibrary('direct')}`
+function eventsLibrary (events: EventTarget | undefined): string {
+  if (events === undefined) return readLua('lib/no-events.lua')
+  if (events === 'outbox') return readLua('lib/events.lua') + readLua('lib/relayed.lua')
+  return `${readLua('lib/events.lua')}local FEEDS, EVENTS_RETENTION, FEED_TTL = '${events.feeds}', ` +
+    `${events.retention}, ${events.retention + feedMargin}\n${readLua('lib/direct.lua')}`
 }
 
 function loadScript (name: ScriptName, shared: string, events: EventTarget | undefined): Script {
   const text = readLua(`${name}.lua`)
   const endOfFlags = text.indexOf('\n')
   const flags = text.slice(0, endOfFlags)
-  const body = text.slice(endOfFlags + 1).replace(
-    uses, (_, names: string) => names.split(' ').map(readLibrary).join('')
-  )
-  const others = othersOf(name).map(readLibrary).join('')
-  const whole = withoutComments(`${flags}\n${shared}${withEvents(eventsOf(name, events), others, body, events)}`)
+  const whole = withoutComments(`${flags}\n${shared}${withLibraries(text.slice(endOfFlags + 1), events)}`)
   const source = withoutUnused(shared.includes('function late(') ? whole : comparing(whole))
   const took = new Histogram(bounds)
   if (!asksIfFull.test(source)) return scriptOf(name, source, took)
@@ -176,13 +147,15 @@ function scriptOf (name: ScriptName, source: string, took: Histogram): Script {
 }
 
 /**
- * Both libraries and the script's body. Where events are off, the statements that tell them are left out, unless others
- * need what those define.
+ * A script's text with its libraries. Where events are off, the statements that tell them are left out, unless others
+ * need what those define: then there are functions that do nothing (lua/lib/no-events.lua).
  */
-function withEvents (telling: string, others: string, body: string, events: EventTarget | undefined): string {
-  const silent = others + body.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
-  if (events === undefined && !/\b(?:openOutbox|outbox|tell)\b/.test(withoutComments(silent))) return silent
-  return telling + others + (telling !== '' && events === 'outbox' ? replyingEvents(body) : body)
+function withLibraries (text: string, events: EventTarget | undefined): string {
+  const replying = events === 'outbox' && /^-- Uses: events\b/m.test(text) ? replyingEvents(text) : text
+  const whole = replying.replace(uses, (_, names: string) => librariesOf(names, events))
+  if (events !== undefined) return whole
+  const silent = whole.replace(/^ *(?:local outbox = openOutbox|tell)\(.*\)\n/gm, '')
+  return /\boutbox\b/.test(withoutComments(silent)) ? whole : silent
 }
 
 /**

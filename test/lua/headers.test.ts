@@ -1,23 +1,24 @@
-import { readdirSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { libraryOf, loadScripts, luaDirectory, readLua } from '../../src/redis/scripts.ts'
+import { libraryOf, readLua, scriptNames } from '../../src/redis/scripts.ts'
 import type { EventTarget, ScriptName } from '../../src/redis/scripts.ts'
 import { scriptFaults } from '../helpers/lua-header.ts'
 
-const names = readdirSync(luaDirectory).filter(name => name.endsWith('.lua')).map(name => name.slice(0, -4))
+const names = scriptNames()
 
-t.strictSame(names.sort(), Object.keys(loadScripts()).sort(), 'every script in lua/ is loaded')
+const [, type] = /^export type ScriptName = ([^]*?)\n\n/m.exec(readFileSync(new URL('../../src/redis/scripts.ts', import.meta.url), 'utf8'))!
+t.strictSame([...type!.matchAll(/'([a-z-]+)'/g)].map(([, name]) => name).sort(), [...names].sort(), 'the type names every script in lua/')
 
 for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [], name)
 
 /** With each library that events may have: what they write counts as well. */
-function faultsOf (name: string, text: string): string[] {
+function faultsOf (name: ScriptName, text: string): string[] {
   const targets: EventTarget[] = ['outbox', { feeds: 'prefix:e:', retention: 1 }]
-  return [...new Set(targets.flatMap(target => scriptFaults(name, text, libraryOf(name as ScriptName, target))))]
+  return [...new Set(targets.flatMap(target => scriptFaults(name, text, libraryOf(name, target))))]
 }
 
 /** Breaches of the rules that most changes touch: a script, what in it becomes what, and the sentence that must come of it. */
-const breaches: Array<[script: string, from: string | RegExp, to: string, fault: RegExp]> = [
+const breaches: Array<[script: ScriptName, from: string | RegExp, to: string, fault: RegExp]> = [
   ['catch', '-- pending -> caught.', '-- caught -> pending.', /must say pending -> caught/],
   ['catch', /--.*2 prefix.*due.*\n/, '', /KEYS\[2\] is used and not documented/],
   ['done', ':due  ', ':live ', /key prefix:\{tag\}:live is none/],
