@@ -88,6 +88,17 @@ function firstColumn (path: string): string[] {
   return read(path).split('\n').filter(line => line.startsWith('| `')).flatMap(line => [...line.split(' | ')[0]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!))
 }
 
+t.test('each walk through the code passes a file once', async t => {
+  const [, walks] = read('docs/architecture.md').split('\n## Walks through the code\n')
+  const found = walks!.split('\n\n').flatMap(text => /^\s*\*\*/.test(text) ? [text] : [])
+  t.equal(found.length, 8)
+  for (const text of found) {
+    const passed = [...text.matchAll(/`((?:src|lua)\/[\w./-]+)`/g)].map(([, path]) => path!)
+    t.strictSame(passed.filter(path => !exists(path)), [], text.slice(0, 40))
+    t.strictSame(passed, [...new Set(passed)], text.slice(0, 40))
+  }
+})
+
 t.test('the pages name what the code has', async t => {
   const settings = [...read('src/config.ts').matchAll(/^ {2}([A-Z][A-Z_]+): /gm)].map(([, name]) => name!)
   t.ok(settings.length > 20)
