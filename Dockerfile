@@ -15,6 +15,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --workspaces=false --ignore-scripts
 COPY tsconfig.json ./
 COPY src ./src
+COPY lua ./lua
 RUN npm run build
 
 # Apart from the build, so that a change of the sources doesn't install anything anew.

@@ -3,7 +3,8 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
-  chmodSync, constants, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync
+  chmodSync, constants, existsSync, mkdirSync, openSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync,
+  writeFileSync
 } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
@@ -52,7 +53,7 @@ export function isBuilt (root) {
 /** Stands for all that a build depends on. */
 export function digest (root) {
   const hash = createHash('sha256')
-  for (const file of [...sourcesOf(root), 'tsconfig.json', 'package-lock.json']) {
+  for (const file of [...sourcesOf(root), ...scriptsOf(root), 'tsconfig.json', 'package-lock.json']) {
     const content = readFileSync(join(root, file))
     hash.update(`${file}\0${content.length}\0`).update(content)
   }
@@ -61,8 +62,16 @@ export function digest (root) {
 
 /** Their paths from `root`. The client package's own build has declarations, which aren't sources. */
 function sourcesOf (root) {
-  return readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
+  return filesIn(root, 'src').filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+}
+
+/** What dist/lua is made of. */
+function scriptsOf (root) {
+  return existsSync(join(root, 'lua')) ? filesIn(root, 'lua') : []
+}
+
+function filesIn (root, folder) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     .map((entry) => relative(root, join(entry.parentPath, entry.name))).sort()
 }
 
@@ -146,10 +155,19 @@ function build (root) {
   const sources = digest(root) // before: what changes meanwhile is built next time
   rmSync(made, { recursive: true, force: true })
   compile(root, made, compilerOf(root))
-  writeFileSync(join(made, '.sources'), sources)
   makeExecutable(root, made)
   rmSync(join(root, 'dist'), { recursive: true, force: true })
   renameSync(made, join(root, 'dist'))
+  writeScripts(root)
+  writeFileSync(join(root, 'dist/.sources'), sources) // last, as it says that the rest is there
+}
+
+/** The Lua scripts as Redis runs them, by a program that was just built. It finds lua/ beside dist/. */
+function writeScripts (root) {
+  const program = join(root, 'dist/store/whole-scripts.js')
+  if (!existsSync(program)) return
+  const { status, error, stderr } = spawnSync(process.execPath, [program, join(root, 'dist/lua')], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(error?.message ?? stderr)
 }
 
 function compile (root, made, ts) {

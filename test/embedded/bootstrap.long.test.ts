@@ -66,8 +66,9 @@ t.test('the client package’s compiler is there without the packages of tests t
 t.test('its build equals that of npm run build', async (t) => {
   const dir = await scratchDir(t)
   execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json', '--noCheck', '--outDir', join(dir, 'tsc')], { cwd: project })
-  for (const place of ['src', 'tsconfig.json', 'package.json', 'package-lock.json']) await cp(join(project, place), join(dir, place), { recursive: true })
+  for (const place of ['src', 'lua', 'tsconfig.json', 'package.json', 'package-lock.json']) await cp(join(project, place), join(dir, place), { recursive: true })
   await symlink(join(project, 'node_modules'), join(dir, 'node_modules'))
+  execFileSync(process.execPath, [join(dir, 'tsc/store/whole-scripts.js'), join(dir, 'tsc/lua')])
   t.same(await runScript(dir, process.env, '--all'), built)
   const files = (root: string) => readdirSync(root, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
     .map(entry => join(entry.parentPath, entry.name).slice(root.length)).filter(name => name !== '/.sources').sort()
@@ -102,6 +103,10 @@ t.test('a changed, added, renamed or removed source is noticed, and a removed on
   await rm(join(root, 'src/too.ts'))
   t.same(await runScript(root), built)
   t.same((await readdir(join(root, 'dist'))).sort(), ['.sources', 'sub'])
+  t.same(await runScript(root), quiet)
+  await mkdir(join(root, 'lua/lib'), { recursive: true })
+  await writeFile(join(root, 'lua/lib/one.lua'), 'return 1\n')
+  t.same(await runScript(root), built)
   t.same(await runScript(root), quiet)
 })
 
