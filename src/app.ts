@@ -78,7 +78,7 @@ export async function buildApp (
 ): Promise<FastifyInstance> {
   const requests = new Requests()
   const { basePath } = config
-  const app = bareApp(serverOptions(config), requests, log, basePath, answerStray(basePath))
+  const app = bareApp(serverOptions(config), requests, log, basePath, answerStray)
   const refused: Refused = { limited: 0, shed: 0, bodies: 0 }
   app.decorate('refused', refused)
   const bodies = new Bodies(config.bodiesLimit, refused)
@@ -106,7 +106,7 @@ export async function buildApp (
   useSchemas(app)
   const tellMoved = logTransitions(app, log)
   const baseUrl = baseUrlOf(app, config, log)
-  await useOpenApi(app, version, basePath, baseUrl)
+  await useOpenApi(app, version, baseUrl)
   const endpoints = noteEndpoints(app)
   const isDraining = () => app.draining.now
   const { registry, close } = makeRegistry({
@@ -137,8 +137,8 @@ export async function buildApp (
 
   llmsRoute(app, endpoints, { baseUrl, workTtl: config.workTtl })
   skillRoutes(app, baseUrl)
-  await app.register(front => frontPage(front, { endpoints, baseUrl, base: basePath }))
-  await app.register(page => problemsPage(page, baseUrl().startsWith('https:'), basePath))
+  await app.register(front => frontPage(front, { endpoints, baseUrl }))
+  await app.register(page => problemsPage(page, baseUrl().startsWith('https:')))
   const schemas = new ResultSchemas()
   app.addHook('onClose', async () => schemas.close())
   const handoffs = new HandoffService(
@@ -163,11 +163,11 @@ export async function buildApp (
     await useAuth(api, credentials, guessesOf)
     useRateLimit(api, store.rates, config.ratePerMinute, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
-    operationRoutes(api, operations, basePath, log)
+    operationRoutes(api, operations, log)
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
-    const batches = new Batches(operations, requests, config.bodyLimit, basePath, store.masterOf,
+    const batches = new Batches(operations, requests, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))
     batchRoute(
       api, batches,
@@ -182,7 +182,6 @@ export async function buildApp (
         tellMoved(request, moved, traceparent)
       },
       onFault: (error, request) => onFault(error, request.id),
-      base: basePath,
     })
   })
   await app.register(pages => approvalPages(pages,
@@ -194,7 +193,6 @@ export async function buildApp (
       sessions: store.sessions,
       bodies,
       baseUrl,
-      base: basePath,
       shed,
       log,
       refused: code => requests.refused(code)
@@ -231,7 +229,7 @@ function refuseOwnPath (basePath: string, { routes }: Requests): void {
 function bareApp (
   options: FastifyServerOptions, requests: Requests, log: FaultLog, basePath: string, answerPage?: AnswerPage
 ): FastifyInstance {
-  const answerError = answerErrors(log, code => requests.refused(code), basePath, answerPage)
+  const answerError = answerErrors(log, code => requests.refused(code), answerPage)
   const app = Fastify({
     ...options,
     genReqId: requestId,
@@ -241,6 +239,7 @@ function bareApp (
       answerError(error, request, reply)
     },
   })
+  app.decorate('basePath', basePath)
   app.setErrorHandler(answerError)
   // Outside the instances that read bodies, none is read: nobody knows there who sends it.
   app.removeAllContentTypeParsers()

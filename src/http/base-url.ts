@@ -14,6 +14,21 @@ export function withoutBase (base: string) {
   return ({ url = '' }: { url?: string | undefined }): string => url.replace(found, '/')
 }
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** BASE_URL's path; empty if it has none. Only what clients see needs it: `type` and Location, pages, redirects. */
+    basePath: string
+  }
+}
+
+/** A page's own addresses. What agents wrote can't look like one, since its quotes are escaped. */
+const ownAddress = /( (?:href|src|action|formaction|hx-get)="| content="0; url=)(?=\/)/g
+
+/** The page with BASE_URL's path in front of each of its own addresses. */
+export function belowBase ({ basePath }: FastifyInstance, page: string): string {
+  return basePath === '' ? page : page.replace(ownAddress, `$1${basePath}`)
+}
+
 /**
  * What a socket that listens on every address of the machine has as its address. No client can connect to it from
  * another machine.

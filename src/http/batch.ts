@@ -34,6 +34,7 @@ export interface Batcher extends Pick<WaitOptions, 'grant' | 'isGone'> {
   caller: Caller
   traceparent: string | undefined
   requestId: string
+  basePath: string
   limit: BatchLimit
   answers: BatchAnswers
 }
@@ -58,18 +59,16 @@ export class Batches {
   readonly #members: ReadonlyMap<string, Member>
   readonly #requests: Requests
   readonly #bodyLimit: number
-  readonly #base: string
   readonly #onFault: (error: unknown, batcher: Batcher) => void
   readonly #masterOf: (tag: string) => string | undefined
   readonly #turns = new Turns(readsAtOnce)
 
   /**
    * @param bodyLimit for each operation's body, in bytes
-   * @param base BASE_URL's path
    * @param masterOf the name of a partition's master, as far as known
    */
   constructor (
-    operations: readonly Operation[], requests: Requests, bodyLimit: number, base: string,
+    operations: readonly Operation[], requests: Requests, bodyLimit: number,
     masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void
   ) {
     this.operations = new Map(operations.filter(({ inBatch }) => inBatch).map(one => [one.name, one]))
@@ -77,7 +76,6 @@ export class Batches {
       [name, { operation, admit: admitTo(operation), count: requests.counterOf(operation.method, operation.path!) }]))
     this.#requests = requests
     this.#bodyLimit = bodyLimit
-    this.#base = base
     this.#masterOf = masterOf
     this.#onFault = onFault
   }
@@ -119,7 +117,7 @@ export class Batches {
       if (problem.code === 'internal_error') this.#onFault(error, batcher)
       return {
         status: errorTable[problem.code].status,
-        answer: problemText(problem, batcher.requestId, this.#base),
+        answer: problemText(problem, batcher.requestId, batcher.basePath),
         replayed: false,
         moved: { to: [] }
       }
@@ -320,8 +318,9 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     const limit = request.limit!
     const answers = room.open(caller.tenant)
     whenOver(request, reply, () => answers.end())
+    const traceparent = traceparentOf(request)
     const { pieces, moved } = await batches.run(
-      entries, { caller, traceparent: traceparentOf(request), requestId, limit, answers, ...askerOf(request) }
+      entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...askerOf(request) }
     )
     limit.tell(reply)
     request.moved = moved

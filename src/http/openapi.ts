@@ -35,11 +35,12 @@ export const about = {
 
 /**
  * Serves the OpenAPI document, made from the schemas that validate, and the page that shows it. Register it before the
- * routes. @param base BASE_URL's path
+ * routes.
  */
 export async function useOpenApi (
-  app: FastifyInstance, version: string, base: string, baseUrl: () => string
+  app: FastifyInstance, version: string, baseUrl: () => string
 ): Promise<void> {
+  const base = app.basePath
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',

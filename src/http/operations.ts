@@ -6,9 +6,9 @@ import { jsonType } from './body.ts'
 import { logDecision, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 
-/** Makes a route of each operation. @param base BASE_URL's path @param log for people's decisions */
+/** Makes a route of each operation. @param log for people's decisions */
 export function operationRoutes (
-  app: FastifyInstance, operations: readonly Operation[], base: string, log: DecisionLog
+  app: FastifyInstance, operations: readonly Operation[], log: DecisionLog
 ): void {
   for (const operation of operations) {
     const { name, scope, method, path, tag, summary, description, params, query, headers, body } = operation
@@ -28,14 +28,14 @@ export function operationRoutes (
         ...body !== null && { body },
         response: { ...operation.answers, ...problems({ body: body !== null }, ...operation.refusals) },
       },
-      handler: (request, reply) => perform(operation, request, reply, base, log),
+      handler: (request, reply) => perform(operation, request, reply, log),
     })
   }
 }
 
 /** Carries out an operation that came as a request of its own. */
 async function perform (
-  operation: Operation, request: FastifyRequest, reply: FastifyReply, base: string, log: DecisionLog
+  operation: Operation, request: FastifyRequest, reply: FastifyReply, log: DecisionLog
 ): Promise<object | string | Buffer> {
   const { id, name } = request.params as { id?: string, name?: string }
   const { caller, query, body, members, bytes } = request
@@ -54,7 +54,7 @@ async function perform (
   if (replayed) reply.header('idempotency-replayed', 'true')
   request.moved = moved
   reply.code(status)
-  if (made !== undefined) reply.header('location', `${base}/api/status/${made}`)
+  if (made !== undefined) reply.header('location', `${reply.server.basePath}/api/status/${made}`)
   if (traceparent !== undefined) reply.header('traceparent', traceparent)
   if (decided !== undefined) logDecision(log, request, call.id, decided)
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)

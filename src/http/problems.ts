@@ -44,18 +44,17 @@ export function problemText (problem: Problem, requestId: string, base: string):
 /**
  * Answers any error, expected or not, with a problem document. An internal error is logged, and its text isn't shown.
  * @param refused called with each error code
- * @param base BASE_URL's path
  * @param answerPage answers a browser with a page instead, where there is one for the problem; it says whether it did
  */
 export function answerErrors (
-  log: FaultLog, refused: (code: ErrorCode) => void, base: string, answerPage?: AnswerPage
+  log: FaultLog, refused: (code: ErrorCode) => void, answerPage?: AnswerPage
 ) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     const problem = afterRate(asProblem(firstFault(error, request)), request)
     refused(problem.code)
     if (problem.code === 'internal_error') log.error({ err: error, ...requestFields(request) }, 'internal error')
     if (answerPage !== undefined && isBrowser(request) && answerPage(problem, request, reply)) return
-    answerProblem(problem, request, reply, base)
+    answerProblem(problem, request, reply)
   }
 }
 
@@ -79,12 +78,12 @@ function isBrowser ({ method, headers }: FastifyRequest): boolean {
     /\btext\/html\b/.test(headers.accept ?? '')
 }
 
-function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply, base: string): void {
+function answerProblem (problem: Problem, request: FastifyRequest, reply: FastifyReply): void {
   reply
     .code(errorTable[problem.code].status)
     .headers({ 'x-request-id': request.id, 'cache-control': 'no-store', ...problem.more.headers })
     .header('content-type', problemType)
-    .send(problemText(problem, request.id, base))
+    .send(problemText(problem, request.id, request.server.basePath))
 }
 
 /** The problem that any error is answered with. */

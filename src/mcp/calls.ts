@@ -26,8 +26,6 @@ export interface CallOptions {
   /** Called with the outcome of each call. */
   onMoved (request: FastifyRequest, outcome: Outcome): void
   onFault (error: unknown, request: FastifyRequest): void
-  /** BASE_URL's path. */
-  base: string
 }
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
@@ -123,9 +121,9 @@ export class ToolCalls {
 
   /** The result of a call that is refused. */
   refuse (problem: Problem, request: FastifyRequest): ToolResult {
-    const { requests, base } = this.#options
-    requests.refused(problem.code)
-    return { content: [{ type: 'text', text: problemText(withRetryAfter(problem), request.id, base) }], isError: true }
+    this.#options.requests.refused(problem.code)
+    const text = problemText(withRetryAfter(problem), request.id, request.server.basePath)
+    return { content: [{ type: 'text', text }], isError: true }
   }
 }
 

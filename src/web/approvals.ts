@@ -11,7 +11,7 @@ import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
 import { waitFor } from '../http/operations.ts'
 import type { SeenByPerson, Verdict } from '../store/approvals.ts'
-import { show } from './session.ts'
+import { redirect, show } from './session.ts'
 import { beginningOf, visible } from './text.ts'
 import { handoffPage } from './views/handoff.ts'
 import { notice } from './views/layout.ts'
@@ -25,20 +25,20 @@ const staysOpen = 25_000
 
 interface ListQuery { Querystring: { cursor?: unknown, decided?: unknown, seen?: unknown } }
 
-export function listRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
+export function listRoutes (app: FastifyInstance, approvals: ApprovalService): void {
   app.get<ListQuery>('/', { schema }, async (request, reply) => {
     const { cursor, decided } = request.query
     const from = typeof cursor === 'string' ? cursor : undefined
     const flash = typeof decided === 'string' ? await flashOf(approvals, request.caller, decided) : ''
     const part = await approvals.list(request.caller.tenant, from, listed)
-    return show(reply, 200, listPage({ base, caller: request.caller, part, flash, isFirst: from === undefined }))
+    return show(reply, 200, listPage({ caller: request.caller, part, flash, isFirst: from === undefined }))
   })
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
     const part =
       await approvals.watch(request.caller, listed, waitFor(staysOpen, request), part => fingerprint(part) !== seen)
-    return show(reply, 200, listFragment(base, part, fingerprint(part) !== seen))
+    return show(reply, 200, listFragment(part, fingerprint(part) !== seen))
   })
 }
 
@@ -59,9 +59,9 @@ async function flashOf (approvals: ApprovalService, caller: Caller, id: string):
 interface OneHandoff { Params: { id: string } }
 
 /** The page of one handoff, its approval_url. Opening it never decides anything. */
-export function handoffRoutes (app: FastifyInstance, base: string, approvals: ApprovalService): void {
+export function handoffRoutes (app: FastifyInstance, approvals: ApprovalService): void {
   app.get<OneHandoff>('/:id', { schema }, async (request, reply) => {
-    return show(reply, 200, handoffPage(base, request.caller, await approvals.read(request.caller, request.params.id)))
+    return show(reply, 200, handoffPage(request.caller, await approvals.read(request.caller, request.params.id)))
   })
 
   app.get<OneHandoff>('/:id/whole', { schema }, async (request, reply) => {
@@ -81,11 +81,11 @@ interface Decide { Params: { id: string }, Body: Record<string, unknown> | undef
 
 /** @param refused gets the code of a refused decision that the handoff's page explains, without an error page */
 export function decisionRoutes (
-  app: FastifyInstance, base: string, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void
+  app: FastifyInstance, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void
 ): void {
   const decideAs = (verdict: Verdict) => (
     request: FastifyRequest<Decide>, reply: FastifyReply
-  ) => decide({ base, approvals, log, refused }, verdict, request, reply)
+  ) => decide({ approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', form, decideAs('approved'))
   app.post<Decide>('/:id/reject', { ...form, config: { moves: 'rejected' } }, decideAs('rejected'))
 }
@@ -95,8 +95,7 @@ export function decisionRoutes (
  * same key would then decide what nobody has read.
  */
 async function decide (
-  { base, approvals, log, refused }: {
-    base: string
+  { approvals, log, refused }: {
     approvals: ApprovalService
     log: DecisionLog
     refused: (code: ErrorCode) => void
@@ -112,7 +111,7 @@ async function decide (
     refused(code)
     return show(
       reply, errorTable[code].status,
-      handoffPage(base, caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined)
+      handoffPage(caller, one, code === 'content_changed' ? { note, isAnother: true } : undefined)
     )
   }
   if (problem !== undefined) {
@@ -122,7 +121,7 @@ async function decide (
     if (one.record.createdAt !== seen.createdAt || (seen.digest !== undefined && one.digest !== seen.digest)) {
       return refuse('content_changed', one)
     }
-    return show(reply, 400, handoffPage(base, caller, one, { note, problem }))
+    return show(reply, 400, handoffPage(caller, one, { note, problem }))
   }
   try {
     await approvals.decide(caller, verdict, id, Buffer.from(JSON.stringify(note === '' ? null : note)), seen)
@@ -131,7 +130,7 @@ async function decide (
     return refuse(error.code, await approvals.read(caller, id))
   }
   logDecision(log, request as FastifyRequest, id, verdict)
-  return reply.redirect(`${base}/approvals?decided=${id}`, 303)
+  return redirect(reply, `/approvals?decided=${id}`)
 }
 
 const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])

@@ -7,7 +7,6 @@ import type { AnswerPage } from '../http/problems.ts'
 import { SessionEnded, handoffOf, sendToSignIn, show } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
 import type { Trouble } from './views/problem.ts'
-import type { Site } from './views/list.ts'
 
 /**
  * By status: what went wrong, and what to do. Refused decisions are shown on the handoff's page instead (approvals.ts).
@@ -40,9 +39,9 @@ const troubles: Record<number, Trouble> = {
  * Answers every error with a page in plain words. The service's own faults are logged, and the page shows no details.
  * @param refused gets each problem's code
  */
-export function showErrors (site: Site, log: FaultLog, refused: (code: ErrorCode) => void) {
+export function showErrors (baseUrl: () => string, log: FaultLog, refused: (code: ErrorCode) => void) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
-    if (error instanceof SessionEnded) return sendToSignIn(site, request, reply, true)
+    if (error instanceof SessionEnded) return sendToSignIn(baseUrl, request, reply, true)
     if (error instanceof Problem) {
       refused(error.code)
       reply.headers(error.more.headers ?? {})
@@ -53,7 +52,7 @@ export function showErrors (site: Site, log: FaultLog, refused: (code: ErrorCode
     // Before the caller is known, this is undefined or null, depending on how far the request got.
     const caller = request.caller ?? undefined
     show(reply, status, problemPage(
-      site.base, caller, troubles[status] as Trouble,
+      caller, troubles[status] as Trouble,
       request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'
     ))
   }
@@ -79,14 +78,11 @@ const strayHeaders = {
 /**
  * Answers 404 and 503 with a page, for browsers outside of /approvals. It doesn't call Redis. Below /api a problem
  * stays one: some programs say that they prefer text/html.
- * @param base BASE_URL's path
  */
-export function answerStray (base: string): AnswerPage {
-  return ({ code, more }, request, reply) => {
-    const { status } = errorTable[code]
-    if (request.url.startsWith('/api/') || (status !== 404 && status !== 503)) return false
-    reply.headers({ ...strayHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...more.headers })
-    show(reply, status, strayPage(base, status === 404 ? undefined : more.detail ?? '', request.id))
-    return true
-  }
+export const answerStray: AnswerPage = ({ code, more }, request, reply) => {
+  const { status } = errorTable[code]
+  if (request.url.startsWith('/api/') || (status !== 404 && status !== 503)) return false
+  reply.headers({ ...strayHeaders, 'x-request-id': request.id, 'cache-control': 'no-store', ...more.headers })
+  show(reply, status, strayPage(status === 404 ? undefined : more.detail ?? '', request.id))
+  return true
 }

@@ -13,6 +13,7 @@ import type { Caller } from '../core/model.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { GuessesOf } from '../http/auth.ts'
 import type { Bodies } from '../http/body.ts'
+import { belowBase } from '../http/base-url.ts'
 import { authoriseAgain } from '../http/connections.ts'
 import { fixed, keepFilesInMemory, oncePer, sendFixed } from '../http/fixed.ts'
 import type { DecisionLog, FaultLog } from '../http/observe.ts'
@@ -33,8 +34,6 @@ export interface Pages {
   sessions: Sessions
   bodies: Bodies
   baseUrl: () => string
-  /** BASE_URL's path: every link on a page begins with it. */
-  base: string
   /** Refuses requests when the process is overloaded. */
   shed: onRequestHookHandler
   log: FaultLog & DecisionLog
@@ -51,15 +50,14 @@ const served = new Set(['/page.css', '/page.js', '/htmx.min.js'])
 /** The pages on which people decide: everything below /approvals. */
 export async function approvalPages (
   app: FastifyInstance,
-  { approvals, keys, credentials, guessesOf, sessions, bodies, baseUrl, base, shed, log, refused }: Pages
+  { approvals, keys, credentials, guessesOf, sessions, bodies, baseUrl, shed, log, refused }: Pages
 ): Promise<void> {
-  const site = { base, baseUrl }
   const isSecure = () => baseUrl().startsWith('https:')
-  const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base })
+  const signIn = new SignIn({ sessions, keys, credentials, guessesOf, isSecure, base: app.basePath })
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('session', null as unknown as Session)
   app.decorateRequest('grant', function (this: FastifyRequest) { return signIn.grant(this.session) })
-  app.setErrorHandler(showErrors(site, log, refused))
+  app.setErrorHandler(showErrors(baseUrl, log, refused))
   app.setNotFoundHandler(() => { throw new Problem('not_found') })
   // First, so that answers of the later hooks have its headers too.
   await app.register(helmet, securityHeaders(isSecure()))
@@ -84,13 +82,13 @@ export async function approvalPages (
   app.addContentTypeParser('application/x-www-form-urlencoded', (request, payload, done) => {
     bodies.read(request, 0, (error, bytes) => error === null ? done(null, parseForm(String(bytes))) : done(error))
   })
-  signInRoutes(app, site, signIn)
+  signInRoutes(app, baseUrl, signIn)
   await app.register(async own => {
-    own.addHook('onRequest', requireSession(site, signIn))
+    own.addHook('onRequest', requireSession(baseUrl, signIn))
     own.addHook('preValidation', authoriseAgain)
-    listRoutes(own, base, approvals)
-    handoffRoutes(own, base, approvals)
-    decisionRoutes(own, base, approvals, log, refused)
+    listRoutes(own, approvals)
+    handoffRoutes(own, approvals)
+    decisionRoutes(own, approvals, log, refused)
   })
 }
 
@@ -141,14 +139,12 @@ function isOwn (origin: string | undefined, host: string | undefined, baseUrl: s
 export interface Front {
   endpoints: readonly Endpoint[]
   baseUrl: () => string
-  /** BASE_URL's path. */
-  base: string
 }
 
 /** `GET /`: introduces the service to newcomers. It doesn't call Redis, so an outage doesn't affect it. */
-export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, base }: Front): Promise<void> {
+export async function frontPage (app: FastifyInstance, { endpoints, baseUrl }: Front): Promise<void> {
   await app.register(helmet, securityHeaders(baseUrl().startsWith('https:')))
-  const page = oncePer(baseUrl, url => fixed(frontView(endpoints, url, base)))
+  const page = oncePer(baseUrl, url => fixed(belowBase(app, frontView(endpoints, url))))
   app.get('/', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
     sendFixed(request, reply.header('cache-control', 'max-age=300').type('text/html; charset=utf-8'), page()))
 }
@@ -156,11 +152,10 @@ export async function frontPage (app: FastifyInstance, { endpoints, baseUrl, bas
 /**
  * The page that each problem's `type` links to.
  * @param isSecure the pages are served over https
- * @param base BASE_URL's path
  */
-export async function problemsPage (app: FastifyInstance, isSecure: boolean, base: string): Promise<void> {
+export async function problemsPage (app: FastifyInstance, isSecure: boolean): Promise<void> {
   await app.register(helmet, securityHeaders(isSecure))
-  const page = fixed(problemsView(base))
+  const page = fixed(belowBase(app, problemsView()))
   app.get('/problems', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) =>
     sendFixed(request, reply.type('text/html; charset=utf-8'), page))
 }

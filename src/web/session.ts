@@ -4,10 +4,10 @@ import type { ApiKeys, Credentials, Grant } from '../auth/keys.ts'
 import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { GuessesOf } from '../http/auth.ts'
+import { belowBase } from '../http/base-url.ts'
 import { sessionLength } from '../store/sessions.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { againPage, signInPage } from './views/list.ts'
-import type { Site } from './views/list.ts'
 
 /** A session: who is signed in, the cookie's secret, and the mark of the key that opened it. */
 export interface Session { caller: Caller, secret: string, mark: string }
@@ -122,10 +122,10 @@ declare module 'fastify' {
 }
 
 /** Lets signed-in people in. Sends everybody else to sign in, and then back to the page that they asked for. */
-export function requireSession (site: Site, signIn: SignIn) {
+export function requireSession (baseUrl: () => string, signIn: SignIn) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const session = await signIn.find(request)
-    if (session === undefined) return sendToSignIn(site, request, reply, signIn.secretOf(request) !== undefined)
+    if (session === undefined) return sendToSignIn(baseUrl, request, reply, signIn.secretOf(request) !== undefined)
     request.session = session
     request.caller = session.caller
     return undefined
@@ -134,25 +134,27 @@ export function requireSession (site: Site, signIn: SignIn) {
 
 /** Answers a request without a valid session. @param hadSession there was one, and it has ended */
 export function sendToSignIn (
-  site: Site, request: FastifyRequest, reply: FastifyReply, hadSession: boolean
+  baseUrl: () => string, request: FastifyRequest, reply: FastifyReply, hadSession: boolean
 ): FastifyReply {
-  const { base } = site
   if (request.method === 'GET' && request.headers['sec-fetch-site'] === 'cross-site' && !hadSession) {
-    return show(reply, 200, againPage(base + request.url))
+    return show(reply, 200, againPage(request.url))
   }
   if (request.headers['hx-request'] !== undefined) {
-    return reply.code(401).header('hx-redirect', base + signInUrl('/approvals', true)).send()
+    return reply.code(401).header('hx-redirect', reply.server.basePath + signInUrl('/approvals', true)).send()
   }
-  if (request.method === 'GET') return reply.redirect(base + signInUrl(request.url, hadSession), 303)
-  return show(
-    reply, 401,
-    signInPage(site, handoffOf(request.url), 'Your session has ended. Nothing was decided: sign in, and decide again.')
-  )
+  if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
+  const problem = 'Your session has ended. Nothing was decided: sign in, and decide again.'
+  return show(reply, 401, signInPage(baseUrl, handoffOf(request.url), problem))
 }
 
 /** Sends a page. */
 export function show (reply: FastifyReply, status: number, page: string): FastifyReply {
-  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page)
+  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(belowBase(reply.server, page))
+}
+
+/** Sends the browser to another page. @param path without BASE_URL's */
+export function redirect (reply: FastifyReply, path: string): FastifyReply {
+  return reply.redirect(reply.server.basePath + path, 303)
 }
 
 /**
@@ -181,14 +183,11 @@ type Form = Record<string, unknown> | undefined
 /** The same sentence for every fault: it must not tell a stranger what kind of key this is. */
 const wrongKey = 'This key can’t be used here. Check it, or ask the operator of this service for an approver key.'
 
-export function signInRoutes (app: FastifyInstance, site: Site, signIn: SignIn): void {
-  const { base } = site
+export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signIn: SignIn): void {
   app.get<{ Querystring: Record<string, unknown> }>('/sign-in', { schema }, async (request, reply) => {
     const { next, ended } = request.query
-    return show(
-      reply, 200,
-      signInPage(site, ownPath(next), ended === undefined ? undefined : 'Your session has ended. Sign in to continue.')
-    )
+    const problem = ended === undefined ? undefined : 'Your session has ended. Sign in to continue.'
+    return show(reply, 200, signInPage(baseUrl, ownPath(next), problem))
   })
 
   app.post<{ Body: Form }>('/sign-in', {
@@ -196,19 +195,19 @@ export function signInRoutes (app: FastifyInstance, site: Site, signIn: SignIn):
     // What is too long for this form isn't a key either.
     errorHandler (error: FastifyError | Problem, request: FastifyRequest, reply: FastifyReply) {
       if (!(error instanceof Problem) || error.code !== 'payload_too_large') throw error
-      return show(reply, 401, signInPage(site, ownPath(undefined), wrongKey))
+      return show(reply, 401, signInPage(baseUrl, ownPath(undefined), wrongKey))
     },
   }, async (request, reply) => {
     const { key, next } = request.body ?? {}
     const way = ownPath(next)
     if (typeof key !== 'string' || !await signIn.start(request, reply, key.trim())) {
-      return show(reply, 401, signInPage(site, way, wrongKey))
+      return show(reply, 401, signInPage(baseUrl, way, wrongKey))
     }
-    return reply.redirect(base + way, 303)
+    return redirect(reply, way)
   })
 
   app.post('/sign-out', form, async (request, reply) => {
     await signIn.end(request, reply)
-    return reply.redirect(`${base}/approvals/sign-in`, 303)
+    return redirect(reply, '/approvals/sign-in')
   })
 }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { SettingError, loadConfig } from '../../src/config.ts'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
+import { asked, form, own, shown } from '../helpers/forms.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { ofOneReplica } from '../helpers/through.ts'
 import { until } from '../helpers/until.ts'
@@ -85,4 +86,25 @@ t.test('the operators’ port accepts requests with and without the path', { ski
   await until(async () => (await app.operatorsPort!.inject('/readyz')).statusCode === 200)
   for (const path of ['/healthz', '/handoff/healthz', '/readyz', '/handoff/metrics']) t.equal((await app.operatorsPort!.inject(path)).statusCode, 200, path)
   isProblem(t, await app.inject('/handoff/metrics'), 404, 'not_found')
+})
+
+t.test('every address on every page begins with the path, and so does where a form leads', async t => {
+  const service = await testApp(t, { ...settings, BASE_URL: 'http://handoff.example/handoff' })
+  const { headers, cookies: [session] } = await service.app.inject(form('/approvals/sign-in', { key: secrets.approver }))
+  t.equal(headers.location, '/handoff/approvals')
+  const cookie = `${session!.name}=${session!.value}`
+  const id = await asked(service, 'href="/approvals action="/x')
+  const paths = ['/', '/problems', '/approvals/sign-in', '/approvals', `/approvals/${id}`, '/approvals/list', '/nowhere', '/approvals/nothing']
+  for (const url of paths) {
+    const { body } = await service.app.inject({ url, headers: { cookie, accept: 'text/html' } })
+    const addresses = [...body.matchAll(/ (?!value)[a-z-]+="(\/[^"]*)"/g)].map(([, address]) => address!)
+    t.ok(addresses.length > 0, url)
+    t.strictSame(addresses.filter(address => !address.startsWith('/handoff/')), [], url)
+  }
+  const { body } = await service.app.inject({ url: `/approvals/${id}`, headers: { cookie } })
+  t.match(body, 'href&#61;&#34;/approvals action&#61;&#34;/x', 'what an agent wrote stays as it is')
+  const decided = await service.app.inject({ ...form(`/approvals/${id}/approve`, await shown(service, id, cookie)), headers: { cookie, ...own, 'content-type': 'application/x-www-form-urlencoded' } })
+  t.equal(decided.headers.location, `/handoff/approvals?decided=${id}`)
+  const again = await service.app.inject({ url: `/approvals/${id}`, headers: { 'sec-fetch-site': 'cross-site' } })
+  t.match(again.body, `content="0; url=/handoff/approvals/${id}"`)
 })

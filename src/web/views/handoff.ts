@@ -12,39 +12,38 @@ const textShown = 20_000
 const jsonShown = 60_000
 
 // Next to the notice, because browsers scroll to the focused element.
-const onward = (base: string) => html`<p><a class="onward" href="${base}/approvals" autofocus>To the list</a></p>`
+const onward = '<p><a class="onward" href="/approvals" autofocus>To the list</a></p>'
 
 const skipToDecision = '<a class="skip" href="#note">Skip to the decision</a>\n'
 const another = '<p>The handoff that you read is gone, and this is another one. Nothing was decided: read this one, ' +
   'and decide on it.</p>'
 
-/** @param base BASE_URL's path @param draft the note that was refused, and why */
-export function handoffPage (base: string, caller: Caller, one: ToRead, draft?: Draft): string {
+/** @param draft the note that was refused, and why */
+export function handoffPage (caller: Caller, one: ToRead, draft?: Draft): string {
   const { record, now } = one
   const why = standing(caller, one)
   const waits = why === null
-  const address = `${base}/approvals/${one.id}`
+  const address = `/approvals/${one.id}`
   return layout({
-    base,
     title: 'One handoff',
     caller,
     main: html`!${waits
       ? skipToDecision + (draft?.isAnother === true ? notice('bad', another) : '')
-      : notice('bad', why) + onward(base)}<h1>Handoff from ${record.passedBy}</h1>
+      : notice('bad', why) + onward}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits
 ? waitingFor(record.createdAt, now)
 : html`passed !${moment(
   record.createdAt
 )}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
-!${contents(base, address, one)}
+!${contents(address, one)}
 !${waits ? decisionForm(address, record.createdAt, one.digest, draft) : ''}`,
   })
 }
 
 /** Everything to read, except what was deleted. */
-function contents (base: string, address: string, one: ToRead): string {
+function contents (address: string, one: ToRead): string {
   const { task, constraints, output, context } = one.payload === null ? freed(one) : passed(address, one.payload)
-  const agreed = terms(base, one)
+  const agreed = terms(one)
   return [
     task, constraints, agreed === null ? '' : part('Terms', agreed), output, context, schemaOf(address, one.schema)
   ].filter(text => text !== '').join('\n')
@@ -213,10 +212,9 @@ type Row = [name: string, value: string]
 
 /**
  * The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff.
- * @param base BASE_URL's path
  */
-export function terms (base: string, one: ToRead): string | null {
-  const rows = [...addressee(one), ...windows(one), ...attempts(base, one), ...lineage(base, one)]
+export function terms (one: ToRead): string | null {
+  const rows = [...addressee(one), ...windows(one), ...attempts(one), ...lineage(one)]
   if (rows.length === 0 && one.schema === null) return null
   rows.push(['Digest', digest(digestText(one.digest))])
   return html`<dl class="terms">!${rows.map(([name, value]) =>
@@ -237,24 +235,24 @@ function windows ({ record: { extra } }: ToRead): Row[] {
   return rows
 }
 
-function attempts (base: string, { record: { extra } }: ToRead): Row[] {
+function attempts ({ record: { extra } }: ToRead): Row[] {
   const { attempt, maxAttempts, reissueOf, reissuedAs } = extra
   const rows: Row[] = []
   if (maxAttempts !== undefined) rows.push(['Attempts', maxAttempts === 1 ? 'one' : `up to ${maxAttempts}`])
   if (attempt !== undefined && reissueOf !== undefined) {
-    rows.push(['This attempt', html`number ${attempt}, after !${link(base, reissueOf)}`])
+    rows.push(['This attempt', html`number ${attempt}, after !${link(reissueOf)}`])
   }
-  if (reissuedAs !== undefined) rows.push(['Next attempt', link(base, reissuedAs)])
+  if (reissuedAs !== undefined) rows.push(['Next attempt', link(reissuedAs)])
   return rows
 }
 
-function lineage (base: string, { record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
-  return parent === undefined ? [] : [['Part of', isParentShown ? link(base, parent) : html`<code>${parent}</code>`]]
+function lineage ({ record: { extra: { parent } }, isParentShown }: ToRead): Row[] {
+  return parent === undefined ? [] : [['Part of', isParentShown ? link(parent) : html`<code>${parent}</code>`]]
 }
 
 /** To another handoff's page. */
-function link (base: string, id: string): string {
-  return html`<a href="${base}/approvals/${id}"><code>${id}</code></a>`
+function link (id: string): string {
+  return html`<a href="/approvals/${id}"><code>${id}</code></a>`
 }
 
 function digest (whole: string): string {

@@ -4,8 +4,6 @@ import { about, curlOf } from '../../http/openapi.ts'
 import type { Endpoint } from '../../http/openapi.ts'
 
 export interface Page {
-  /** BASE_URL's path. */
-  base: string
   title: string
   /** HTML. */
   main: string
@@ -18,22 +16,21 @@ export interface Page {
 const htmxConfig = '{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"historyEnabled":false}'
 
 /** A whole page about approvals. */
-export function layout ({ base, title, main, caller }: Page): string {
+export function layout ({ title, main, caller }: Page): string {
   return frame({
-    base,
     title: `${title} · Approvals`,
     head: html`<meta name="htmx-config" content="${htmxConfig}">
-<script src="${base}/approvals/assets/htmx.min.js" defer></script>
-<script src="${base}/approvals/assets/page.js" defer></script>
+<script src="/approvals/assets/htmx.min.js" defer></script>
+<script src="/approvals/assets/page.js" defer></script>
 `,
-    header: caller === undefined ? '<span class="home">Approvals</span>' : signedIn(base, caller),
+    header: caller === undefined ? '<span class="home">Approvals</span>' : signedIn(caller),
     main,
   })
 }
 
 /** Any page, in the service's style. @param head HTML, as `header` and `main` are */
 export function frame (
-  { base, title, head, header, main }: Record<'base' | 'title' | 'head' | 'header' | 'main', string>
+  { title, head, header, main }: Record<'title' | 'head' | 'header' | 'main', string>
 ): string {
   return html`<!doctype html>
 <html lang="en">
@@ -43,7 +40,7 @@ export function frame (
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${base}/approvals/assets/page.css">
+<link rel="stylesheet" href="/approvals/assets/page.css">
 !${head}</head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
@@ -56,10 +53,10 @@ export function frame (
 `
 }
 
-function signedIn (base: string, { tenant, agent }: Caller): string {
+function signedIn ({ tenant, agent }: Caller): string {
   const who = tenant === 'default' ? agent : `${tenant}/${agent}`
-  return html`<a class="home" href="${base}/approvals">Approvals</a>
-<form method="post" action="${base}/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
+  return html`<a class="home" href="/approvals">Approvals</a>
+<form method="post" action="/approvals/sign-out"><span class="who">${who}</span> <button class="plain">Sign out</button></form>`
 }
 
 /** A message at the top, which screen readers read out. */
@@ -67,8 +64,7 @@ export function notice (kind: 'good' | 'bad', inside: string): string {
   return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
 }
 
-/** @param base BASE_URL's path */
-export function frontView (endpoints: readonly Endpoint[], baseUrl: string, base: string): string {
+export function frontView (endpoints: readonly Endpoint[], baseUrl: string): string {
   const command = (
     wanted: string
   ) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
@@ -94,13 +90,13 @@ echo "$ID"</pre>
 <ul class="operations">!${endpoints.filter(({ needsKey }) => needsKey).map(operation)}</ul>
 <h2>More</h2>
 <ul>
-<li><a href="${base}/docs">Documentation</a>, and the same for programs: <a href="${base}/openapi.json">OpenAPI</a></li>
-<li><a href="${base}/llms.txt">llms.txt</a>: the documentation for agents</li>
-<li><a href="${base}/approvals">Approvals</a>: handoffs that wait for a person</li>
-<li><a href="${base}/problems">Problems</a>: what each error means, and what to do</li>
-!${health(endpoints, base)}
+<li><a href="/docs">Documentation</a>, and the same for programs: <a href="/openapi.json">OpenAPI</a></li>
+<li><a href="/llms.txt">llms.txt</a>: the documentation for agents</li>
+<li><a href="/approvals">Approvals</a>: handoffs that wait for a person</li>
+<li><a href="/problems">Problems</a>: what each error means, and what to do</li>
+!${health(endpoints)}
 </ul>`
-  return frame({ base, title: about.title, head: '', header: html`<span class="home">${about.title}</span>`, main })
+  return frame({ title: about.title, head: '', header: html`<span class="home">${about.title}</span>`, main })
 }
 
 function operation ({ method, path, summary }: Endpoint): string {
@@ -108,8 +104,8 @@ function operation ({ method, path, summary }: Endpoint): string {
 }
 
 /** Empty with METRICS_PORT: then health is on that port. */
-function health (endpoints: readonly Endpoint[], base: string): string {
+function health (endpoints: readonly Endpoint[]): string {
   return endpoints.some(({ path }) => path === '/healthz')
-    ? html`<li><a href="${base}/healthz">Health</a>: does the service answer?</li>`
+    ? html`<li><a href="/healthz">Health</a>: does the service answer?</li>`
     : ''
 }

@@ -15,14 +15,13 @@ export function fingerprint ({ items, next, count }: ListPart): string {
     .digest('base64url').slice(0, 16)
 }
 
-export interface ListPage { base: string, caller: Caller, part: ListPart, flash: string, isFirst: boolean }
+export interface ListPage { caller: Caller, part: ListPart, flash: string, isFirst: boolean }
 
-export function listPage ({ base, caller, part, flash, isFirst }: ListPage): string {
+export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
   const list = isFirst
-    ? liveList(base, part, flash !== '')
-    : html`<div id="list">!${items(base, part, true)}</div><p><a href="${base}/approvals">Back to the oldest</a></p>`
+    ? liveList(part, flash !== '')
+    : html`<div id="list">!${items(part, true)}</div><p><a href="/approvals">Back to the oldest</a></p>`
   return layout({
-    base,
     title: 'Waiting for approval',
     caller,
     main: html`!${flash}<h1>Waiting for your approval</h1>
@@ -33,19 +32,19 @@ export function listPage ({ base, caller, part, flash, isFirst }: ListPage): str
 }
 
 /** The list, which polls for its next state as soon as it is loaded. @param focus put the focus on the first handoff */
-export function liveList (base: string, part: ListPart, focus: boolean): string {
+export function liveList (part: ListPart, focus: boolean): string {
   // A draining service answers polls at once; the pause keeps the page from polling it in a tight loop.
-  return html`<div id="list" hx-get="${base}/approvals/list?seen=${fingerprint(
+  return html`<div id="list" hx-get="/approvals/list?seen=${fingerprint(
     part
-  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(base, part, focus)}</div>`
+  )}" hx-trigger="load delay:250ms, again" hx-swap="outerHTML">!${items(part, focus)}</div>`
 }
 
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
-export function listFragment (base: string, part: ListPart, changed: boolean): string {
+export function listFragment (part: ListPart, changed: boolean): string {
   const changedCount = changed
     ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${told(part, true)}</p>`
     : ''
-  return liveList(base, part, false) + changedCount
+  return liveList(part, false) + changedCount
 }
 
 /** How many wait. Where the page has all of them, they are counted there: it leaves out what has expired. */
@@ -56,17 +55,17 @@ function told ({ items, next, count }: ListPart, isFirst: boolean): string {
   return all === 1 ? 'One handoff waits.' : `${all.toLocaleString('en')} handoffs wait, the oldest first.`
 }
 
-function items (base: string, { items, next, now }: ListPart, focus: boolean): string {
-  const rows = items.map((one, index) => row(base, one, now, focus && index === 0))
-  const more = next === null ? '' : html`<p><a href="${base}/approvals?cursor=${next}">Later handoffs</a></p>`
+function items ({ items, next, now }: ListPart, focus: boolean): string {
+  const rows = items.map((one, index) => row(one, now, focus && index === 0))
+  const more = next === null ? '' : html`<p><a href="/approvals?cursor=${next}">Later handoffs</a></p>`
   return rows.length === 0 ? more : html`<ol class="waiting">!${rows}</ol>!${more}`
 }
 
-function row (base: string, { id, record, task }: Listed, now: number, focus: boolean): string {
+function row ({ id, record, task }: Listed, now: number, focus: boolean): string {
   const all = JSON.parse(task) as string
   const shown = beginningOf(all, taskShown)
   const { availableAt = 0 } = record.extra
-  return html`<li><a id="h-${id}" href="${base}/approvals/${id}"!${focus ? ' autofocus' : ''}>
+  return html`<li><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
 <span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(
   record.createdAt, now
@@ -76,26 +75,19 @@ function row (base: string, { id, record, task }: Listed, now: number, focus: bo
 </a></li>`
 }
 
-/** Where these pages are. */
-export interface Site {
-  /** BASE_URL's path: every link on a page begins with it. */
-  base: string
-  baseUrl: () => string
-}
-
-/** @param next the path to go to afterwards, without BASE_URL's @param problem in plain words */
-export function signInPage ({ base, baseUrl }: Site, next: string, problem?: string): string {
+/** @param next the path to go to afterwards @param problem in plain words */
+export function signInPage (baseUrl: () => string, next: string, problem?: string): string {
   return layout({
-    base, title: 'Sign in', main: signInForm(base, baseUrl().replace(/^https?:\/\//, ''), next, problem)
+    title: 'Sign in', main: signInForm(baseUrl().replace(/^https?:\/\//, ''), next, problem)
   })
 }
 
 /** @param host whose service it is: nobody should type a key without knowing where it goes */
-function signInForm (base: string, host: string, next: string, problem?: string): string {
+function signInForm (host: string, next: string, problem?: string): string {
   return html`<h1>Sign in</h1>
 <p>To the ${about.title} at <strong class="host">${host}</strong>, where people approve or reject what agents pass on.</p>
 !${problem === undefined ? '' : notice('bad', html`<p id="problem">${problem}</p>`)}
-<form class="sign-in" method="post" action="${base}/approvals/sign-in">
+<form class="sign-in" method="post" action="/approvals/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label for="key">Approver key</label>
 <input id="key" name="key" type="password" required autofocus autocomplete="off" autocapitalize="off" spellcheck="false"!${problem === undefined

@@ -7,26 +7,24 @@ import { frame, layout, notice } from './layout.ts'
 /** What went wrong, in plain words. */
 export interface Trouble { title: string, text: string }
 
-/** @param base BASE_URL's path @param back the link's path, without `base` */
+/** @param back the link's path */
 export function problemPage (
-  base: string, caller: Caller | undefined, { title, text }: Trouble, back = '/approvals'
+  caller: Caller | undefined, { title, text }: Trouble, back = '/approvals'
 ): string {
   return layout({
-    base,
     title,
     caller,
     main: html`<h1>${title}</h1>!${notice('bad', html`<p>${text}</p>`)}
-<p><a class="onward" href="${base +
-  back}" autofocus>${back === '/approvals' ? 'To the list' : 'Back to the handoff'}</a></p>`,
+<p><a class="onward" href="${back}" autofocus>${back === '/approvals' ? 'To the list' : 'Back to the handoff'}</a></p>`,
   })
 }
 
 /**
  * For who has come to an address that doesn't exist, or that can't be served now. deploy/haproxy/503.html is what
  * balancers show in its place.
- * @param base BASE_URL's path @param unavailable why it can't be served, or empty; undefined where there is nothing
+ * @param unavailable why it can't be served, or empty; undefined where there is nothing
  */
-export function strayPage (base: string, unavailable: string | undefined, requestId: string): string {
+export function strayPage (unavailable: string | undefined, requestId: string): string {
   const title = unavailable === undefined ? 'There is nothing here' : 'The service can’t answer just now'
   const text = unavailable === undefined
     ? html`<p>This address doesn’t exist, or no longer. Agents’ addresses need a key, and aren’t made for browsers.</p>`
@@ -34,29 +32,27 @@ export function strayPage (base: string, unavailable: string | undefined, reques
       ? ''
       : html`<p>${unavailable}</p>`}`
   const links = unavailable === undefined
-    ? html`<a class="onward" href="${base}/approvals">To what waits for a person</a> <a class="onward" href="${base}/">About this service</a>`
+    ? html`<a class="onward" href="/approvals">To what waits for a person</a> <a class="onward" href="/">About this service</a>`
     : '<a class="onward" href="">Try again</a>'
   return frame({
-    base,
     title: `${title} · ${about.title}`,
     head: '',
-    header: html`<a class="home" href="${base}/">${about.title}</a>`,
+    header: html`<a class="home" href="/">${about.title}</a>`,
     main: html`<h1>${title}</h1>!${notice('bad', text)}
 <p>!${links}</p>
 <p class="quiet">Request ${requestId}</p>`,
   })
 }
 
-/** What each error means, from the table of errors. @param base BASE_URL's path */
-export function problemsView (base: string): string {
+/** What each error means, from the table of errors. */
+export function problemsView (): string {
   const main = html`<h1>Problems</h1>
 <p>What each error <code>code</code> means, and what to do. An error that is retryable may be sent again as it is, after the seconds in <code>Retry-After</code>.</p>
 !${Object.entries(errorTable).map(problem)}`
   return frame({
-    base,
     title: `Problems · ${about.title}`,
     head: '',
-    header: html`<a class="home" href="${base}/">${about.title}</a>`,
+    header: html`<a class="home" href="/">${about.title}</a>`,
     main
   })
 }
