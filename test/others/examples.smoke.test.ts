@@ -6,8 +6,8 @@ import { HandoffClient } from '../../src/client/index.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { until } from '../helpers/until.ts'
 import { listen } from '../helpers/wire.ts'
-import { review, write } from './ai-sdk.ts'
-import * as openai from './openai-agents.ts'
+import { review, write } from './examples/ai-sdk.ts'
+import * as openai from './examples/openai-agents.ts'
 
 /** The examples run as they are, on models that say what a test tells them. */
 
