@@ -62,7 +62,7 @@ export function parsePage (text: string): Page {
 function readParagraph (paragraph: string, page: Page): void {
   page.code.push(...[...paragraph.matchAll(/`([^`]+)`/g)].map(([, code]) => code!.replaceAll('\n', ' ')))
   const prose = paragraph.replace(/`[^`]*`/g, '')
-  page.links.push(...[...prose.matchAll(/\]\(([^)\s]+)(?: "[^"]*")?\)/g)].map(([, target]) => target!))
+  page.links.push(...[...prose.matchAll(/\]\(([^)\s]+)(?: "[^"]*")?\)|<img src="([^"]+)"/g)].map(([, target, image]) => target ?? image!))
 }
 
 /**
