@@ -4,16 +4,18 @@
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 --       3 prefix:{tag}:w:tenant      handoffs that wait for a person, if one must approve; else, for an inbox, its list
 --         prefix:{tag}:i:tenant:inbox; else absent
---       4 prefix:{tag}:i:tenant:inbox:waiting   what is for that inbox and waits for a person, by when it expires; only if both apply
--- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one  3 expires_in (ms)
---       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words like field x's. But a is a duration: how long it
---         can't be caught (ms). And only here: l how much of the task, from its quote on, the waiting list keeps (bytes), h the payload's
---         digest, z how many bytes at the payload's end are the result schema. ? only asks whether the handoff was made before
+--       4 prefix:{tag}:i:tenant:inbox:waiting   what is for that inbox and waits for a person, by when it expires; only
+--                                               if both apply
+-- ARGV: 1 the call's deadline (ms)  2 passed_by, a space, and pass_token, with /traceparent if there is one
+--       3 expires_in (ms)
+--       4 the payload; but where 5 is there, what a plain handoff doesn't have, in words of a letter and a value
+--         (lib/record.lua, "word of pass"), or ? alone, which only asks whether the handoff was made before
 --       5 the payload of one that isn't plain
--- Replies: (now)                                 it is pending now, and can be caught at once; it expires expires_in later
+-- Replies: (now)                                 it is pending now, and can be caught at once; it expires expires_in
+--                                                later
 --          {'passed', created, expires, available}    it is pending now, and can be caught later
---          {'replayed', created, expires, available}  the same operation made it before; available is nil if it could be caught at once;
---                                          nothing changed
+--          {'replayed', created, expires, available}  the same operation made it before; available is nil if it could
+--                                          be caught at once; nothing changed
 --          {'reused'}                      another operation made it: the Idempotency-Key came with another body
 --          {'fresh'}                       it doesn't exist, and wasn't made now
 --          {'newer'}                       a newer version made it; nothing changed
@@ -62,7 +64,8 @@ else
 end
 call('PEXPIREAT', key, string.format('%d', expires + RETENTION))
 -- A handoff that enters its inbox later is due at that time: then the sweep adds it.
-call('ZADD', due, list and available and (undecided or not kept) and string.format('%d', available) or until_expiry, member)
+call('ZADD', due,
+  list and available and (undecided or not kept) and string.format('%d', available) or until_expiry, member)
 if kept then
   -- The payload begins with "task": and the task, a JSON string. The part of it that is kept is a JSON string too.
   call('HSET', key, 't', string.sub(payload, 8, 7 + kept) .. '"', 'h', string.match(options, ' h(%S+)'))

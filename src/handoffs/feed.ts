@@ -162,7 +162,7 @@ export function toldIn (text: string): { type: string, data: object } {
   }
 }
 
-/** The words are those of lua/lib/events.lua. */
+/** The words are those of lua/lib/events.lua; lua/lib/record.lua has the letters. */
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
   const found = new Map(more.map(word => [word[0], word.slice(1)]))
   // JSON leaves out what is undefined.

@@ -219,15 +219,13 @@ function untilReached (reply: StatusReply, until: Until): number | null {
  */
 const successorWithin = 3000
 
-/**
- * What a plain handoff doesn't have, in the form that lua/pass.lua takes: words of a letter and a value
- * (lua/lib/record.lua, field x).
- */
-
 /** The options that are durations. A body has them in seconds. */
 const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay'], ['d', 'retry_delay']] as const
 
-/** @param schema its digest and its text @param line the handoff's place under its parent; null without a parent */
+/**
+ * What a plain handoff doesn't have, in words of a letter and a value: lua/lib/record.lua, "word of pass".
+ * @param schema its digest and its text @param line the handoff's place under its parent; null without a parent
+ */
 export function optionWords (
   body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null
 ): string {

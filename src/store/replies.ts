@@ -61,6 +61,7 @@ export function parseRecord (text: unknown, extra: unknown): HandoffRecord {
 
 const nothing: Extra = Object.freeze({})
 
+/** The words of field x: lua/lib/record.lua says what each letter means there. */
 const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   t: (value, extra) => { extra.to = value },
   u: (value, extra) => { extra.priority = Number(value) },

@@ -9,6 +9,20 @@ const names = scriptNames()
 const [, type] = /^export type ScriptName = ([^]*?)\n\n/m.exec(readFileSync(new URL('../../src/redis/scripts.ts', import.meta.url), 'utf8'))!
 t.strictSame([...type!.matchAll(/'([a-z-]+)'/g)].map(([, name]) => name).sort(), [...names].sort(), 'the type names every script in lua/')
 
+t.test('the table of letters has every letter that a script uses', async t => {
+  const [field, extra, sent] = [8, 46, 88]
+  const rows = readLua('lib/record.lua').split('\n').filter(line => /^-- {3}\S {2}/.test(line))
+  const inColumn = (column: number) => rows.filter(row => !['-', ''].includes(row.slice(column).split(/ {2}/)[0]!)).map(row => row[5]!)
+  const texts = [...names.map(name => readLua(`${name}.lua`) + libraryOf(name, 'outbox')), readLua('lib/record.lua')]
+  const code = texts.join('').split('\n').filter(line => !/^ *--/.test(line))
+  const found = (lines: string[], letter: RegExp) => [...new Set([...lines.join('\n').matchAll(letter)].map(([, name]) => name!))].sort()
+  const fields = found(code.filter(line => /'H[A-Z]+'|^local SET_ASIDE/.test(line)), /'([a-z])'/g)
+  t.strictSame(fields.filter(letter => !inColumn(field).includes(letter)), [], 'as a field of the hash')
+  const words = found(code, /' ([a-z?])(?:1?'|\(|%)/g)
+  t.strictSame(words.filter(letter => !inColumn(extra).includes(letter) && !inColumn(sent).includes(letter)), [], 'as the beginning of a word')
+  t.ok(fields.length >= 8 && words.length >= 12, 'and some were found', { fields, words })
+})
+
 for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [], name)
 
 /** With each library that events may have: what they write counts as well. */
