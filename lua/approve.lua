@@ -1,10 +1,11 @@
 #!lua
--- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters that.
+-- pending -> pending, approved: a person said yes, so it can be caught from now on. If it is for an inbox, it enters
+-- that.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 tenant:id
---       5 when the handoff that the person saw was passed (ms); empty if not given  6 the digest of what the person saw; empty if not given
---       7 the note, JSON text; null for none
+--       5 when the handoff that the person saw was passed (ms); empty if not given
+--       6 the digest of what the person saw; empty if not given  7 the note, JSON text; null for none
 -- Replies: {'approved', decided}                     it is approved now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}

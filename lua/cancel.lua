@@ -1,5 +1,6 @@
 #!lua
--- pending -> cancelled, caught -> cancelled: its passer takes it back. While it is caught that needs force; without, its catcher is asked to stop.
+-- pending -> cancelled, caught -> cancelled: its passer takes it back. While it is caught that needs force; without,
+-- its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id  5 1 for force, else 0
@@ -8,8 +9,9 @@
 --          {'replayed', now, record, extra}    it was cancelled before; nothing changed
 --          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
 --          {'not_found'}
---          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra} {'already_done', …}
---          {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the handoff
+--          {'not_the_passer', now, record, extra, decision} {'rejected', …} {'expired', now, record, extra}
+--          {'already_done', …} {'already_failed', …} {'already_declined', …}  the decision is nil unless it ended the
+--                      handoff
 --          {'newer'}                           a newer version wrote it; nothing changed
 --          {'full'}                            Redis is full, and this would make it larger; nothing changed
 --          {'late'}                            the call's deadline is over; nothing changed
@@ -24,10 +26,14 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
-if passed_by ~= agent then return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil } end
+if passed_by ~= agent then
+  return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil }
+end
 local over = status == 'caught' and deadline or status == 'pending' and expires
 local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
-if status == 'expired' or over and now >= tonumber(over) or beat and now >= tonumber(beat) then return { 'expired', now, record, extra } end
+if status == 'expired' or over and now >= tonumber(over) or beat and now >= tonumber(beat) then
+  return { 'expired', now, record, extra }
+end
 if status == 'rejected' then return { 'rejected', now, record, extra, redis.call('HGET', key, 'd') } end
 if status == 'done' then return { 'already_done', now, record, extra } end
 if status == 'failed' then return { 'already_failed', now, record, extra } end
@@ -36,8 +42,8 @@ if status == 'cancelled' then return { 'replayed', now, record, extra } end
 local goes_on = status == 'caught' and not force
 if isFull(#reason - (goes_on and 0 or redis.call('HSTRLEN', key, 'p'))) then return { 'full' } end
 
--- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on another node, and then Redis
--- refuses the command.
+-- The script builds the lists' keys, since most handoffs are in none. These writes come first: a list may be on another
+-- node, and then Redis refuses the command.
 local outbox = openOutbox(key, key, member)
 if approval == 'waiting' then
   local waiting = string.sub(key, 1, #key - #member - 2) .. 'w:' .. string.match(member, '^[^:]+')

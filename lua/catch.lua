@@ -4,15 +4,18 @@
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 caught_by, a space, and catch_token
 --       3 the inboxes that the key is limited to, each between spaces; absent for any
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now; created is text; the
---                                                                 decision is nil if nobody had to decide, the traceparent if none was
---                                                                 passed; the parts after it are there only with an extra, the schema only
---                                                                 if one was passed
---          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing changed
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}    it is this agent's now;
+--                                                                 created is text; the decision is nil if nobody had to
+--                                                                 decide, the traceparent if none was passed; the parts
+--                                                                 after it are there only with an extra, the schema
+--                                                                 only if one was passed
+--          {'replayed', created, payload, decision, traceparent, …}  the same operation caught it before; nothing
+--                      changed
 --          {'not_found'}
---          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from; nothing changed
---          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …} {'already_done', …}
---          {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
+--          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from;
+--                                                           nothing changed
+--          {'expired', now, record, extra, decision} {'cancelled', …} {'rejected', …} {'already_caught', …}
+--          {'already_done', …} {'already_failed', …} {'already_declined', …} {'approval_required', …} {'not_yet', …}
 --          {'newer'}                                 a newer version wrote it; nothing changed
 --          {'late'}                                  the call's deadline is over; nothing changed
 -- Uses: events
@@ -43,7 +46,9 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
     if by .. ' ' .. made_by ~= words then return { 'already_caught', now, record, extra } end
     return { 'replayed', created, payload, decision, trace, extra and record, extra, schema }
   end
-  if status == 'expired' or status == 'pending' and now >= tonumber(expires) then return { 'expired', now, record, extra } end
+  if status == 'expired' or status == 'pending' and now >= tonumber(expires) then
+    return { 'expired', now, record, extra }
+  end
   if status == 'cancelled' then return { 'cancelled', now, record, extra } end
   if status == 'rejected' then return { 'rejected', now, record, extra, decision } end
   if status == 'done' then return { 'already_done', now, record, extra } end
@@ -58,7 +63,8 @@ if not created or now >= expires or string.find(record, '/', 1, true) then
   record, extra = becomeCaught(key, due, record, extra, expires, words, WORK_TTL, RETENTION, now, formatted)
   tell(outbox, seconds .. micros, 'caught', member, record, extra, string.match(words, '%S+'))
 else
-  -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define and to ask.
+  -- Most are plain, have no trace, and can be caught. For them this does what becomeCaught does, with less to define
+  -- and to ask.
   local outbox = openOutbox(key, key, string.sub(key, #due))
   local deadline = now + WORK_TTL
   local until_done = string.format('%d', deadline)

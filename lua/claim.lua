@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Remembers which request an agent's Idempotency-Key came with, to whichever inbox, and which asker came first. So if a reply was lost, the
--- same asker's retry gets the same reply.
+-- Remembers which request an agent's Idempotency-Key came with, to whichever inbox, and which asker came first. So if a
+-- reply was lost, the same asker's retry gets the same reply.
 -- KEYS: 1 prefix:{tag}:q:token   the request's digest, and the first asker
--- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long to keep it (ms); a longer time isn't shortened  4 the asker
+-- ARGV: 1 the call's deadline (ms)  2 the request's digest  3 how long to keep it (ms); a longer time isn't shortened
+--       4 the asker
 -- Replies: {'claimed'}   the key is new, or this asker claimed it before
 --          {'known'}     another asker came with the same request before
 --          {'reused'}    it came with another request before; nothing changed

@@ -7,8 +7,8 @@
 -- Replies: {'declined', ended, successor}  it is declined now; the successor is nil if there is none
 --          {'replayed', now, record, extra}  the same operation declined it before; nothing changed
 --          {'not_found'}
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
---          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
@@ -24,7 +24,10 @@ local refusal = unheld(key, record, extra, agent, token, now)
 if refusal then return refusal end
 if isFull(#reason) then return { 'full' } end
 
-local attempt = { outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = { 'e', reason } }
+local attempt = {
+  outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
+  retention = retention, now = now, micros = micros, kept = { 'e', reason }
+}
 local pause = pauseBehind(extra)
 local successor = pause and succeed(attempt, pause)
 endAttempt(attempt, 'declined', ' e' .. ms(now) .. ' y' .. agent .. ' k' .. token, successor)

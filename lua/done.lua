@@ -2,14 +2,17 @@
 -- caught -> done: the result takes the payload's place.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
--- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token  4 the result, JSON text; empty for none; but where 5 is there, the
---         digest of the schema that the result satisfies  5 that result
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 done_token
+--       4 the result, JSON text; empty for none; but where 5 is there, the digest of the schema that the result
+--         satisfies
+--       5 that result
 -- Replies: (now)                        it is done now
 --          {'replayed', now, record, extra}  the same operation made it done before; nothing changed
---          {'unchecked', digest, schema}     it could be done, but the result must be checked against this schema first; nothing changed
+--          {'unchecked', digest, schema}     it could be done, but the result must be checked against this schema
+--                                            first; nothing changed
 --          {'not_found'}
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
---          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                    a newer version wrote it; nothing changed
 --          {'full'}                     Redis is full, and this would make it larger; nothing changed
 --          {'late'}                     the call's deadline is over; nothing changed
@@ -20,10 +23,12 @@ local now, seconds, micros, formatted = clock()
 local record = call('HGET', key, 's')
 
 if late(ARGV[1], now) then return { 'late' } end
--- Most are plain, and this agent has them. Its name is then the last word but one, behind the deadline's 13 digits; 41 is behind the place of passed_by.
+-- Most are plain, and this agent has them. Its name is then the last word but one, behind the deadline's 13 digits; 41
+-- is behind the place of passed_by.
 local extra
 local at = record and string.find(record, ' ' .. agent .. ' ', 41, true)
-if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or now >= string.sub(record, at - 13, at - 1) + 0 then
+if not at or string.sub(record, 1, 7) ~= 'caught ' or string.find(record, ' ', at + #agent + 2, true) or
+  now >= string.sub(record, at - 13, at - 1) + 0 then
   -- Uses: holder
   extra = record and string.sub(record, 1, 2) == '2:' and call('HGET', key, 'x')
   local refusal = unheld(key, record, extra, agent, token, now)

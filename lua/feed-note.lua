@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
--- Nothing of a feed is kept. Notes since when nothing of it was lost, so that whoever goes on from a time isn't told that events are missing.
+-- Nothing of a feed is kept. Notes since when nothing of it was lost, so that whoever goes on from a time isn't told
+-- that events are missing.
 -- KEYS: 1 prefix:{tag}:e:tenant        the feed, a stream
 --       2 prefix:{tag}:e:tenant:since  that time, a space, and when it was noted (ms)
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
 -- Replies: {'noted', now}
 --          {'kept'}        something is kept; nothing changed
 --          {'late'}        the call's deadline is over; nothing changed
--- Also when Redis is full, since readers go on then: it is some 100 bytes a tenant, which end by themselves. If Redis loses its data, it loses
--- the note as well. The time is before now: an event of this millisecond may still come.
+-- Also when Redis is full, since readers go on then: it is some 100 bytes a tenant, which end by themselves. If Redis
+-- loses its data, it loses the note as well. The time is before now: an event of this millisecond may still come.
 local feed, note, retention = KEYS[1], KEYS[2], tonumber(ARGV[2])
 local now = clock()
 local last = redis.call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]

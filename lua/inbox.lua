@@ -3,8 +3,9 @@
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox           what can be caught from it, by turn (lib/entering.lua)
 --       2 prefix:{tag}:i:tenant:inbox:waiting   what is for it and waits for a person, by when it expires
 -- ARGV: none
--- Replies: {'counted', pending, waiting, oldest}  oldest: when the oldest one entered (microseconds), nil if there is none; with mixed
---                        priorities, the oldest of the first 1,000 in the order in which they are caught
+-- Replies: {'counted', pending, waiting, oldest}  oldest: when the oldest one entered (microseconds), nil if there is
+--                        none; with mixed priorities, the oldest of the first 1,000 in the order in which they are
+--                        caught
 -- Uses: entering
 local pending = redis.call('ZCARD', KEYS[1])
 local oldest

@@ -3,15 +3,19 @@
 -- KEYS: 1 prefix:{tag}:k:id       the key
 --       2 prefix:{tag}:keys       all keys by when they were created
 --       3 prefix:{tag}:keys:over  those that end or have ended, by when they are forgotten
---       4 prefix:{tag}:keys:log   the log of what became of keys; each change is published on the channel of the same name
+--       4 prefix:{tag}:keys:log   the log of what became of keys; each change is published on the channel of the same
+--                                 name
 -- ARGV: 1 the call's deadline (ms)  2 id  3 its secret's digest  4 tenant  5 agent  6 scopes, separated by commas
 --       7 how long it lasts (ms); empty for no end  8 its rate limit, requests per minute; empty for the service's
---       9 the inboxes that it may catch from, separated by commas; empty for any  10 how long an ended key is kept (ms)  11 the author
--- Replies: {'created', fields}  it exists now, or the same operation created it before: no two secrets have the same digest
+--       9 the inboxes that it may catch from, separated by commas; empty for any  10 how long an ended key is kept (ms)
+--       11 the author
+-- Replies: {'created', fields}  it exists now, or the same operation created it before: no two secrets have the same
+--                               digest
 --          {'taken'}            another key has this id; nothing changed
 --          {'late'}             the call's deadline is over; nothing changed
--- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [inboxes] [rotated previous previous_ends]
--- [revoked revoke_token]. Times in milliseconds since the epoch. A key that ends is removed by its TTL some time later.
+-- The fields of a key, as HGETALL gives them: tenant agent scopes created digest [ends] [rate] [inboxes] [rotated
+-- previous previous_ends] [revoked revoke_token]. Times in milliseconds since the epoch. A key that ends is removed by
+-- its TTL some time later.
 local key, keys, over, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, digest, tenant, agent, scopes = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local lasts, rate, inboxes, retention, by = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
@@ -33,11 +37,13 @@ if lasts ~= '' then
   redis.call('PEXPIREAT', key, ms(ends + retention))
   redis.call('ZADD', over, ms(ends + retention), id)
 end
--- The indexes are cleaned here, since only making keys needs them small. Nothing else looks at keys whose record is gone.
+-- The indexes are cleaned here, since only making keys needs them small. Nothing else looks at keys whose record is
+-- gone.
 if #forgotten > 0 then
   redis.call('ZREM', keys, unpack(forgotten))
   redis.call('ZREM', over, unpack(forgotten))
 end
-redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', 'created', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
+redis.call('XADD', log, 'MAXLEN', '~', 1000, '*',
+  'action', 'created', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
 redis.pcall('SPUBLISH', log, 'created')
 return { 'created', redis.call('HGETALL', key) }

@@ -20,6 +20,7 @@ if revoked then return { made_by == token and 'revoked' or 'already_revoked', to
 redis.call('HSET', key, 'revoked', ms(now), 'revoke_token', token)
 redis.call('PEXPIREAT', key, ms(now + retention))
 redis.call('ZADD', over, ms(now + retention), id)
-redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', 'revoked', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
+redis.call('XADD', log, 'MAXLEN', '~', 1000, '*',
+  'action', 'revoked', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
 redis.pcall('SPUBLISH', log, 'revoked')
 return { 'revoked', now }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Gives a key a new secret. The present one works for a while longer, an earlier one no more. A leaked secret can be replaced even
--- when Redis is full (allow-oom).
+-- Gives a key a new secret. The present one works for a while longer, an earlier one no more. A leaked secret can be
+-- replaced even when Redis is full (allow-oom).
 -- KEYS: 1 prefix:{tag}:k:id       the key (key-create says what is in it)
 --       2 prefix:{tag}:keys:log   the log of what became of keys
 -- ARGV: 1 the call's deadline (ms)  2 id  3 the new secret's digest  4 how long the old one lasts (ms)  5 the author
@@ -21,6 +21,7 @@ if revoked then return { 'revoked' } end
 if ends and now >= tonumber(ends) then return { 'ended' } end
 
 redis.call('HSET', key, 'digest', new, 'rotated', ms(now), 'previous', digest, 'previous_ends', ms(now + grace))
-redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', 'rotated', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
+redis.call('XADD', log, 'MAXLEN', '~', 1000, '*',
+  'action', 'rotated', 'id', id, 'tenant', tenant, 'agent', agent, 'by', by)
 redis.pcall('SPUBLISH', log, 'rotated')
 return { 'rotated', redis.call('HGETALL', key) }

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Takes or renews a lease that one replica holds at a time. Losing it is safe: what it guards (the sweep) may run twice.
+-- Takes or renews a lease that one replica holds at a time. Losing it is safe: what it guards (the sweep) may run
+-- twice.
 -- KEYS: 1 prefix:{tag}:sweeper   the replica that sweeps
 -- ARGV: 1 the call's deadline (ms)  2 the asker  3 for how long (ms)
 -- Replies: {'held'}   the asker holds it from now on
@@ -11,7 +12,8 @@ local now = clock()
 local holder, ends = string.match(redis.call('GET', key) or '', '^(%S+) (%d+)$')
 
 if late(ARGV[1], now) then return { 'late' } end
--- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it for as long.
+-- One that ends later than one that begins now was taken by a clock that was set back since, and its TTL would keep it
+-- for as long.
 if holder and holder ~= asker and tonumber(ends) <= now + duration then return { 'taken' } end
 
 redis.call('SET', key, asker .. ' ' .. ms(now + duration), 'PX', ARGV[3])

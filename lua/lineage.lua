@@ -2,8 +2,8 @@
 -- Reads what a child needs to know of its parent. Changes nothing.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the parent
 -- ARGV: none
--- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil if the payload is
---                         gone, or if the extra has the marks of the whole line
+-- Replies: {'found', now, record, extra, mark}  mark: 12 hex digits that stand for its payload, passer and inbox; nil
+--                         if the payload is gone, or if the extra has the marks of the whole line
 --          {'not_found'} {'newer'}
 -- Uses: here
 local record, extra = unpack(redis.call('HMGET', KEYS[1], 's', 'x'))
@@ -25,4 +25,5 @@ local its_record = redis.call('HGET', key, 's')
 local payload = its_record and not string.match(its_record, '^2?:?done ') and redis.call('HGET', key, 'p') or ''
 if payload == '' then return { 'found', clock(), record, extra } end
 local inbox = extra and string.match(extra, ' t(%S+)') or '-'
-return { 'found', clock(), record, extra, string.sub(redis.sha1hex(passed_by .. ' ' .. inbox .. ' ' .. redis.sha1hex(payload)), 1, 12) }
+return { 'found', clock(), record, extra,
+  string.sub(redis.sha1hex(passed_by .. ' ' .. inbox .. ' ' .. redis.sha1hex(payload)), 1, 12) }

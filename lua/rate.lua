@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
--- Takes requests out of an agent's window, which begins with the first of them. A retried call takes twice: then the agent gets less than
--- the limit, but never more. Agents may finish handoffs when Redis is full, so this must work then too (allow-oom).
--- KEYS: 1 prefix:{tag}:r:tenant:agent   the window: when it ends (ms) and how many are taken of it, separated by a space
+-- Takes requests out of an agent's window, which begins with the first of them. A retried call takes twice: then the
+-- agent gets less than the limit, but never more. Agents may finish handoffs when Redis is full, so this must work then
+-- too (allow-oom).
+-- KEYS: 1 prefix:{tag}:r:tenant:agent   the window: when it ends (ms) and how many are taken of it, separated by a
+--                                       space
 -- ARGV: 1 the call's deadline (ms)  2 the limit (requests a window)  3 the window (ms)  4 how many are needed now
 --       5 how many more to hold for later, at most; a tenth of what is left is the most that is given
--- Replies: {'taken', given, left, now, ends}  given: how many the caller may spend until the window ends; left: how many remain in it
+-- Replies: {'taken', given, left, now, ends}  given: how many the caller may spend until the window ends; left: how
+--                                             many remain in it
 --          {'late'}                          the call's deadline is over; nothing changed
 local key = KEYS[1]
 local limit, window, needed, spare = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -3,11 +3,12 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 -- ARGV: 1 the calling agent
 --       2 the inboxes that the key is limited to, each between spaces; absent for any
--- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; the parts are those of catch.lua
+-- Replies: {'caught', created, payload, decision, traceparent, record, extra, schema}   it is this agent's; the parts
+--                      are those of catch.lua
 --          {'not_found'} {'replayed'}  the latter never: a read has no token
 --          {'not_addressee', now, record, extra, decision}  it is for an inbox that this key may not catch from
---          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …} {'not_caught', …}
---          {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
+--          {'expired', now, record, extra} {'rejected', now, record, extra, decision} {'cancelled', …}
+--          {'not_caught', …} {'not_the_catcher', …} {'already_done', …} {'already_failed', …} {'already_declined', …}
 --          {'newer'}                 a newer version wrote it
 -- Uses: holder inbox
 local key = KEYS[1]
@@ -19,4 +20,5 @@ if record and not isAddressed(extra, ARGV[2]) then return { 'not_addressee', now
 local refusal = unheld(key, record, extra, ARGV[1], '', now)
 if refusal then return refusal end
 local _, _, created, _, _, passed = string.match(record, RECORD)
-return { 'caught', tonumber(created), payload, decision, string.match(passed, TRACE) or false, extra and record, extra, schema }
+return { 'caught', tonumber(created), payload, decision,
+  string.match(passed, TRACE) or false, extra and record, extra, schema }

@@ -3,12 +3,13 @@
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
--- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1 if it was taken
---                        from its catcher, else 0
+-- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
+--                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
 --          {'not_found'}
 --          {'not_caught', now, record, extra} {'expired', …} {'already_done', …} {'cancelled', …}
---          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the handoff
+--          {'not_the_passer', now, record, extra, decision} {'rejected', …}  the decision is nil unless it ended the
+--                      handoff
 --          {'newer'}     a newer version wrote it; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: events attempts here inbox entering successor
@@ -38,7 +39,10 @@ if status == 'rejected' then return { 'rejected', now, record, extra, decision }
 if status == 'cancelled' then return { 'cancelled', now, record, extra } end
 
 local over = tonumber(extra and string.match(extra, ' h(%d+)') or deadline)
-local attempt = { outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra, retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {} }
+local attempt = {
+  outbox = openOutbox(key, key, member), key = key, member = member, record = record, extra = extra,
+  retention = retention, now = now, micros = micros, kept = fault and { 'e', fault } or {}
+}
 local next = succeed(attempt, 0)
 if status == 'caught' and now < over then
   endAttempt(attempt, 'cancelled', ' e' .. ms(now) .. ' y' .. agent .. ' k-', next)

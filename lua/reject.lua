@@ -4,8 +4,8 @@
 --       2 prefix:{tag}:w:tenant      handoffs that wait for a person
 --       3 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 decision_token  3 decided_by  4 retention (ms)  5 tenant:id
---       6 when the handoff that the person saw was passed (ms); empty if not given  7 the digest of what the person saw; empty if not given
---       8 the note, JSON text
+--       6 when the handoff that the person saw was passed (ms); empty if not given
+--       7 the digest of what the person saw; empty if not given  8 the note, JSON text
 -- Replies: {'rejected', decided}                     it is rejected now
 --          {'replayed', decided}                     the same operation decided so before; nothing changed
 --          {'not_found'}
@@ -17,7 +17,8 @@
 --          {'late'}                                  the call's deadline is over; nothing changed
 -- Uses: events full here inbox decision
 local key, waiting, due = KEYS[1], KEYS[2], KEYS[3]
-local token, decided_by, retention, member, seen, digest, note = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local token, decided_by, retention, member, seen, digest, note =
+  ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, decision, extra = unpack(redis.call('HMGET', key, 's', 'd', 'x'))

@@ -3,13 +3,14 @@
 -- KEYS: 1 prefix:{tag}:e:tenant        the tenant's feed, a stream
 --       2 prefix:{tag}:e:tenant:moved  for each partition's tag the number of its last event that is in the feed
 -- ARGV: 1 the call's deadline (ms)  2 for how long events are kept (ms)
---       3 for each partition a line: =, its tag, a space, the number of the event before these (0 where these are the first that its
---         outbox has); then a line for each event, as it stands in the outbox
--- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then each partition of which
---                       events are missing between what was moved and these, so that none of these was appended: its tag, and the
---                       number of the last that was moved
+--       3 for each partition a line: =, its tag, a space, the number of the event before these (0 where these are the
+--         first that its outbox has); then a line for each event, as it stands in the outbox
+-- Replies: {'relayed', last, tag, moved, …}  last: the feed's newest id, or nil where nothing was appended; then each
+--                       partition of which events are missing between what was moved and these, so that none of these
+--                       was appended: its tag, and the number of the last that was moved
 --          {'late'}     the call's deadline is over; nothing changed
--- An outbox loses only what was moved. So whatever comes behind an event that was moved, or is the first that an outbox has, may follow.
+-- An outbox loses only what was moved. So whatever comes behind an event that was moved, or is the first that an outbox
+-- has, may follow.
 local feed, moved, retention, events = KEYS[1], KEYS[2], tonumber(ARGV[2]), ARGV[3]
 local now = clock()
 local tags = {}

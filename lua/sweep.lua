@@ -1,21 +1,25 @@
 #!lua flags=allow-oom
--- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of an uncaught handoff is
--- freed; that of a caught one moves to the next attempt if there is one, and else stays. The key's TTL was set with the deadline, so a
--- handoff stays readable for as long as without the sweep. The sweep publishes only changes of a waiting list, and successors: requests that
--- wait for a handoff know its deadline already. A handoff whose delay is over enters its inbox.
+-- pending -> expired, caught -> expired: what is due in one partition, in batches of limited size. The payload of an
+-- uncaught handoff is freed; that of a caught one moves to the next attempt if there is one, and else stays. The key's
+-- TTL was set with the deadline, so a handoff stays readable for as long as without the sweep. The sweep publishes only
+-- changes of a waiting list, and successors: requests that wait for a handoff know its deadline already. A handoff
+-- whose delay is over enters its inbox.
 -- KEYS: 1 prefix:{tag}:due   live handoffs by when the sweep is to look at them
--- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0  5 retention (ms)
--- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  if looked_at is at the
---                        limit, there may be more; live: how many the index has now; until_due: when the first of them is due (ms from
---                        now, below 0 if overdue), nil if there is none; stalled: how many of the expired missed a heartbeat;
---                        …_reissued: how many of those, and of the ones that weren't done in time, have a successor; the members only
---                        if they are to be named
+-- ARGV: 1 the call's deadline (ms)  2 prefix:{tag}:  3 how many at most  4 1 to name those that expire, else 0
+--       5 retention (ms)
+-- Replies: {'swept', looked_at, expired, live, until_due, stalled, stalled_reissued, late_reissued, member, …}  if
+--                        looked_at is at the limit, there may be more; live: how many the index has now; until_due:
+--                        when the first of them is due (ms from now, below 0 if overdue), nil if there is none;
+--                        stalled: how many of the expired missed a heartbeat; …_reissued: how many of those, and of the
+--                        ones that weren't done in time, have a successor; the members only if they are to be named
 --          {'late'}      the call's deadline is over; nothing changed
--- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
--- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its place in the index by
--- the retention. Until that is over, a missing key or a missing entry in the waiting list isn't believed: it is looked for again after 1 s,
--- 2 s, 4 s, …, so that other members get their turn. The fraction of the score counts these looks (in 1/32): after n of them at least
--- 2^n - 1 s are over. Everything else that sets the score sets a whole number.
+-- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
+-- KEYS[1].
+-- While a slot moves, a key that isn't here may still be on the node that it comes from. A handoff's key outlives its
+-- place in the index by the retention. Until that is over, a missing key or a missing entry in the waiting list isn't
+-- believed: it is looked for again after 1 s, 2 s, 4 s, …, so that other members get their turn. The fraction of the
+-- score counts these looks (in 1/32): after n of them at least 2^n - 1 s are over. Everything else that sets the score
+-- sets a whole number.
 -- Uses: events
 local call, due = redis.call, KEYS[1]
 local prefix, limit, naming, retention = ARGV[2], ARGV[3], ARGV[4] == '1', tonumber(ARGV[5])
@@ -25,8 +29,9 @@ micros = seconds .. micros
 local members = call('ZRANGE', due, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit)
 
 if late(ARGV[1], now) then return { 'late' } end
--- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a quarter less work. The first
--- that isn't like that is left to sweepOne, with those behind it. Both times in a record have 13 digits.
+-- Most are plain, and nobody has caught them. For them this does what sweepOne does, with less to define and to ask: a
+-- quarter less work. The first that isn't like that is left to sweepOne, with those behind it. Both times in a record
+-- have 13 digits.
 local place, named = 1, {}
 while place <= #members do
   local member = members[place]
@@ -43,18 +48,23 @@ end
 local expired, stalled, stalled_reissued, late_reissued, behind, successors = place - 1, 0, 0, 0, {}, {}
 if place <= #members then
   -- Uses: attempts here inbox entering pending successor sweeping
-  local batch = { now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0, late_reissued = 0,
-    named = naming and named, behind = behind, successors = successors }
+  local batch = {
+    now = now, micros = micros, retention = retention, expired = expired, stalled = 0, stalled_reissued = 0,
+    late_reissued = 0, named = naming and named, behind = behind, successors = successors
+  }
   for place = place, #members do sweepOne(batch, due, place, members[place], prefix) end
-  expired, stalled, stalled_reissued, late_reissued = batch.expired, batch.stalled, batch.stalled_reissued, batch.late_reissued
+  expired, stalled, stalled_reissued, late_reissued =
+    batch.expired, batch.stalled, batch.stalled_reissued, batch.late_reissued
 end
--- The first members leave the index, except those that go on, and the successors enter it. That comes last, so that none leaves it unseen, and what is
--- added comes before what is taken off: an index that is empty in between would be looked for on the other node if its slot is moving. All that is
--- added is behind what is due now. Successors can wait until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
+-- The first members leave the index, except those that go on, and the successors enter it. That comes last, so that
+-- none leaves it unseen, and what is added comes before what is taken off: an index that is empty in between would be
+-- looked for on the other node if its slot is moving. All that is added is behind what is due now. Successors can wait
+-- until here, since Redis refuses the first RENAME if the slot is moving, and so the whole script.
 if #successors > 0 then call('ZADD', due, unpack(successors)) end
 if #behind > 0 then call('ZADD', due, unpack(behind)) end
 local over = #members - #behind / 2
 if over > 0 then call('ZREMRANGEBYRANK', due, 0, over - 1) end
 local live = call('ZCARD', due)
 local first = live > 0 and call('ZRANGE', due, 0, 0, 'WITHSCORES')
-return { 'swept', #members, expired, live, first and first[2] - now, stalled, stalled_reissued, late_reissued, unpack(named) }
+return { 'swept', #members, expired, live, first and first[2] - now,
+  stalled, stalled_reissued, late_reissued, unpack(named) }

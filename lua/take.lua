@@ -1,28 +1,32 @@
 #!lua flags=allow-oom
--- pending -> caught, for the first handoffs that can be caught from an inbox, each as catch.lua does it. A catch leads to memory being
--- freed, so it also runs when Redis is full (allow-oom). Entries that can't be caught any more are removed from the list on the way: up to
--- 32 more entries are looked at than are wanted.
+-- pending -> caught, for the first handoffs that can be caught from an inbox, each as catch.lua does it. A catch leads
+-- to memory being freed, so it also runs when Redis is full (allow-oom). Entries that can't be caught any more are
+-- removed from the list on the way: up to 32 more entries are looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
 --       2 prefix:{tag}:due              live handoffs by when the sweep is to look at them
---       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the other list for it, as that
---                                       list's handoffs come first (lib/taking.lua)
+--       3 prefix:{tag}:n:token          what this operation took, for a retry; or which request is taking from the
+--                                       other list for it, as that list's handoffs come first (lib/taking.lua)
 -- ARGV: 1 the call's deadline (ms)  2 catch_token  3 caught_by  4 work_ttl (ms)  5 retention (ms)  6 prefix:{tag}:h:
 --       7 how many at most; 0: only those that this operation took before  8 how many bytes the answer has already
---       9 how long to remember what was taken (ms), or longer if the work may last longer; empty: as long as a call may be retried
---       10 the request's digest, or -  11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a
---         slash and a length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them  12 the asker
--- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema, turn, …}  more: 1 if
---                        there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come before what is left; a turn is
---                        0 if ARGV 11 is empty; each item's other parts are those of catch.lua; if ARGV 7 is 0, nothing changed
---          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed; a turn is 0 if the first
---                        call read none
+--       9 how long to remember what was taken (ms), or longer if the work may last longer; empty: as long as a call may
+--         be retried
+--       10 the request's digest, or -
+--       11 what this operation can take from the other list, ascending, separated by spaces: each a turn, a slash and a
+--         length in bytes; - if there is nothing but the reply is to have turns; empty if it needn't have them
+--       12 the asker
+-- Replies: {'taken', more, elsewhere, turn, member, created, payload, decision, traceparent, record, extra, schema,
+--            turn, …}    more: 1 if there may be more, else 0; elsewhere: how many of the turns in ARGV 11 come before
+--                        what is left; a turn is 0 if ARGV 11 is empty; each item's other parts are those of catch.lua;
+--                        if ARGV 7 is 0, nothing changed
+--          {'replayed', more, elsewhere, …}  this operation took these before, and has them still; nothing changed; a
+--                        turn is 0 if the first call read none
 --          {'left'}      another request with this token is taking from the other list for it; nothing changed
 --          {'reused'}    this token came with another request before; nothing changed
 --          {'late'}      the call's deadline is over; nothing changed
 -- Uses: events attempts catching taking length
 local inbox, due, remembered = KEYS[1], KEYS[2], KEYS[3]
-local token, agent, work_ttl, retention = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local prefix, most, size, kept_for, request, asker = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
+local token, agent, work_ttl, retention, prefix = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local most, size, kept_for, request, asker = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10], ARGV[12]
 local now, seconds, micros, formatted = clock()
 local before = redis.call('GET', remembered)
 
@@ -32,7 +36,9 @@ if reply then return reply end
 
 local items, gone, names, looked, elsewhere, more, latest = {}, {}, '', 0, 0, 0, 0
 local turns, sizes, scored, outbox = {}, {}, ARGV[11] ~= '', nil
-for turn, bytes in string.gmatch(ARGV[11], '(%S+)/(%S+)') do turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes) end
+for turn, bytes in string.gmatch(ARGV[11], '(%S+)/(%S+)') do
+  turns[#turns + 1], sizes[#sizes + 1] = tonumber(turn), tonumber(bytes)
+end
 local from, upto = 0, most
 while most > 0 and more == 0 do
   -- Read scores only if they are needed: Redis formats them as text, which takes as long as all the rest.
@@ -59,7 +65,8 @@ while most > 0 and more == 0 do
       -- Nothing was written before the first of them.
       outbox = outbox or openOutbox(inbox, key, member)
       local deadline
-      record, extra, deadline = becomeCaught(key, due, record, extra, expires, agent .. ' ' .. token, work_ttl, retention, now, formatted)
+      record, extra, deadline = becomeCaught(key, due, record, extra, expires, agent .. ' ' .. token,
+        work_ttl, retention, now, formatted)
       tell(outbox, seconds .. micros, 'caught', member, record, extra, agent)
       latest = math.max(latest, deadline)
       gone[#gone + 1], names = member, names .. ' ' .. member .. (scored and '/' .. ms(turn) or '')
@@ -71,10 +78,11 @@ while most > 0 and more == 0 do
 end
 if more == 0 then elsewhere = math.min(#turns, most - #items / 9) end
 if #gone > 0 then redis.call('ZREM', inbox, unpack(gone)) end
--- Written after all that it names, so that a retry finds either all of it or nothing. With a key it is also written if this list gave nothing
--- beside what the other list gave, or is to give: otherwise a retry, or another request with this key, would take what has entered since.
--- A note of an asker lasts no longer than that one counts (lib/taking.lua). So no call that takes something has this key: while the slot moves,
--- Redis refuses such a call before it has caught anything, and not between two handoffs.
+-- Written after all that it names, so that a retry finds either all of it or nothing. With a key it is also written if
+-- this list gave nothing beside what the other list gave, or is to give: otherwise a retry, or another request with
+-- this key, would take what has entered since. A note of an asker lasts no longer than that one counts
+-- (lib/taking.lua). So no call that takes something has this key: while the slot moves, Redis refuses such a call
+-- before it has caught anything, and not between two handoffs.
 if #items > 0 or request ~= '-' and (elsewhere > 0 or size > 0) then
   local looking = #items == 0 and elsewhere > 0 and ' @' .. asker .. ' ' .. ms(now) or ''
   local remember = (kept_for == '' or looking ~= '') and 10000 or math.max(kept_for, latest - now)

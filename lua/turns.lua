@@ -1,9 +1,11 @@
 #!lua flags=no-writes
--- Reads the turns and lengths of the first handoffs that can be caught from an inbox's list, so that the caller can merge two lists. Changes
--- nothing. Entries that can't be caught any more are skipped; so up to 32 more entries are looked at than are wanted.
+-- Reads the turns and lengths of the first handoffs that can be caught from an inbox's list, so that the caller can
+-- merge two lists. Changes nothing. Entries that can't be caught any more are skipped; so up to 32 more entries are
+-- looked at than are wanted.
 -- KEYS: 1 prefix:{tag}:i:tenant:inbox   what can be caught from the inbox, by turn (lib/entering.lua)
 -- ARGV: 1 how many at most  2 prefix:{tag}:h:
--- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 if there may be others behind the entries that were looked at, else 0
+-- Replies: {'read', more, turn/bytes, …}  ascending; more: 1 if there may be others behind the entries that were looked
+--                                         at, else 0
 -- Uses: length here
 local most, prefix = tonumber(ARGV[1]), ARGV[2]
 local now = clock()
@@ -16,7 +18,8 @@ for i = 1, #entries, 2 do
   if not record then isHere(KEYS[1], key) end
   local status, _, _, expires = string.match(record or '', RECORD)
   if status == 'pending' and now < tonumber(expires) then
-    local length = lengthOf(redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'r'), redis.call('HSTRLEN', key, 'd'))
+    local length = lengthOf(redis.call('HSTRLEN', key, 'p'), redis.call('HSTRLEN', key, 'r'),
+      redis.call('HSTRLEN', key, 'd'))
     turns[#turns + 1] = entries[i + 1] .. '/' .. ms(length)
   end
 end

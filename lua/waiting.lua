@@ -1,13 +1,15 @@
 #!lua flags=no-writes
--- Lists what waits for a person, oldest first, from a position on. Changes nothing. Redis serves nobody else meanwhile, so one call looks
--- at a limited number of members, reads a limited amount of tasks, and says where the list goes on.
+-- Lists what waits for a person, oldest first, from a position on. Changes nothing. Redis serves nobody else meanwhile,
+-- so one call looks at a limited number of members, reads a limited amount of tasks, and says where the list goes on.
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
--- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list goes on after since
---                     and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait, among them for some seconds those that
---                     have expired. A task is what the list keeps of it; extra is nil if there is none
--- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of KEYS[1].
+-- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list
+--                     goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait,
+--                     among them for some seconds those that have expired. A task is what the list keeps of it; extra
+--                     is nil if there is none
+-- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
+-- KEYS[1].
 -- Uses: place here
 local waiting = KEYS[1]
 local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]

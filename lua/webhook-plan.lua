@@ -1,20 +1,23 @@
 #!lua
--- Makes deliveries of events for a webhook, and moves its place in the feed on in the same step: so none is left out, whoever dies when. What it
--- replays has a place of its own, so that it doesn't keep the webhook from what happens meanwhile.
+-- Makes deliveries of events for a webhook, and moves its place in the feed on in the same step: so none is left out,
+-- whoever dies when. What it replays has a place of its own, so that it doesn't keep the webhook from what happens
+-- meanwhile.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id          the webhook
 --       2 prefix:{tag}:hook:tenant:id:due      its deliveries by when each is tried next
 --       3 prefix:{tag}:hook:tenant:id:pending  what they are
--- ARGV: 1 the call's deadline (ms)  2 its place before; empty for what isn't of the feed: then its place stays  3 its place from now on;
---       empty: it has replayed all  4 how many may be pending  5 for each delivery a line: its id, a space, the event's text
---       6 which place it is: cursor, in the feed; replay, in what it replays  7 up to which event it replays; empty for the feed
+-- ARGV: 1 the call's deadline (ms)  2 its place before; empty for what isn't of the feed: then its place stays
+--       3 its place from now on; empty: it has replayed all  4 how many may be pending
+--       5 for each delivery a line: its id, a space, the event's text
+--       6 which place it is: cursor, in the feed; replay, in what it replays
+--       7 up to which event it replays; empty for the feed
 -- Replies: {'planned', place}
---          {'moved', place}    it was at another place, which is nil where it replays nothing: another replica planned, or somebody had it
---                              replay, also only further; nothing changed
+--          {'moved', place}    it was at another place, which is nil where it replays nothing: another replica planned,
+--                              or somebody had it replay, also only further; nothing changed
 --          {'full'}            too many would be pending; nothing changed
 --          {'gone'}            there is no such webhook, or it is disabled; nothing changed
 --          {'late'}            the call's deadline is over; nothing changed
--- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the event's text. One that
--- is pending already stays as it is.
+-- A pending delivery: how often it was tried, the last status, the last error, when that was (each - for none), the
+-- event's text. One that is pending already stays as it is.
 local key, due, pending = KEYS[1], KEYS[2], KEYS[3]
 local before, place, most, deliveries, field, replay_to = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
 local now = clock()
@@ -23,7 +26,9 @@ local count = redis.call('ZCARD', due)
 
 if late(ARGV[1], now) then return { 'late' } end
 if not found[1] or before ~= '' and found[2] then return { 'gone' } end
-if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then return { 'moved', found[3] } end
+if before ~= '' and (found[3] ~= before or field == 'replay' and found[4] ~= replay_to) then
+  return { 'moved', found[3] }
+end
 if count >= most and deliveries ~= '' then return { 'full' } end
 
 for id, text in string.gmatch(deliveries, '(%S+) ([^\n]+)') do

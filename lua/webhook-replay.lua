@@ -1,6 +1,6 @@
 #!lua
--- A webhook is to get earlier events again. Notes from where and up to where; whoever delivers makes the deliveries, some at a time
--- (webhook-plan.lua). Where a replay is under way, both become one.
+-- A webhook is to get earlier events again. Notes from where and up to where; whoever delivers makes the deliveries,
+-- some at a time (webhook-plan.lua). Where a replay is under way, both become one.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id  the webhook
 -- ARGV: 1 the call's deadline (ms)  2 the id behind which the events are
 -- Replies: {'replaying'}  also where there is nothing to replay: what is behind its place in the feed, it gets anyway

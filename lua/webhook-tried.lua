@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Notes how an attempt to deliver went. The last of too many failures disables the webhook, which its tenant's feed tells in the same step.
+-- Notes how an attempt to deliver went. The last of too many failures disables the webhook, which its tenant's feed
+-- tells in the same step.
 -- KEYS: 1 prefix:{tag}:hook:tenant:id            the webhook
 --       2 prefix:{tag}:hook:tenant:id:due        its deliveries by when each is tried next
 --       3 prefix:{tag}:hook:tenant:id:pending    what they are
@@ -7,9 +8,9 @@
 --       5 prefix:{tag}:hook:tenant:id:failed     the newest that could not be
 --       6 prefix:{tag}:e:tenant                  the tenant's feed
 -- ARGV: 1 the call's deadline (ms)  2 the webhook's id  3 the delivery's id  4 how often it was tried before
---       5 delivered, again, failed, or gone: the receiver wants no more  6 the status of the answer; - for none  7 the error; - for none
---       8 after how long it is tried again (ms)  9 after how long without a success the webhook is disabled (ms)
---       10 for how long events are kept (ms)
+--       5 delivered, again, failed, or gone: the receiver wants no more  6 the status of the answer; - for none
+--       7 the error; - for none  8 after how long it is tried again (ms)
+--       9 after how long without a success the webhook is disabled (ms)  10 for how long events are kept (ms)
 -- Replies: {'noted'}
 --          {'disabled', reason}  noted, and the webhook is disabled: gone or failing
 --          {'unknown'}           there is no such attempt any more; nothing changed
@@ -30,7 +31,9 @@ if outcome == 'delivered' then
   if found[2] then redis.call('HDEL', key, 'failing') end
 else
   if not found[2] then redis.call('HSET', key, 'failing', ms(now)) end
-  if not found[3] then reason = outcome == 'gone' and 'gone' or found[2] and now - found[2] >= tonumber(ARGV[9]) and 'failing' end
+  if not found[3] then
+    reason = outcome == 'gone' and 'gone' or found[2] and now - found[2] >= tonumber(ARGV[9]) and 'failing'
+  end
 end
 if outcome == 'again' and not reason then
   redis.call('HSET', pending, id, told)

@@ -1,6 +1,6 @@
 -- Where one Redis has all keys, a transition appends its event to the tenant's feed itself. FEEDS, EVENTS_RETENTION and
--- FEED_TTL are written in front of this library when the scripts are read: what the feeds' keys begin with, for how long events are kept, and
--- the retention and two hours (ms).
+-- FEED_TTL are written in front of this library when the scripts are read: what the feeds' keys begin with, for how
+-- long events are kept, and the retention and two hours (ms).
 local function openOutbox() end
 -- The feed whose end this script has put off: a sweep passes many successors.
 local put_off
@@ -9,7 +9,8 @@ local function tell(_, micros, type, member, record, extra, caught_by, more)
   local feed = FEEDS .. string.sub(member, 1, colon - 1)
   local event, created = eventOf(type, string.sub(member, colon + 1), record, extra, caught_by, more)
   local newest = redis.call('XADD', feed, '*', 'e', event)
-  -- A pass puts off the feed's own end by an hour more than it has to, so what happens to that handoff within an hour need not.
+  -- A pass puts off the feed's own end by an hour more than it has to, so what happens to that handoff within an hour
+  -- need not.
   if feed ~= put_off and (type == 'passed' or micros - created * 1000 >= 3600000000) then
     put_off = feed
     redis.call('PEXPIREAT', feed, ms(micros / 1000 + FEED_TTL))

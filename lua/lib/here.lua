@@ -1,6 +1,6 @@
--- While a slot moves, a key may be on the other node. It isn't found here then, and a write would make another one. So this asks for two keys
--- together: if only one of them is here, Redis refuses the command, and the service calls the script again. `key` must exist here, and nothing
--- may be written before.
+-- While a slot moves, a key may be on the other node. It isn't found here then, and a write would make another one. So
+-- this asks for two keys together: if only one of them is here, Redis refuses the command, and the service calls the
+-- script again. `key` must exist here, and nothing may be written before.
 local function isHere(key, other)
   return redis.call('EXISTS', key, other) == 2
 end

@@ -1,4 +1,5 @@
--- The most bytes that a handoff takes in a catch's answer: its payload, its result schema, the decision, and 700 for all the rest.
+-- The most bytes that a handoff takes in a catch's answer: its payload, its result schema, the decision, and 700 for
+-- all the rest.
 local function lengthOf(payload, schema, decision)
   return payload + schema + decision + 700
 end

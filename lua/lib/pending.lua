@@ -1,5 +1,5 @@
--- The handoff enters its inbox if the delay of its pass, or of its attempt, is over. One that a person approved after that entered then, and keeps
--- its turn.
+-- The handoff enters its inbox if the delay of its pass, or of its attempt, is over. One that a person approved after
+-- that entered then, and keeps its turn.
 local function enterOnceAvailable(key, member, extra, now)
   local available = extra and string.match(extra, ' a(%d+)')
   local inbox = available and now >= tonumber(available) and inboxOf(key, member, extra)

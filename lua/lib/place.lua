@@ -1,5 +1,5 @@
--- Does one text come after another in byte order, the order of a sorted set's members with the same score? Lua's own > uses the locale that the
--- server was started in.
+-- Does one text come after another in byte order, the order of a sorted set's members with the same score? Lua's own >
+-- uses the locale that the server was started in.
 local function isBehind(one, other)
   for i = 1, math.min(#one, #other) do
     local here, there = string.byte(one, i), string.byte(other, i)
@@ -7,8 +7,8 @@ local function isBehind(one, other)
   end
   return #one > #other
 end
--- The rank of a sorted set's first member after a position. The member at that position may exist, be gone, or never have existed. A binary search,
--- since any number of members may have the same score.
+-- The rank of a sorted set's first member after a position. The member at that position may exist, be gone, or never
+-- have existed. A binary search, since any number of members may have the same score.
 local function rankBehind(set, score, member)
   local low, high = redis.call('ZCOUNT', set, '-inf', '(' .. score), redis.call('ZCOUNT', set, '-inf', score)
   while low < high do

@@ -1,5 +1,5 @@
--- How long the next attempt is delayed (ms), if one that ends now is tried again by itself: twice as long each time, an hour at most. By field x;
--- nil if it isn't.
+-- How long the next attempt is delayed (ms), if one that ends now is tried again by itself: twice as long each time, an
+-- hour at most. By field x; nil if it isn't.
 local function pauseBehind(extra)
   local number = attemptBeforeOthers(extra)
   if not number or string.find(extra, ' q', 1, true) then return nil end
@@ -15,16 +15,21 @@ local function msOnce(time)
   end
   return text
 end
--- The characters of base64url by what they stand for, and those of the last id. Both tables are made once in a script, and only for a successor.
+-- The characters of base64url by what they stand for, and those of the last id. Both tables are made once in a script,
+-- and only for a successor.
 local letters, characters
--- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes two successors, and an id
--- that comes back has a different one. 128 bits of a SHA-1, in base64url.
+-- A successor's id is in its predecessor's partition, and is made of that one's id and creation time. So nothing makes
+-- two successors, and an id that comes back has a different one. 128 bits of a SHA-1, in base64url.
 local function idBehind(id, created)
   if not letters then
-    letters = { [0] = string.byte('A'), string.byte('BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 1, 63) }
+    letters = {
+      [0] = string.byte('A'),
+      string.byte('BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_', 1, 63)
+    }
     characters = {}
   end
-  -- 24 bits at a time, as many as any server's tonumber takes: six hex digits, which are four characters. The last two are too many.
+  -- 24 bits at a time, as many as any server's tonumber takes: six hex digits, which are four characters. The last two
+  -- are too many.
   local digest, count = string.sub(redis.sha1hex(id .. ' ' .. created), 1, 32) .. '0000', 0
   local sub, tonumber, letters, characters = string.sub, tonumber, letters, characters
   for at = 1, 31, 6 do
@@ -34,22 +39,26 @@ local function idBehind(id, created)
     local third = bits % 64
     bits = (bits - third) / 64
     local second = bits % 64
-    characters[count + 1], characters[count + 2], characters[count + 3], characters[count + 4] = letters[(bits - second) / 64], letters[second], letters[third], letters[fourth]
+    characters[count + 1], characters[count + 2], characters[count + 3], characters[count + 4] =
+      letters[(bits - second) / 64], letters[second], letters[third], letters[fourth]
     count = count + 4
   end
   return sub(id, 1, 3) .. string.char(unpack(characters, 1, 22))
 end
--- The fields that the hash of one that ends must keep, besides s and x: two of the person's decision, the schema, and two that are its own.
+-- The fields that the hash of one that ends must keep, besides s and x: two of the person's decision, the schema, and
+-- two that are its own.
 local SET_ASIDE = { 'd', 'h', 'r', 'c', 'g' }
--- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, and its fields s and x. What the
--- old hash must keep is collected for endAttempt, which writes that one again. RENAME moves the payload along with the hash, so it is in one place
--- at every moment and isn't copied through Lua. RENAME is the first write and both keys are in one slot: if that slot is moving to another node,
--- Redis refuses the command before anything is written. The caller puts the next attempt into the due index.
+-- Makes the next attempt from the hash of one that ends, and returns its id, its member and score of the due index, and
+-- its fields s and x. What the old hash must keep is collected for endAttempt, which writes that one again. RENAME
+-- moves the payload along with the hash, so it is in one place at every moment and isn't copied through Lua. RENAME is
+-- the first write and both keys are in one slot: if that slot is moving to another node, Redis refuses the command
+-- before anything is written. The caller puts the next attempt into the due index.
 local function succeed(attempt, pause)
   local key, extra, now, member, kept = attempt.key, attempt.extra or '', attempt.now, attempt.member, attempt.kept
   local colon = string.find(member, ':', 1, true)
   local id = string.sub(member, colon + 1)
-  local approval, created, expires, passed_by, passed = string.match(attempt.record, '^2?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
+  local approval, created, expires, passed_by, passed =
+    string.match(attempt.record, '^2?:?%l+ (%S+) (%d+) (%d+) (%S+) (%S+)')
   local number = tonumber(string.match(extra, ' n(%d+)') or 1) + 1
   -- The time to be caught counts from the pass for a first attempt, and from the end of the delay for later ones.
   local from = number > 2 and string.match(extra, ' a(%d+)') or created
@@ -66,9 +75,11 @@ local function succeed(attempt, pause)
       has_told = has_told or at > 3
     end
   end
-  local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') .. string.gsub(extra, ' [^bcdgmprstuw]%S+', '')
+  local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
+    string.gsub(extra, ' [^bcdgmprstuw]%S+', '')
   local trace = string.match(passed, TRACE)
-  local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by .. ' -' .. (trace and '/' .. trace or '')
+  local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by ..
+    ' -' .. (trace and '/' .. trace or '')
 
   redis.call('RENAME', key, next_key)
   redis.call('HSET', next_key, 's', next_record, 'x', next_extra)
@@ -76,12 +87,16 @@ local function succeed(attempt, pause)
   redis.call('PEXPIREAT', next_key, msOnce(until_expiry + attempt.retention))
   local inbox = inboxOf(next_key, next_member, next_extra)
   if inbox and pause == 0 then enterInbox(inbox, next_member, next_extra, attempt.micros) end
-  return { id = next_id, member = next_member, due = inbox and pause > 0 and available or until_expiry, record = next_record, extra = next_extra }
+  return {
+    id = next_id, member = next_member, due = inbox and pause > 0 and available or until_expiry,
+    record = next_record, extra = next_extra
+  }
 end
--- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however long ago it ended, so that a
--- request for it finds the successor. The caller removes it from the due index.
+-- Writes an attempt's end: its status and the new words of field x. Its key stays for the retention from now, however
+-- long ago it ended, so that a request for it finds the successor. The caller removes it from the due index.
 local function endAttempt(attempt, status, words, next)
-  local record, extra, member, outbox, micros = attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
+  local record, extra, member, outbox, micros =
+    attempt.record, (attempt.extra or '') .. words, attempt.member, attempt.outbox, attempt.micros
   local space = string.find(record, ' ', 1, true)
   local ends_now = string.sub(record, space - 6, space - 1) == 'caught'
   record = '2:' .. status .. string.sub(record, space)
@@ -89,8 +104,11 @@ local function endAttempt(attempt, status, words, next)
   redis.call('HSET', attempt.key, 's', record, 'x', extra .. (reissued_as or ''), unpack(attempt.kept))
   redis.call('PEXPIREAT', attempt.key, msOnce(attempt.now + attempt.retention))
   redis.pcall('SPUBLISH', attempt.key, status)
-  -- An end without a successor is the last. Who took the handoff from its catcher meant the next attempt, so that isn't said of `cancelled`.
-  if ends_now then tell(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil) end
+  -- An end without a successor is the last. Who took the handoff from its catcher meant the next attempt, so that isn't
+  -- said of `cancelled`.
+  if ends_now then
+    tell(outbox, micros, status, member, record, extra, nil, status ~= 'cancelled' and reissued_as or nil)
+  end
   if not next then return end
   tell(outbox, micros, 'reissued', member, record, extra, nil, reissued_as)
   tell(outbox, micros, 'passed', next.member, next.record, next.extra)

@@ -1,5 +1,5 @@
--- Reads a handoff that is due: its fields s and x, and what succeed needs of it (SET_ASIDE), if that is read along. Those that are due together are
--- often alike, so the sweep reads it along if the handoff before has field x.
+-- Reads a handoff that is due: its fields s and x, and what succeed needs of it (SET_ASIDE), if that is read along.
+-- Those that are due together are often alike, so the sweep reads it along if the handoff before has field x.
 local function readDue(key, along)
   if not along then
     local record = redis.call('HGET', key, 's')
@@ -9,14 +9,17 @@ local function readDue(key, along)
   local record = found[6]
   return record, record and string.sub(record, 1, 2) == '2:' and found[7], found
 end
--- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock is the same for all.
+-- Ends an attempt and makes the next one. The batch's own table serves as succeed's, since what that needs of the clock
+-- is the same for all.
 local function tryAgain(batch, outbox, key, member, record, extra, told, pause)
-  batch.outbox, batch.key, batch.member, batch.record, batch.extra, batch.told, batch.kept = outbox, key, member, record, extra, told, {}
+  batch.outbox, batch.key, batch.member, batch.record, batch.extra, batch.told, batch.kept =
+    outbox, key, member, record, extra, told, {}
   local next, successors = succeed(batch, pause), batch.successors
   endAttempt(batch, 'expired', '', next)
   successors[#successors + 1], successors[#successors + 2] = next.due, next.member
 end
--- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while (sweep.lua).
+-- A missing key or a missing entry in the waiting list may be on the other node: it isn't believed for a while
+-- (sweep.lua).
 local function leaveWaiting(batch, due, place, member, prefix, key, record)
   local now, behind = batch.now, batch.behind
   local waiting = prefix .. 'w:' .. string.match(member, '^[^:]+')
@@ -30,8 +33,9 @@ local function leaveWaiting(batch, due, place, member, prefix, key, record)
     behind[#behind + 1], behind[#behind + 2] = again, member
   end
 end
--- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what is counted, `named` for the
--- members that expire (or false), and scores and members for the index: `behind` of those that go on, and `successors`.
+-- Sweeps a handoff of any kind. The batch is one table for the script: the clock's now and micros, the retention, what
+-- is counted, `named` for the members that expire (or false), and scores and members for the index: `behind` of those
+-- that go on, and `successors`.
 local function sweepOne(batch, due, place, member, prefix)
   local now, key, named, behind = batch.now, prefix .. 'h:' .. member, batch.named, batch.behind
   local record, extra, told = readDue(key, batch.was_extra)
@@ -39,7 +43,8 @@ local function sweepOne(batch, due, place, member, prefix)
   local status, approval, expires, until_done = string.match(record or '', DEADLINES)
   local beat = extra and status == 'caught' and string.match(extra, ' h(%d+)')
   -- A newer version's record is left to that version's sweep, so it stays in the index.
-  local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or record and not status and now + 10000
+  local deadline = status == 'pending' and expires or status == 'caught' and (beat or until_done) or
+    record and not status and now + 10000
   if deadline and tonumber(deadline) > now then
     -- The index was behind the record, as catch leaves it. The record counts.
     behind[#behind + 1], behind[#behind + 2] = deadline, member
@@ -54,7 +59,8 @@ local function sweepOne(batch, due, place, member, prefix)
       local count = isStalled and 'stalled_reissued' or 'late_reissued'
       batch[count] = batch[count] + 1
     else
-      local outbox, over = openOutbox(key, key, member), (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
+      local outbox, over = openOutbox(key, key, member),
+        (extra and '2:expired' or 'expired') .. string.match(record, ' .*')
       if status == 'pending' then leaveInbox(key, member, extra, approval) end
       redis.call('HSET', key, 's', over, unpack(status == 'pending' and { 'p', '' } or {}))
       -- Its TTL was for longer: it was the work's, or it might have been tried again.

@@ -1,10 +1,12 @@
 -- Appends one item of a catch from an inbox: nine parts.
 local function addItem(items, turn, member, created, payload, decision, passed, record, extra, schema)
-  local parts = { turn, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema }
+  local parts = {
+    turn, member, tonumber(created), payload, decision, string.match(passed, TRACE) or false, record, extra, schema
+  }
   for _, part in ipairs(parts) do items[#items + 1] = part end
 end
--- The handoffs that an operation took and still has caught, as items. One that isn't here may be on another node while its slot moves: then Redis
--- refuses to look for two keys together, and the service calls the script again.
+-- The handoffs that an operation took and still has caught, as items. One that isn't here may be on another node while
+-- its slot moves: then Redis refuses to look for two keys together, and the service calls the script again.
 local function stillCaught(remembered, prefix, members, agent, token, now)
   local items = {}
   for member, turn in string.gmatch(members, '([^%s/]+)/?(%d*)') do
@@ -20,15 +22,21 @@ local function stillCaught(remembered, prefix, members, agent, token, now)
   end
   return items
 end
--- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the request's digest, how many
--- handoffs it left to the other list, and the members that it took, with a slash and a turn where turns were read. Instead of the members there may be an @, the asker that takes from the other
--- list first, and the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other asker takes
--- anything with this token. A time that is as far ahead is of a clock that was set back since, and says nothing of how long the asker is gone.
+-- Answers an operation from what is remembered of it, as a reply; nil if it may take handoffs now. Remembered are the
+-- request's digest, how many handoffs it left to the other list, and the members that it took, with a slash and a turn
+-- where turns were read. Instead of the members there may be an @, the asker that takes from the other list first, and
+-- the time when it began. Until that asker has finished, or has been gone for longer than its calls can take, no other
+-- asker takes anything with this token. A time that is as far ahead is of a clock that was set back since, and says
+-- nothing of how long the asker is gone.
 local function takenBefore(before, remembered, prefix, agent, token, request, asker, now)
   local asked, others, members = string.match(before or '', '^(%S+) (%d+)(.*)$')
   if before and asked ~= request then return { 'reused' } end
   local looking, since = string.match(members or '', '^ @(%S+) (%d+)$')
   if looking == asker and before or members == '' then return { 'taken', 1, tonumber(others) } end
-  if before and not looking then return { 'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now)) } end
+  if before and not looking then
+    return {
+      'replayed', 0, tonumber(others), unpack(stillCaught(remembered, prefix, members, agent, token, now))
+    }
+  end
   if before and now < since + 10000 and now > since - 10000 then return { 'left' } end
 end

@@ -173,7 +173,9 @@ function comparing (source: string): string {
  * (test/lua/headers).
  */
 function replyingEvents (body: string): string {
-  return body.replace(/return ([^\n]+)\n$/, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n")
+  return body.replace(
+    /^return (.+(?:\n .+)*)\n(?![^])/m, "local reply = $1\nreturn told[1] and { 'told', told, reply } or reply\n"
+  )
 }
 
 /** Leaves out functions and constants of the libraries that nothing mentions: each call would make them. */

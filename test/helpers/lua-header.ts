@@ -55,7 +55,7 @@ export function scriptFaults (name: string, text: string, library = ''): string[
 }
 
 function lengthOf (lines: string[]): number {
-  return lines.filter(line => !line.startsWith('--')).length
+  return lines.filter(line => !/^ *--/.test(line)).length
 }
 
 function readHeader (lines: string[]): Header | string {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, readdirSync } from 'node:fs'
 import t from 'tap'
 import { libraryOf, readLua, scriptNames } from '../../src/redis/scripts.ts'
 import type { EventTarget, ScriptName } from '../../src/redis/scripts.ts'
@@ -21,6 +21,13 @@ t.test('the table of letters has every letter that a script uses', async t => {
   const words = found(code, /' ([a-z?])(?:1?'|\(|%)/g)
   t.strictSame(words.filter(letter => !inColumn(extra).includes(letter) && !inColumn(sent).includes(letter)), [], 'as the beginning of a word')
   t.ok(fields.length >= 8 && words.length >= 12, 'and some were found', { fields, words })
+})
+
+t.test('no line of Lua has more than 120 columns', async t => {
+  const root = new URL('../../lua/', import.meta.url)
+  for (const file of readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.lua'))) {
+    t.strictSame(readFileSync(new URL(file, root), 'utf8').split('\n').filter(line => [...line].length > 120), [], file)
+  }
 })
 
 for (const name of names) t.strictSame(faultsOf(name, readLua(`${name}.lua`)), [], name)
