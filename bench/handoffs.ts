@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { joinPayload, keptLength } from '../src/handoffs/answers.ts'
+import { joinPayload, excerptBytes } from '../src/handoffs/answers.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf, tags } from '../src/core/ids.ts'
 import { cutMembers } from '../src/core/json.ts'
 import { digestOf } from '../src/handoffs/service.ts'
@@ -69,7 +69,7 @@ export class Maker {
     const members = cutMembers(Buffer.from(passBody))
     const payload = joinPayload(members)
     const place = { tenant, tag: homeTag(tenant), token: noToken, passedBy: agent, requireHuman: true, expiresIn: day }
-    const options = ` l${keptLength(members.raw('task') as Buffer)} h${digestOf(payload)}`
+    const options = ` l${excerptBytes(members.raw('task') as Buffer)} h${digestOf(payload)}`
     await inLots(count, async () => {
       const { outcome } = await this.#store.handoffs.pass({ ...place, id: randomHomeId(tenant), payload, options })
       if (outcome !== 'passed') throw new Error(`expected passed, got ${outcome}`)

@@ -39,7 +39,7 @@ import { metricsRoute } from './metrics/route.ts'
 import { problem } from './core/schemas/problem.ts'
 import { whyFull } from './store/health.ts'
 import type { Store } from './store/store.ts'
-import { mostWebhooks } from './store/webhooks.ts'
+import { maxWebhooks } from './store/webhooks.ts'
 import { version } from './core/version.ts'
 import { answerStray } from './web/error-pages.ts'
 import { approvalPages, frontPage, problemsPage } from './web/pages.ts'
@@ -93,7 +93,7 @@ export async function buildApp (
   const { attemptTimeout } = more.webhooks ?? {}
   const deliverer = parts === null
     ? null
-    : new Deliverer({ ...parts, targets: targetsFor(config, mostWebhooks, more), store, log, attemptTimeout })
+    : new Deliverer({ ...parts, targets: targetsFor(config, maxWebhooks, more), store, log, attemptTimeout })
   app.decorate('deliverer', deliverer)
   app.addHook('onClose', async () => deliverer?.stop())
   // Before the server waits for the requests that are open: a name server may be silent for longer.

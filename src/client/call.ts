@@ -209,7 +209,7 @@ export type Init = Omit<RequestInit, 'dispatcher'> & { dispatcher?: Connections 
 export interface Connections { close (): Promise<void>, destroy (): Promise<void> }
 
 /** Where Node's fetch keeps its connections. */
-const kept = Symbol.for('undici.globalDispatcher.1')
+const dispatcherKey = Symbol.for('undici.globalDispatcher.1')
 
 /**
  * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it
@@ -217,7 +217,7 @@ const kept = Symbol.for('undici.globalDispatcher.1')
  * @returns undefined where the runtime has no such thing, or somebody has replaced it
  */
 export function newConnections (): Connections | undefined {
-  const found = (globalThis as { [kept]?: { constructor: new () => Connections } })[kept]
+  const found = (globalThis as { [dispatcherKey]?: { constructor: new () => Connections } })[dispatcherKey]
   return found?.constructor.name === 'Agent' ? new found.constructor() : undefined
 }
 

@@ -1,5 +1,5 @@
 import type { CallOptions } from './call.ts'
-import { longest, longestWait, moment, onAbort, pause, since } from './clock.ts'
+import { maxTimer, maxWait, moment, onAbort, pause, since } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import { Operations } from './operations.ts'
 import type { Status } from './types.ts'
@@ -41,7 +41,7 @@ export async function waitFor (
   const forget = signal && onAbort(signal, stop)
   const late = {}
   const last: Last = { id }
-  const timer = timeout > longest ? undefined : setTimeout(() => own.abort(late), timeout)
+  const timer = timeout > maxTimer ? undefined : setTimeout(() => own.abort(late), timeout)
   try {
     return await follow(client, state, { ...options, signal: own.signal }, last)
   } catch (error) {
@@ -73,7 +73,7 @@ async function follow (
   client: Operations, state: 'caught' | 'done', options: WaitForOptions & { signal: AbortSignal }, last: Last
 ): Promise<Status> {
   const { timeout = Infinity, follow = true, signal, attemptTimeout } = options
-  const wait = Math.min(longestWait, Math.ceil(timeout / 1000))
+  const wait = Math.min(maxWait, Math.ceil(timeout / 1000))
   let until = state
   // What it is now is to be known where nothing comes of the wait.
   for (let isKnown = timeout === Infinity; ;) {

@@ -2,10 +2,10 @@ import { abortedBy, isHandoffError } from './errors.ts'
 import type { HandoffError } from './errors.ts'
 
 /** The longest delay of a timer: with a longer one it fires at once. */
-export const longest = 2 ** 31 - 1
+export const maxTimer = 2 ** 31 - 1
 
 /** The longest `wait` of one request, in seconds: a little below the minute after which many gateways give up. */
-export const longestWait = 50
+export const maxWait = 50
 
 export interface Moment { readonly wall: number, readonly steady: number }
 
@@ -33,11 +33,11 @@ export function backoff (round: number): number {
  * The longest Retry-After that is waited for, in milliseconds. A longer one is somebody's mistake, and a worker would
  * be deaf for as long.
  */
-const longestTold = 3600_000
+const maxRetryAfter = 3600_000
 
 /** How much of a Retry-After is waited for. @param seconds as the answer says @returns milliseconds */
 export function obeyed (seconds = 0): number {
-  return seconds * 1000 > longestTold ? 0 : seconds * 1000
+  return seconds * 1000 > maxRetryAfter ? 0 : seconds * 1000
 }
 
 /** Waits. Rejects as soon as the signal is aborted. No listener stays on the signal. */
@@ -52,7 +52,7 @@ export function pause (milliseconds: number, signal: AbortSignal | undefined): P
     const timer = setTimeout(() => {
       forget?.()
       resolve()
-    }, Math.min(milliseconds, longest))
+    }, Math.min(milliseconds, maxTimer))
     const forget = signal && onAbort(signal, stop)
   })
 }
@@ -86,7 +86,7 @@ function newListeners (): Listeners {
 }
 
 /** How many attempts share a signal. From the eleventh listener on, Node would warn of a leak. */
-const most = 10
+const maxJoined = 10
 
 /**
  * The time that attempts may take. Those that begin at about the same time share a timer and a signal, since a signal
@@ -119,7 +119,7 @@ export class Timeout {
   }
 
   isFor (milliseconds: number): boolean {
-    return milliseconds === this.#milliseconds && this.#joined < most && !this.signal.aborted &&
+    return milliseconds === this.#milliseconds && this.#joined < maxJoined && !this.signal.aborted &&
       performance.now() - this.#opened < this.#slack
   }
 
@@ -127,7 +127,7 @@ export class Timeout {
     this.#joined++
     if (this.#running++ > 0) return
     const milliseconds = this.#milliseconds + this.#slack
-    if (milliseconds > longest) return
+    if (milliseconds > maxTimer) return
     this.#timer = setTimeout(() => {
       this.#isOver = true
       this.abort()
@@ -158,7 +158,7 @@ export const refusedOutput = new Set([400, 413, 422])
  * How often something else may answer in the service's place, with a page that says nothing of its coming back: for
  * about ten seconds.
  */
-const mostForeign = 7
+const maxForeign = 7
 
 interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, onError?: (error: unknown) => void }
 
@@ -177,7 +177,7 @@ export async function insist<T> (
       return await ask()
     } catch (error) {
       const mayPass = isHandoffError(error) &&
-        (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < mostForeign))
+        (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < maxForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
       told = obeyed(error.retryAfter)

@@ -1,6 +1,6 @@
 import { call, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
-import { insist, longestWait, moment, pause, since } from './clock.ts'
+import { insist, maxWait, moment, pause, since } from './clock.ts'
 import { elementTexts, withText } from './json.ts'
 import type { WithText } from './json.ts'
 import type { EventsPage, EventsReset, HandoffEvent } from './types.ts'
@@ -40,7 +40,7 @@ export async function * readEvents (
   const filter = { types: types?.join(), handoff_id: handoffId, inbox }
   const read = (after: string | undefined) => {
     // Without a place it doesn't wait: if that answer were lost, so would be all that came meanwhile.
-    const wait = follow && after !== undefined ? longestWait : undefined
+    const wait = follow && after !== undefined ? maxWait : undefined
     const ask = () => call<EventsPage>(
       settings, { method: 'GET', path: `/api/events${queryOf({ after, ...filter, wait })}`, wait }, options
     )

@@ -136,10 +136,10 @@ function said (error: Failure): Exclude<Failure, string> {
   return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
 }
 
-function keyOf ({ idempotencyKey }: CallOptions, longest = 128): string {
+function keyOf ({ idempotencyKey }: CallOptions, maxLength = 128): string {
   if (idempotencyKey === undefined) return crypto.randomUUID()
-  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > longest) {
-    throw new TypeError(`an idempotencyKey must be 1 to ${longest} visible ASCII characters`)
+  if (!/^[!-~]+$/.test(idempotencyKey) || idempotencyKey.length > maxLength) {
+    throw new TypeError(`an idempotencyKey must be 1 to ${maxLength} visible ASCII characters`)
   }
   return idempotencyKey
 }

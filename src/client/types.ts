@@ -55,7 +55,7 @@ export type BatchResults = WithText<{
 }>
 
 /** Characters that the service takes as a failure's message, and as its code. */
-const longestMessage = 4000
+const maxMessageLength = 4000
 const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
 
 /** What is told of something thrown. It may be anything, also what throws when it is looked at. */
@@ -72,7 +72,7 @@ function readFailure (error: unknown): Exclude<Failure, string> {
   const text = typeof message === 'string' ? message || String(name) : String(error)
   return {
     // Cut by code points, as the service counts them.
-    message: [...text.slice(0, 2 * longestMessage)].slice(0, longestMessage).join('') || 'The handler failed.',
+    message: [...text.slice(0, 2 * maxMessageLength)].slice(0, maxMessageLength).join('') || 'The handler failed.',
     ...typeof code === 'string' && takenAsCode.test(code) && { code },
   }
 }

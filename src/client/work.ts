@@ -1,5 +1,5 @@
 import type { CallOptions } from './call.ts'
-import { insist, isForeign, longestWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
+import { insist, isForeign, maxWait, moment, onAbort, pause, refusedOutput, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { HandoffError, isHandoffError } from './errors.ts'
 import { RawJson, encode } from './json.ts'
@@ -32,7 +32,7 @@ export interface WorkOptions {
 }
 
 /** How many handoffs one request can catch. */
-const mostAtOnce = 100
+const maxItems = 100
 /** How long a handler may go on after it lost its handoff, in milliseconds; then its place goes to another handoff. */
 const grace = 2000
 
@@ -84,7 +84,7 @@ export async function work (
         continue
       }
       const asked = moment()
-      const items = await take(client, inbox, Math.min(mostAtOnce, concurrency - running.size), over.signal, onError)
+      const items = await take(client, inbox, Math.min(maxItems, concurrency - running.size), over.signal, onError)
       for (const item of items) serve(item, asked).catch(crash)
       // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
       if (items.length === 0 && since(asked) < 1000) await pause(200 + Math.random() * 800, over.signal).catch(() => {})
@@ -103,7 +103,7 @@ async function take (
 ): Promise<Handoff[]> {
   const what = { inbox, max, idempotencyKey: crypto.randomUUID() }
   try {
-    return await insist(() => client.catchNext({ ...what, wait: longestWait, signal }), { signal, onError })
+    return await insist(() => client.catchNext({ ...what, wait: maxWait, signal }), { signal, onError })
   } catch (error) {
     if (!signal.aborted) throw error
   }

@@ -96,7 +96,7 @@ const lookupTimeout = 5000
 const answerTimeout = 1000
 const tries = 5
 /** How many resolvers are kept for later: making one reads several files. */
-const kept = 8
+const maxIdleResolvers = 8
 
 /** What a name server says of a name that has no address. Everything else means that there was no answer. */
 const noAddress = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EBADNAME'])
@@ -207,7 +207,7 @@ export class Lookups {
       clearTimeout(timer)
       this.#underWay.delete(resolver)
       // One that got no answer remembers which server it has to avoid. The next name's may be well.
-      if (!isLate && this.#free.length < kept && settings === this.#madeWith) this.#free.push(resolver)
+      if (!isLate && this.#free.length < maxIdleResolvers && settings === this.#madeWith) this.#free.push(resolver)
     }
   }
 

@@ -11,7 +11,7 @@ const maxWrite = 16 * 1024
 const retryAfter = 100
 
 /** How long the last lines may take, in milliseconds: a reader that has stalled must not keep a process alive. */
-const longestEnd = 1000
+const maxEndTime = 1000
 
 const lineFeed = 10
 
@@ -62,7 +62,7 @@ export class LineWriter {
 
   /** Resolves when every line is written or lost, or after a second. */
   async end (): Promise<void> {
-    await Promise.race([this.#writing, sleep(longestEnd, undefined, { ref: false })])
+    await Promise.race([this.#writing, sleep(maxEndTime, undefined, { ref: false })])
   }
 
   async #writeAll (): Promise<void> {

@@ -68,14 +68,14 @@ export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
  * a timestamp.
  */
 const beginnings = new Map<number, string>()
-const beginningsKept = 100
+const maxBeginnings = 100
 
 /** A timestamp: ISO 8601, UTC, with milliseconds. */
 export function iso (milliseconds: number): string {
   const second = Math.floor(milliseconds / 1000)
   let beginning = beginnings.get(second)
   if (beginning === undefined) {
-    if (beginnings.size === beginningsKept) beginnings.clear()
+    if (beginnings.size === maxBeginnings) beginnings.clear()
     beginning = new Date(second * 1000).toISOString().slice(0, -'000Z'.length)
     beginnings.set(second, beginning)
   }
@@ -287,7 +287,7 @@ export interface Line {
 /** Characters of a mark: 48 bits. A line is so short that two of its marks don't collide by chance. */
 const markLength = 12
 /** How often the same work may be passed on along one line. */
-const most = 2
+const maxRepeats = 2
 
 /**
  * The place of a handoff that this caller passes on from `parent`. The parent is looked up before the pass, in a call
@@ -303,7 +303,7 @@ export async function lineOf (
   const { root = parent, hops = 0, marks = reply.mark ?? '' } = reply.record.extra
   if (hops + 1 > hopLimit) throw new Problem('hop_limit')
   const mark = markOf(caller.agent, to, payload)
-  if (timesIn(marks, mark) >= most) throw new Problem('loop_detected')
+  if (timesIn(marks, mark) >= maxRepeats) throw new Problem('loop_detected')
   return { parent, root, hops: hops + 1, marks: marks + mark }
 }
 
@@ -328,25 +328,25 @@ function timesIn (marks: string, mark: string): number {
 /** Cuts the beginning off a JSON string by its bytes. It is never parsed and written again (spliceAnswer says why). */
 
 /** How much of a task the list of waiting handoffs shows, in characters (Unicode code points). */
-const shown = 1000
+const maxShown = 1000
 /** The list keeps one character more, which shows that the task is longer. */
-const kept = shown + 1
+const excerptLength = maxShown + 1
 
 const [quote, backslash, u] = [0x22, 0x5c, 0x75]
 
 /**
  * How much of a task, a JSON string, to keep for the list: bytes from its opening quote on, without a closing quote.
  */
-export function keptLength (task: Buffer): number {
-  return endOfString(task, kept)
+export function excerptBytes (task: Buffer): number {
+  return endOfString(task, excerptLength)
 }
 
 /**
  * A task as the list shows it, as JSON text, and whether it was cut.
- * @param task a JSON string: the whole of it, or what `keptLength` says
+ * @param task a JSON string: the whole of it, or what `excerptBytes` says
  */
 export function excerpt (task: Buffer): { text: string, truncated: boolean } {
-  const end = endOfString(task, shown)
+  const end = endOfString(task, maxShown)
   return { text: `${task.toString('utf8', 0, end)}"`, truncated: task[end] !== quote }
 }
 

@@ -143,7 +143,7 @@ function pastQuiet (quiet: Quiet, place: Place): Place {
 /** How long a stream is silent at most, in milliseconds: then it says how far it has read. */
 const keepAlive = 15_000
 /** When a stream ends by itself, in milliseconds; its client goes on with another, at any replica. */
-const longestStream = 3_600_000
+const maxStreamTime = 3_600_000
 /** How long a client waits before it connects again, in milliseconds (`retry:`). */
 const reconnectAfter = 2000
 const streamsPerKey = 10
@@ -231,7 +231,7 @@ export class EventStreams {
     tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant
   ): AsyncGenerator<string> {
     const { retention } = this.#service.feed
-    const end = performance.now() + longestStream
+    const end = performance.now() + maxStreamTime
     let told = performance.now()
     let isMore = false
     for (let place = start; !stream.isStopped && !this.#draining && performance.now() < end;) {

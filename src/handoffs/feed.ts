@@ -202,9 +202,9 @@ function partsOf (id: string): [bigint, bigint] {
   return [BigInt(id.slice(0, dash)), BigInt(id.slice(dash + 1))]
 }
 
-const most = 2n ** 64n
+const idPartLimit = 2n ** 64n
 
 /** Can it be an id: two numbers of 64 bits with a hyphen between them? */
 export function isEventId (text: string): boolean {
-  return /^\d{1,20}-\d{1,20}$/.test(text) && partsOf(text).every(part => part < most)
+  return /^\d{1,20}-\d{1,20}$/.test(text) && partsOf(text).every(part => part < idPartLimit)
 }

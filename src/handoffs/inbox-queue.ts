@@ -8,10 +8,10 @@ import type { Listen } from './waiter.ts'
 const lingering = 5000
 
 /**
- * How long a look at an inbox is believed, in milliseconds, whatever is told meanwhile: a message may be lost while a
+ * How long the result of a look at an inbox holds, in milliseconds, whatever messages come: one may be lost while a
  * slot moves. After that, a request looks without a turn, when it comes or when its time is over.
  */
-const believed = 5000
+const lookLifetime = 5000
 
 /**
  * What this replica knows about one list of an inbox: may there be something in it? Known only while the replica is
@@ -40,7 +40,7 @@ export class WatchedList {
   /** Resolves once the replica is subscribed, with the function that unsubscribes. */
   readonly heard: Promise<() => void>
 
-  /** Would the replica be told of a change? */
+  /** Does the replica get a message of each change? */
   get hears (): boolean {
     return this.#hears()
   }
@@ -48,10 +48,10 @@ export class WatchedList {
   /**
    * Is a look worthwhile? Yes if there may be something in the list, or if the last look is so long ago that a message
    * may have been lost.
-   * @param believed how long a look's result is believed, in milliseconds
+   * @param lifetime how long a look's result holds, in milliseconds
    */
-  isWorthALook (believed: number): boolean {
-    return this.#mayHave || performance.now() - this.#looked > believed
+  isWorthALook (lifetime: number): boolean {
+    return this.#mayHave || performance.now() - this.#looked > lifetime
   }
 
   /**
@@ -112,7 +112,7 @@ export class InboxQueue {
    * forever.
    */
   get isUpToDate (): boolean {
-    return this.own.hears && this.home.hears && performance.now() - this.#looked < believed
+    return this.own.hears && this.home.hears && performance.now() - this.#looked < lookLifetime
   }
 
   /** Call it when a request is about to look. */

@@ -31,16 +31,16 @@ interface Found extends Batch { isMore: boolean, isLeft?: boolean }
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
 /**
- * How long the home list is believed to be empty after a look, in milliseconds. A message about an approval may have
+ * How long an empty home list counts as empty, in milliseconds. A message about an approval may have
  * been lost meanwhile.
  */
-const homeBelievedEmpty = 1000
+const homeLookLifetime = 1000
 /**
  * How long one look goes on past entries that can't be caught any more, in milliseconds. Each call drops 32 of them.
  */
-const longestLook = 1000
+const maxLookTime = 1000
 /** The longest pause before the next look after that, in milliseconds. */
-const longestPause = 100
+const maxPause = 100
 /** How often a request looks while another request with the same key is taking for both, in milliseconds. */
 const sameKeyPause = 5
 /** How often unused queues are looked for, in milliseconds. */
@@ -124,11 +124,11 @@ export class InboxService {
     // Nothing was taken. Another request with this key may still wait: it makes the claim again if it catches
     // something.
     if (batch.items.length === 0 && !batch.replayed && claim === 'claimed') await this.#inboxes.unclaim(keyed)
-    const longest = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
+    const workTime = Math.max(0, ...batch.items.map(({ record }) => record!.caught!.deadline - record!.caught!.at))
     // The claim must last as long as the work. One that an earlier request made may be gone: that request may have
     // found nothing and released it.
-    if (batch.items.length > 0 && (claim === 'known' || longest > this.#workTtl)) {
-      await this.#inboxes.claim(keyed, Math.max(longest, this.#workTtl))
+    if (batch.items.length > 0 && (claim === 'known' || workTime > this.#workTtl)) {
+      await this.#inboxes.claim(keyed, Math.max(workTime, this.#workTtl))
     }
     return batch
   }
@@ -136,8 +136,8 @@ export class InboxService {
   /** What this key took before; null if it took nothing. */
   async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
     const look = (
-      place: InboxPlace, most: number, turns: string[] | null = null
-    ) => this.#takeFrom(place, caller, most, keyed, 0, turns)
+      place: InboxPlace, max: number, turns: string[] | null = null
+    ) => this.#takeFrom(place, caller, max, keyed, 0, turns)
     const [first, second] = await Promise.all([look(own, 0), home === null ? null : look(home, 0)])
     if (!first.replayed && second?.replayed !== true) return null
     // The first request may have broken off between the two lists. Then its part of the home list is taken now.
@@ -182,7 +182,7 @@ export class InboxService {
       if (items.length > 0 || replayed) return null
       // Something entered while it looked, or what comes first can't be caught any more. It pauses a little longer each
       // time, so as not to poll.
-      pause = ticket.hasTurn ? Math.min(longestPause, 2 * pause) : 1
+      pause = ticket.hasTurn ? Math.min(maxPause, 2 * pause) : 1
       return ticket.hasTurn ? pause : waiting.milliseconds
     })
   }
@@ -208,11 +208,11 @@ export class InboxService {
   }
 
   /**
-   * Takes what there is. If the first entries can't be caught any more, it looks behind them, for `longestLook` at
-   * most.
+   * Takes what there is. If the first entries can't be caught any more, it looks after them, for at most
+   * `maxLookTime`.
    */
   async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null): Promise<Found> {
-    const end = performance.now() + longestLook
+    const end = performance.now() + maxLookTime
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
       if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
@@ -229,7 +229,7 @@ export class InboxService {
   ): Promise<Found> {
     const { own, home } = places
     queue.touch()
-    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeBelievedEmpty))
+    const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeLookLifetime))
       ? await this.#turnsOf(home, queue.home, asked.max)
       : unread
     const { turns } = atHome
@@ -260,24 +260,23 @@ export class InboxService {
     return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
 
-  async #turnsOf (place: InboxPlace, list: WatchedList, most: number): Promise<Turns> {
+  async #turnsOf (place: InboxPlace, list: WatchedList, max: number): Promise<Turns> {
     const isEmpty = list.begin()
-    const found = await this.#inboxes.turns(place, most)
+    const found = await this.#inboxes.turns(place, max)
     if (found.turns.length === 0 && !found.isMore) isEmpty()
     return found
   }
 
   /** @param size how many bytes the answer has already */
   async #takeFrom (
-    place: InboxPlace, { agent }: Caller, most: number, keyed: Claim | null, size: number, turns: string[] | null
+    place: InboxPlace, { agent }: Caller, max: number, keyed: Claim | null, size: number, turns: string[] | null
   ): Promise<Found & { elsewhere: number }> {
     const reply = await this.#inboxes.take(place, {
       token: keyed?.token ?? randomToken(),
       agent,
-      most,
+      max,
       size,
-      keptFor: keyed &&
-        this.#workTtl,
+      lifetime: keyed && this.#workTtl,
       request: keyed?.request ?? '-',
       asker: keyed?.asker ?? '-',
       turns,

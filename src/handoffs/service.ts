@@ -10,7 +10,7 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, keptLength, lineOf, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, excerptBytes, lineOf, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
 import type { Answered, Line } from './answers.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
@@ -236,7 +236,7 @@ export function optionWords (
   if (body.max_attempts != null) words += ` m${body.max_attempts}`
   if (schema !== null) words += ` s${schema.digest} z${schema.text.length}`
   if (line !== null) words += ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`
-  if (body.require_human === true) words += ` l${keptLength(members.raw('task')!)} h${digestOf(payload)}`
+  if (body.require_human === true) words += ` l${excerptBytes(members.raw('task')!)} h${digestOf(payload)}`
   return words
 }
 

@@ -160,7 +160,7 @@ function resultsText (all: readonly Outcome[]): Buffer[] {
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
 export interface Entry { op: string, id: string, body: Buffer | undefined, key: string | undefined }
 
-const mostOperations = 100
+const maxOperations = 100
 /**
  * How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong.
  */
@@ -215,7 +215,7 @@ export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>):
 }
 
 function wrongNumber (): Error {
-  return invalid({ pointer: '/operations', message: `must have 1 to ${mostOperations} operations` })
+  return invalid({ pointer: '/operations', message: `must have 1 to ${maxOperations} operations` })
 }
 
 function cutArray (
@@ -225,7 +225,7 @@ function cutArray (
   if (json[at] === closeBracket) return at + 1
   for (;;) {
     // Stop here: a million more may follow.
-    if (entries.length === mostOperations) throw wrongNumber()
+    if (entries.length === maxOperations) throw wrongNumber()
     const pointer = `/operations/${entries.length}`
     const values = new Map<string, Buffer>()
     if (json[at] === openBrace) {

@@ -49,7 +49,7 @@ function answer (base: string, error: NodeJS.ErrnoException, socket: Socket): vo
 }
 
 /** How many requests of a connection may wait for the answer to one before them. */
-const mostPipelined = 20
+const maxPipelined = 20
 
 /**
  * Replaces node's own error answers, which aren't problem documents, and refuses what node should refuse but doesn't.
@@ -67,7 +67,7 @@ export function useNodeAnswers (app: FastifyInstance): void {
 }
 
 /**
- * Ends a connection on which more than `mostPipelined` requests wait for the answer to one before them. Node takes 64
+ * Ends a connection on which more than `maxPipelined` requests wait for the answer to one before them. Node takes 64
  * KB from a connection at once and begins all requests in them, 1,500 short ones; it doesn't look whether the client
  * reads any answer. 600 such connections without a key took 2.4 GB. What was acknowledged stays; what wasn't may be
  * sent again (RFC 9112, 9.3.2). No proxy that we know pipelines.
@@ -83,7 +83,7 @@ function boundPipelining (server: Server): void {
       // Those that node has read with the one that was too many.
       if (socket.destroyed) return
       const count = (waiting.get(socket) ?? 0) + 1
-      if (count > mostPipelined) {
+      if (count > maxPipelined) {
         stopReading(socket)
         return
       }

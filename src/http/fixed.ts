@@ -40,13 +40,13 @@ export function sendFixed (request: FastifyRequest, reply: FastifyReply, { body,
  * all.
  */
 export function keepFilesInMemory (app: FastifyInstance): void {
-  const kept = new Map<string, Buffer>()
+  const files = new Map<string, Buffer>()
   app.addHook('onSend', (request, reply, payload, done) => {
     if (!(payload instanceof ReadStream)) return done()
     const { path, start, end } = payload as ReadStream & { start: number, end: number }
     payload.destroy()
-    let file = kept.get(String(path))
-    if (file === undefined) kept.set(String(path), file = readFileSync(path))
+    let file = files.get(String(path))
+    if (file === undefined) files.set(String(path), file = readFileSync(path))
     done(null, file.subarray(start, end + 1))
   })
 }

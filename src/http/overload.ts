@@ -29,7 +29,7 @@ type Done = (error?: Error) => void
  * @fastify/under-pressure with the same 100 ms served none in either case. It uses the mean of its last sample, so it
  * sheds everything until the next sample, and that doesn't come while shed clients retry at once.
  */
-const longestTurn = 100
+const defaultMaxTurn = 100
 /**
  * If a turn began fewer requests than this, it was long for another reason: a pause of the machine, or garbage
  * collection.
@@ -53,12 +53,12 @@ export const overloaded = {
 /**
  * A hook that refuses, with 503 and before auth and body, what the event loop reaches too late. One turn of the loop
  * serves everything that has arrived since the last one. So when more arrives than can be served, each turn is longer
- * than the one before. After a turn longer than `longest`, a turn serves requests for that long and sheds the rest.
+ * than the one before. After a turn longer than `maxTurn`, a turn serves requests for that long and sheds the rest.
  * Shedding costs half as much as serving, since most of a request is node's HTTP. If it answered at once, clients that
  * retry at once would keep the service busy with little else.
- * @param longest milliseconds
+ * @param maxTurn milliseconds
  */
-export function shedLate (app: FastifyInstance, refused: Refused, longest = longestTurn) {
+export function shedLate (app: FastifyInstance, refused: Refused, maxTurn = defaultMaxTurn) {
   // Before the service listens, requests come only from this process itself, so nothing is shed.
   let turned = Infinity
   let before = 0
@@ -83,7 +83,7 @@ export function shedLate (app: FastifyInstance, refused: Refused, longest = long
     done()
   })
   return (request: FastifyRequest, reply: FastifyReply, done: Done): void => {
-    if (++begun <= fewest || before <= longest || performance.now() - turned <= longest) return done()
+    if (++begun <= fewest || before <= maxTurn || performance.now() - turned <= maxTurn) return done()
     refused.shed++
     shed.push(done)
   }
@@ -271,13 +271,13 @@ export class BatchAnswers {
    * @throws {Problem} unavailable, without having read
    */
   async read<T> (
-    most: number, turn: (operation: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
+    maxBytes: number, turn: (operation: () => Promise<T | null>) => Promise<T | null>, read: () => Promise<[T, number]>
   ): Promise<T> {
     const came = performance.now()
     let freed = 0
     const attempt = () => turn(async () => {
       freed = this.#room.freed
-      const counted = this.#isOver ? 0 : this.#room.take(this, most)
+      const counted = this.#isOver ? 0 : this.#room.take(this, maxBytes)
       if (counted === null) return null
       this.#count(counted)
       let used = 0

@@ -8,10 +8,10 @@ const maxUnread = 64 * 1024
  * How long the rest of a request may go on after its answer, in milliseconds, and how many bytes of it are read at
  * most.
  */
-const longest = 5000
-const mostBytes = 16 * 1024 * 1024
+const maxLinger = 5000
+const maxReadBytes = 16 * 1024 * 1024
 /** At most so many connections are read from after their answer. One more ends the one that has had the most time. */
-const mostConnections = 100
+const maxConnections = 100
 /**
  * Every so many milliseconds a few of them are read from, at most 64 KB or so each: all together cost as little as a
  * few small requests.
@@ -82,12 +82,12 @@ class Lingering {
     socket.destroySoon = () => {
       if (request.complete) return end(socket)
       socket.end()
-      this.#begin({ request, socket, until: performance.now() + longest, bytes: 0 })
+      this.#begin({ request, socket, until: performance.now() + maxLinger, bytes: 0 })
     }
   }
 
   #begin (one: Unread): void {
-    if (this.#open.size >= mostConnections) {
+    if (this.#open.size >= maxConnections) {
       [...this.#open].reduce((first, other) => other.until < first.until ? other : first).socket.destroy()
     }
     this.#open.add(one)
@@ -112,7 +112,7 @@ class Lingering {
       const some: Buffer | null = one.request.read()
       one.bytes += some === null ? 0 : some.length
       if (one.request.complete) end(one.socket)
-      else if (one.bytes > mostBytes) one.socket.destroy()
+      else if (one.bytes > maxReadBytes) one.socket.destroy()
     }
   }
 }

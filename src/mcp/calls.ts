@@ -211,7 +211,7 @@ function nameOf ({ tenant, agent }: Caller, id: RequestId): string {
  * How much of an answer one result holds, in UTF-16 units. Clients cut longer ones, and then the model can't read the
  * rest.
  */
-export const longestText = 60_000
+export const maxTextLength = 60_000
 
 interface TextContent { type: 'text', text: string }
 
@@ -222,8 +222,8 @@ interface TextContent { type: 'text', text: string }
  */
 export function contentOf (text: string, offset: number): TextContent[] {
   const total = text.length
-  if (total - offset <= longestText) return [{ type: 'text', text: text.slice(offset) }]
-  const end = offset + longestText
+  if (total - offset <= maxTextLength) return [{ type: 'text', text: text.slice(offset) }]
+  const end = offset + maxTextLength
   const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end
   return [
     { type: 'text', text: text.slice(offset, next) },

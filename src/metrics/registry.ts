@@ -119,7 +119,7 @@ function eventFamilies (families: Families, { streams, store }: Sources): void {
   families.gauge({
     name: 'handoff_feed_length', help: 'Events in the longest feed that this replica read within the last minute.'
   }, () => {
-    const longest = events?.longest() ?? null
+    const longest = events?.maxLength() ?? null
     return longest === null ? [] : [[{}, longest]]
   })
   families.gauge({

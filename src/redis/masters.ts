@@ -148,8 +148,8 @@ const whileWell = 10_000
  */
 const doubtLasts = 2000
 
-/** How long a master without slots is kept after a redirection to it, in milliseconds: slots are moving to it. */
-const keptFor = 10_000
+/** How long a master without slots stays after a redirection to it, in milliseconds: slots are moving to it. */
+const emptyMasterLifetime = 10_000
 
 const slotCount = 16384
 
@@ -307,7 +307,7 @@ export class ClusterMasters implements Masters {
 
   /** Whether it has no slots yet, or none in the map of the node that answered. */
   #isExpected (master: Master): boolean {
-    return performance.now() - (this.#sentAt.get(master) ?? -Infinity) < keptFor
+    return performance.now() - (this.#sentAt.get(master) ?? -Infinity) < emptyMasterLifetime
   }
 
   #masterAt (host: Host): Master {

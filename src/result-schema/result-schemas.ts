@@ -10,11 +10,11 @@ export interface ResultSchemaOptions extends Partial<ThreadOptions> {
 }
 
 /** The longest schema, in bytes as sent. */
-const mostBytes = 16_384
+const maxSchemaBytes = 16_384
 /** The longest output, in bytes: JSON.parse can't be interrupted, and takes up to forty times as much memory. */
-const mostOutputBytes = 4 * 2 ** 20
+const maxOutputBytes = 4 * 2 ** 20
 /** How many valid schemas are remembered. */
-const remembered = 10_000
+const maxRemembered = 10_000
 const nothing = Buffer.from('{}')
 
 /**
@@ -25,11 +25,11 @@ export class ResultSchemas {
   readonly #limit: number
   readonly #thread: Thread
   /** The digests of valid schemas. */
-  readonly #taken = new LRUCache<string, true>({ max: remembered })
+  readonly #taken = new LRUCache<string, true>({ max: maxRemembered })
 
-  constructor ({ limit = 200, memory = 256, patience = 5_000, longest = 4_000 }: ResultSchemaOptions = {}) {
+  constructor ({ limit = 200, memory = 256, patience = 5_000, maxJobTime = 4_000 }: ResultSchemaOptions = {}) {
     this.#limit = limit
-    this.#thread = new Thread({ memory, patience, longest })
+    this.#thread = new Thread({ memory, patience, maxJobTime })
   }
 
   /**
@@ -40,7 +40,7 @@ export class ResultSchemas {
    * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
    */
   accept (text: Buffer, whose: Sender): string | Promise<string> {
-    if (text.length > mostBytes) throw invalid({ pointer: '/result_schema', message: `longer than ${mostBytes} bytes` })
+    if (text.length > maxSchemaBytes) throw invalid({ pointer: '/result_schema', message: `longer than ${maxSchemaBytes} bytes` })
     const digest = createHash('sha256').update(text).digest().toString('base64url', 0, 16)
     return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose)
   }
@@ -61,7 +61,7 @@ export class ResultSchemas {
    * @throws {Problem} result_invalid with at most 100 `errors` from `/output` on, result_schema_too_slow, unavailable
    */
   async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: Sender): Promise<void> {
-    if (output !== undefined && output.length > mostOutputBytes) throw new Problem('result_schema_too_slow')
+    if (output !== undefined && output.length > maxOutputBytes) throw new Problem('result_schema_too_slow')
     const verdict = await this.#thread.judge({ digest, schema, output: output ?? nothing }, this.#limit, whose)
     if (verdict.schema.length > 0) throw new Error('a schema was taken that this version of the service does not take')
     if (verdict.output.length > 0) throw new Problem('result_invalid', { members: { errors: verdict.output } })

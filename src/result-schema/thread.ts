@@ -38,7 +38,7 @@ export interface ThreadOptions {
    * How long a job may take by the clock, in milliseconds, however little of it the worker has run: a busy machine must
    * not keep those behind it.
    */
-  longest: number
+  maxJobTime: number
 }
 
 /**
@@ -139,7 +139,7 @@ export class Thread {
     const begun = Atomics.load(this.#begun, 0)
     const passed = begun === 0n ? 0 : Number(process.hrtime.bigint() - begun) / 1e6
     const ran = passed === 0 || this.#time === undefined ? passed : this.#time.read() - this.#ranBefore
-    if (ran < job.limit && passed < this.#options.longest) {
+    if (ran < job.limit && passed < this.#options.maxJobTime) {
       this.#timer = setTimeout(() => this.#look(job), Math.ceil(job.limit - ran))
       return
     }

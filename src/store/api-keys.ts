@@ -13,7 +13,7 @@ const page = 200
 /** How many changes one call reports (lua/key-changes.lua). */
 const changesAtOnce = 100
 /** How much of the author's name is kept in the log, in bytes. */
-const longestBy = 256
+const maxByLength = 256
 
 /** A key as Redis keeps it, without its secrets' digests. Times are milliseconds since the epoch, by Redis's clock. */
 export interface KeyRecord {
@@ -191,7 +191,7 @@ export class KeyRecords {
 
 /** As bytes, since a name needn't be ASCII. */
 function author (by: string): Buffer {
-  return Buffer.from(by).subarray(0, longestBy)
+  return Buffer.from(by).subarray(0, maxByLength)
 }
 
 /** Reads names and values, which alternate. */

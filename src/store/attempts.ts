@@ -54,14 +54,14 @@ export class Attempts {
 
   /**
    * @param extendBy milliseconds from now; null to keep the work's deadline
-   * @param mostWork milliseconds
+   * @param maxWorkTtl milliseconds
    * @param progress JSON text; empty for none
    */
   heartbeat (
-    place: Place, agent: string, extendBy: number | null, mostWork: number, progress: Buffer
+    place: Place, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer
   ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
-    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(mostWork)]
+    const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl)]
     return this.#lanes.call({
       script: this.#scripts.heartbeat, tag: place.tag, keys: [key], texts, bytes: progress, decode: readHeartbeat
     })

@@ -12,7 +12,7 @@ import { tagged } from './replies.ts'
  */
 const pace = 10
 /** How long a feed's length counts after it was read, in milliseconds. */
-const lengthKept = 60_000
+const lengthLifetime = 60_000
 
 /**
  * Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where
@@ -92,13 +92,13 @@ export class Events {
   }
 
   /** What an outbox has behind this number, at most so many. */
-  outbox (tag: string, tenant: string, after: string, most: number): Promise<string[]> {
+  outbox (tag: string, tenant: string, after: string, max: number): Promise<string[]> {
     const keys = [this.#keyNames.outbox(tag, tenant)]
     return this.#lanes.call({
       script: this.#scripts.outbox,
       tag,
       keys,
-      texts: [after, String(most)],
+      texts: [after, String(max)],
       decode: reply => tagged(reply).slice(1).map(String)
     })
   }
@@ -112,14 +112,14 @@ export class Events {
   }
 
   /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
-  read (tenant: string, after: string | null, most: number): Promise<FeedPage> {
+  read (tenant: string, after: string | null, max: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
     const [feed, note] = this.#feedKeys(tag, tenant)
     return this.#lanes.call({
       script: this.#scripts.feed,
       tag,
       keys: [feed],
-      texts: [after ?? '', String(most), this.#retention, note],
+      texts: [after ?? '', String(max), this.#retention, note],
       decode: reply => this.#readFeed(tenant, reply)
     })
   }
@@ -144,8 +144,8 @@ export class Events {
   /**
    * How many events the longest feed has, of those that this replica read within the last minute; null if it read none.
    */
-  longest (): number | null {
-    const since = performance.now() - lengthKept
+  maxLength (): number | null {
+    const since = performance.now() - lengthLifetime
     for (const [tenant, { at }] of this.#lengths) if (at < since) this.#lengths.delete(tenant)
     return this.#lengths.size === 0 ? null : Math.max(...[...this.#lengths.values()].map(({ length }) => length))
   }

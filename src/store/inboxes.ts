@@ -17,11 +17,11 @@ export interface Wanted {
   token: string
   agent: string
   /** How many at most; 0: only what this token took before. */
-  most: number
+  max: number
   /** How many bytes the answer has already. */
   size: number
   /** How long the record of what this token took is kept, in milliseconds; null: as long as a call may be retried. */
-  keptFor: number | null
+  lifetime: number | null
   /** The request's digest; '-' without an Idempotency-Key. */
   request: string
   /** Tells apart the requests that have this token. */
@@ -72,19 +72,19 @@ export class Inboxes {
   }
 
   take (
-    { tag, tenant, inbox }: InboxPlace, { token, agent, most, size, keptFor, request, asker, turns }: Wanted
+    { tag, tenant, inbox }: InboxPlace, { token, agent, max, size, lifetime, request, asker, turns }: Wanted
   ): Promise<TakeReply> {
     const keys = [this.#keyNames.inbox(tag, tenant, inbox), this.#keyNames.due(tag), this.#keyNames.taken(tag, token)]
-    const texts = [token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(
-      tag, ''
-    ), String(most), String(size),
-    keptFor === null ? '' : String(keptFor), request, turns === null ? '' : turns.join(' ') || '-', asker]
+    const texts = [
+      token, agent, this.#workTtl, this.#retention, this.#keyNames.handoff(tag, ''), String(max), String(size),
+      lifetime === null ? '' : String(lifetime), request, turns === null ? '' : turns.join(' ') || '-', asker
+    ]
     return this.#lanes.call({ script: this.#scripts.take, tag, keys, texts, decode: readTake })
   }
 
   /** The turns of the first handoffs that can be caught, ascending. */
-  turns ({ tag, tenant, inbox }: InboxPlace, most: number): Promise<Turns> {
-    const texts = [String(most), this.#keyNames.handoff(tag, '')]
+  turns ({ tag, tenant, inbox }: InboxPlace, max: number): Promise<Turns> {
+    const texts = [String(max), this.#keyNames.handoff(tag, '')]
     return this.#lanes.call({
       script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns
     })
@@ -99,12 +99,12 @@ export class Inboxes {
    * Claims an Idempotency-Key for this request, for so many milliseconds.
    * @returns `known`: another request with the same bytes claimed it before; `reused`: one with other bytes did
    */
-  claim ({ tag, token, request, asker }: Claim, keptFor: number): Promise<'claimed' | 'known' | 'reused'> {
+  claim ({ tag, token, request, asker }: Claim, lifetime: number): Promise<'claimed' | 'known' | 'reused'> {
     return this.#lanes.call({
       script: this.#scripts.claim,
       tag,
       keys: [this.#keyNames.request(tag, token)],
-      texts: [request, String(keptFor), asker],
+      texts: [request, String(lifetime), asker],
       decode: readClaim
     })
   }
@@ -119,8 +119,8 @@ export class Inboxes {
     return this.#forget(tag, this.#keyNames.taken(tag, token), `${request} ${elsewhere} @${asker} `)
   }
 
-  #forget (tag: string, key: string, kept: string): Promise<unknown> {
-    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [kept], decode: tagged })
+  #forget (tag: string, key: string, expected: string): Promise<unknown> {
+    return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [expected], decode: tagged })
   }
 
   /** The channel that tells when a token has taken something here. */

@@ -71,7 +71,7 @@ export class Leases {
  * no time for others.
  */
 const morePerListener = 0.05
-const longestMore = 250
+const maxExtraTerm = 250
 
 interface Channel {
   wakes: Set<() => void>
@@ -130,7 +130,7 @@ export class Paced {
     if (!channel.isAsked) return
     channel.isAsked = false
     channel.timer = setTimeout(
-      () => this.#wake(channel), this.#pace + Math.min(longestMore, channel.wakes.size * morePerListener)
+      () => this.#wake(channel), this.#pace + Math.min(maxExtraTerm, channel.wakes.size * morePerListener)
     )
     for (const wake of channel.wakes) wake()
   }

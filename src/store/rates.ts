@@ -10,7 +10,7 @@ import { tagged } from './replies.ts'
 export const rateWindow = 60_000
 
 /** How many agents a replica remembers at a time: some 3 MB. For a forgotten one Redis still knows what was taken. */
-const agentsAtMost = 10_000
+const maxAgents = 10_000
 
 /**
  * Limits agents' requests across all replicas. Each agent's count is in one partition, chosen by the hash of its name.
@@ -21,7 +21,7 @@ export class Rates {
   readonly #keyNames: KeyNames
   readonly #tags: readonly string[]
   readonly #window: number
-  readonly #budgets = new LRUCache<string, RateBudget>({ max: agentsAtMost })
+  readonly #budgets = new LRUCache<string, RateBudget>({ max: maxAgents })
 
   /** @param window milliseconds */
   constructor (lanes: Lanes, scripts: Scripts, keyNames: KeyNames, tags: readonly string[], window = rateWindow) {
@@ -76,10 +76,10 @@ export type Take = (needed: number, spare: number) => Promise<Taken>
 export type Answered = (error: Error | null, allowed: boolean) => void
 
 /**
- * How long an exhausted window is believed, in milliseconds. Then Redis is asked again, since its clock may have been
+ * How long an exhausted window counts as exhausted, in milliseconds. Then Redis is asked again: its clock may have
  * changed.
  */
-const believed = 1000
+const budgetLifetime = 1000
 
 /**
  * The part of an agent's window that this replica holds, and spends without asking Redis. What it holds already counts
@@ -157,7 +157,7 @@ export class RateBudget {
     // too early, never too late.
     this.#spendUntil = asked + (ends - now) * 0.999
     this.#resets = here + (ends - now)
-    this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + believed) : 0
+    this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + budgetLifetime) : 0
     this.#held = given
     this.#left = left
     this.#asking = false

@@ -161,7 +161,7 @@ const interval = 500
  * How long an outbox keeps an event that is in the feed, in milliseconds. Where a failover loses the end of the feed,
  * the outbox still has it.
  */
-const kept = 15_000
+const outboxRetention = 15_000
 /** How long a relay that died holds the others off, in milliseconds. */
 const leaseDuration = 1500
 /** Partitions asked about in one call. */
@@ -256,7 +256,7 @@ export class RelayRound {
       this.#checking, found.filter(({ isChecked }) => !isChecked), (tenant, outboxes) => this.#check(tenant, outboxes)
     )
     const now = performance.now()
-    const old = found.filter(({ isChecked, since }) => isChecked && now - since > kept)
+    const old = found.filter(({ isChecked, since }) => isChecked && now - since > outboxRetention)
     await this.#inCalls(this.#removing, old, (tenant, outboxes) => this.#removeOld(tenant, outboxes))
   }
 

@@ -6,11 +6,11 @@ import type { KeyNames } from './keys.ts'
 import { tagged } from './replies.ts'
 
 /** Webhooks that a tenant may have. */
-export const mostWebhooks = 20
+export const maxWebhooks = 20
 /** Deliveries of a webhook that may be pending; further events wait in the feed. */
-const mostPending = 10_000
+const maxPending = 10_000
 /** The same for what it replays: so there is always room for what happens meanwhile. */
-const mostReplayed = 5000
+const maxReplaying = 5000
 
 /** Why a webhook is disabled: its receiver answered 410, or failed for too long. */
 export type DisabledReason = 'gone' | 'failing'
@@ -122,7 +122,7 @@ export class Webhooks {
     const { tag, webhook, webhooks, tenants, feed } = this.#keysOf(tenant, id)
     return this.#call('webhook-create', tag, [
       webhook, webhooks, tenants, feed
-    ], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(mostWebhooks)],
+    ], [tenant, id, url, types?.join() ?? '', inbox ?? '', String(maxWebhooks)],
     ([outcome, fields]) => outcome === 'created' ? readWebhook(id, fields) : null)
   }
 
@@ -171,7 +171,7 @@ export class Webhooks {
     tenant: string, id: string, before: string | null, place: string,
     events: ReadonlyArray<{ id: string, text: string }>
   ): Promise<Planned> {
-    return this.#plan(tenant, id, [before ?? '', place, String(mostPending), linesOf(events), 'cursor', ''])
+    return this.#plan(tenant, id, [before ?? '', place, String(maxPending), linesOf(events), 'cursor', ''])
   }
 
   /**
@@ -183,7 +183,7 @@ export class Webhooks {
     events: ReadonlyArray<{ id: string, text: string }>
   ): Promise<Planned> {
     return this.#plan(
-      tenant, id, [before.from, place ?? '', String(mostReplayed), linesOf(events), 'replay', before.to]
+      tenant, id, [before.from, place ?? '', String(maxReplaying), linesOf(events), 'replay', before.to]
     )
   }
 
@@ -199,9 +199,9 @@ export class Webhooks {
    * @param token of this claim
    * @returns null: there is no such webhook
    */
-  claim (tenant: string, id: string, most: number, lease: number, token: string): Promise<Claimed | null> {
+  claim (tenant: string, id: string, max: number, lease: number, token: string): Promise<Claimed | null> {
     const { tag, webhook, due, pending } = this.#keysOf(tenant, id)
-    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(most), String(lease), token], (
+    return this.#call('webhook-claim', tag, [webhook, due, pending], [String(max), String(lease), token], (
       [outcome, ...parts]
     ) => {
       if (outcome === 'gone') return null

@@ -4,7 +4,7 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode } from '../core/errors.ts'
 import { cutMembers } from '../core/json.ts'
 import type { Caller } from '../core/model.ts'
-import { longestNote, rejectBody } from '../core/schemas/approvals.ts'
+import { maxNoteLength, rejectBody } from '../core/schemas/approvals.ts'
 import { inspectionText } from '../handoffs/approvals.ts'
 import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
 import { logDecision } from '../http/observe.ts'
@@ -151,8 +151,8 @@ function noteOf (form: Record<string, unknown> | undefined): string {
 function faultOf (note: string, verdict: Verdict): string | undefined {
   if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
   const length = [...note].length
-  if (length > longestNote) {
-    return `The note has ${length} characters; at most ${longestNote} are allowed. Nothing was decided yet.`
+  if (length > maxNoteLength) {
+    return `The note has ${length} characters; at most ${maxNoteLength} are allowed. Nothing was decided yet.`
   }
   if (!noteCharacters.test(note)) {
     return 'The note contains invisible control characters. Type it instead of pasting it. Nothing was decided yet.'

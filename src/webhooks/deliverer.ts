@@ -16,18 +16,18 @@ const leaseDuration = 3000
 /** How often everything is looked at that a lost message may have hidden, in milliseconds. */
 const slowRound = 5000
 /** How long a stopping service waits for attempts under way, in milliseconds; what was cut off is tried again. */
-const longestStop = 1000
+const maxStopTime = 1000
 /**
  * How long replays rest after each step, as a multiple of what it took, and in milliseconds at most: so they take a
  * quarter of the time.
  */
 const replayRest = 3
-const longestReplayRest = 200
+const maxReplayRest = 200
 /**
  * How long a step of a replay keeps its turn, in milliseconds. One that takes longer (its master doesn't answer) goes
  * on by itself, and its tenant asks for no other meanwhile.
  */
-const longestReplayTurn = 250
+const maxReplayTurn = 250
 
 export interface DelivererOptions {
   store: Pick<Store, 'events' | 'subscriptions' | 'takeDelivering' | 'reachedTags'>
@@ -80,7 +80,7 @@ export class Deliverer {
     this.#leave?.then(leave => leave(), () => {})
     await this.#round
     const stopped = this.#forget()
-    const cut = setTimeout(() => this.#sender.close(), longestStop)
+    const cut = setTimeout(() => this.#sender.close(), maxStopTime)
     await stopped
     clearTimeout(cut)
     this.#sender.close()
@@ -136,8 +136,8 @@ export class Deliverer {
       const began = performance.now()
       under = step()
       // Its tenant sees how it went.
-      await within(longestReplayTurn, under.catch(() => {}))
-      await sleep(Math.min(longestReplayRest, replayRest * (performance.now() - began)))
+      await within(maxReplayTurn, under.catch(() => {}))
+      await sleep(Math.min(maxReplayRest, replayRest * (performance.now() - began)))
     })
     await under
   }

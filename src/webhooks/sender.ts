@@ -10,9 +10,9 @@ import type { Targets } from './targets.ts'
 /** How long an attempt may take, from the look-up of the name to the status, in milliseconds. */
 const attemptTimeout = 15_000
 /** How much of an answer is read, in bytes: only its status counts. What is longer costs its connection. */
-const longestAnswer = 16_384
+const maxAnswerBytes = 16_384
 /** How long a connection stays open for the next delivery, in milliseconds. */
-const keptOpen = 5000
+const idleTimeout = 5000
 
 /**
  * How a receiver answered, or why it didn't. `over` resolves when nothing is left of the attempt: an answer's body may
@@ -24,9 +24,9 @@ export interface Answer { status: number | null, error: string | null, retryAfte
 export class Sender {
   readonly #targets: Targets
   readonly #timeout: number
-  readonly #http = new HttpAgent({ keepAlive: true, timeout: keptOpen })
+  readonly #http = new HttpAgent({ keepAlive: true, timeout: idleTimeout })
   readonly #open = new Set<AbortController>()
-  readonly #https = new HttpsAgent({ keepAlive: true, timeout: keptOpen })
+  readonly #https = new HttpsAgent({ keepAlive: true, timeout: idleTimeout })
 
   /** @param timeout milliseconds; tests have a shorter one */
   constructor (targets: Targets, timeout = attemptTimeout) {
@@ -107,7 +107,7 @@ export class Sender {
  * Reads to the end what is short, so that the connection can be used again; the attempt's own time-out bounds how long.
  */
 function drain (answer: IncomingMessage): void {
-  let left = longestAnswer
+  let left = maxAnswerBytes
   answer.on('error', () => {})
   answer.on('data', (some: Buffer) => {
     left -= some.length
@@ -127,8 +127,8 @@ export const pauses: readonly number[] = [
 ]
 /** How much longer or shorter a pause may be, so that what failed at once doesn't come again at once. */
 const spread = 0.2
-/** The longest that a receiver may ask to be spared, in milliseconds. */
-const longestWait = 3_600_000
+/** The longest Retry-After of a receiver that is followed, in milliseconds. */
+const maxRetryAfter = 3_600_000
 /** After how long without a success a webhook is disabled, in milliseconds. */
 export const disableAfter = 72 * 3_600_000
 
@@ -143,7 +143,7 @@ export function pauseAfter (
 ): number | null {
   const pause = pauses[tried - 1]
   if (pause === undefined) return null
-  return Math.round(Math.max(pause * (1 - spread + 2 * spread * random()), Math.min(retryAfter ?? 0, longestWait)))
+  return Math.round(Math.max(pause * (1 - spread + 2 * spread * random()), Math.min(retryAfter ?? 0, maxRetryAfter)))
 }
 
 /**

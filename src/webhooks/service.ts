@@ -6,7 +6,7 @@ import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
 import { isName, urlPattern, webhookTypes } from '../core/model.ts'
 import type { Events } from '../store/events.ts'
-import { mostWebhooks } from '../store/webhooks.ts'
+import { maxWebhooks } from '../store/webhooks.ts'
 import type { DeliveryStatus, ListedDelivery, Webhook, Webhooks } from '../store/webhooks.ts'
 import { isFor, testType, timeOf } from './tenant-webhooks.ts'
 import type { WebhookSecrets } from './sender.ts'
@@ -14,10 +14,10 @@ import type { Targets } from './targets.ts'
 
 /** How long the old secret signs as well by default, in seconds. */
 export const defaultGrace = 86_400
-const longestGrace = 2_592_000
+const maxGrace = 2_592_000
 /** How many names of webhooks that a tenant makes are looked up at once. */
 export const madeAtOnce = 16
-const mostListed = 100
+const maxListed = 100
 const pageSize = 500
 /** Pages that are counted before a replay is answered: 5,000 events. The rest is replayed all the same. */
 const pagesCounted = 10
@@ -53,7 +53,7 @@ export class WebhookService {
     if (made === null) {
       throw new Problem(
         'too_many_webhooks',
-        { detail: `This tenant has ${mostWebhooks} webhooks, and no more are allowed; delete one first.` }
+        { detail: `This tenant has ${maxWebhooks} webhooks, and no more are allowed; delete one first.` }
       )
     }
     await webhooks.tell()
@@ -78,7 +78,7 @@ export class WebhookService {
   /** @param grace how long the old secret signs as well, in seconds */
   async rotate (tenant: string, id: string, grace: number): Promise<object> {
     const { webhooks, secrets } = this.#on
-    if (grace > longestGrace) throw invalid({ pointer: '/grace', message: `must be <= ${longestGrace}` })
+    if (grace > maxGrace) throw invalid({ pointer: '/grace', message: `must be <= ${maxGrace}` })
     const rotated = found(isWebhookId(id) ? await webhooks.rotate(tenant, id, randomToken(), grace * 1000) : null)
     return {
       ...members(rotated), secret: secrets.secretOf(id, rotated.generation), old_secret_until: iso(rotated.oldUntil!)
@@ -113,14 +113,14 @@ export class WebhookService {
     const { webhooks } = this.#on
     await this.#find(tenant, id)
     const { due, over } = await webhooks.deliveries(tenant, id)
-    const wanted = due.sort(newestFirst).slice(0, mostListed)
+    const wanted = due.sort(newestFirst).slice(0, maxListed)
     const pending = await webhooks.pending(tenant, id, wanted.map(({ id }) => id))
     // Of one that was replayed, the last time counts.
     const byId = new Map(
       [...over.sort((one, other) => one.lastAt! - other.lastAt!), ...pending].map(one => [one.id, one])
     )
     const listed = [...byId.values()].filter(one => status === undefined || one.status === status).sort(newestFirst)
-      .slice(0, mostListed)
+      .slice(0, maxListed)
     return { items: listed.map(deliveryMembers) }
   }
 

@@ -202,7 +202,7 @@ const claimLease = 30_000
 /** How long to wait before Redis is asked again when it is away, in milliseconds. */
 const retryPause = 1000
 /** The longest time that a timer is set to, in milliseconds: a clock may be set. */
-const longestSleep = 60_000
+const maxSleep = 60_000
 
 /** Attempts by how they went. */
 export interface DeliveryCounts { delivered: number, again: number, failed: number }
@@ -280,7 +280,7 @@ export class Endpoint {
   #sleep ({ now, first }: Claimed): void {
     clearTimeout(this.#timer)
     if (first === null || this.#isStopped) return
-    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(0, first - now), longestSleep))
+    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(0, first - now), maxSleep))
     this.#timer.unref()
   }
 

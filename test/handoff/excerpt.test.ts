@@ -1,10 +1,10 @@
 import t from 'tap'
-import { excerpt, keptLength } from '../../src/handoffs/answers.ts'
+import { excerpt, excerptBytes } from '../../src/handoffs/answers.ts'
 
 /** The part of a task that the list keeps (lua/pass.lua closes the string), and what it shows of that. */
 function through (json: string): { kept: Buffer, text: string, truncated: boolean } {
   const task = Buffer.from(json)
-  const kept = Buffer.concat([task.subarray(0, keptLength(task)), Buffer.from('"')])
+  const kept = Buffer.concat([task.subarray(0, excerptBytes(task)), Buffer.from('"')])
   return { kept, ...excerpt(kept) }
 }
 

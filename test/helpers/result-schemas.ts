@@ -22,7 +22,7 @@ export interface Judge {
 
 /** A schema checker that is closed with the test, with time limits long enough for a busy machine. */
 export function judging (t: Pick<Test, 'teardown'>, options: ResultSchemaOptions = { limit: 60_000, patience: 60_000 }): Judge {
-  const schemas = new ResultSchemas({ longest: 60_000, ...options })
+  const schemas = new ResultSchemas({ maxJobTime: 60_000, ...options })
   t.teardown(() => schemas.close())
   const accept = (schema: unknown) => outcome(async () => await schemas.accept(json(schema), someone))
   const check = (schema: unknown, output?: unknown, whose = someone) =>

@@ -19,7 +19,7 @@ export function raw ({ redis, prefix }: { redis: Redis, prefix: string }): Raw {
   return { redis, prefix, keys: new KeyNames(prefix) }
 }
 
-export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, mostWork: 10_000 } as const
+export const lifetimes = { expiresIn: 1000, workTtl: 2000, retention: 5000, maxWorkTtl: 10_000 } as const
 
 /** The scripts' clock, for a source in which `@now` is then replaced with the time in milliseconds. */
 export const clockAtNow = "local function clock() return @now, '@now', '000', '@now' end\n"
@@ -90,7 +90,7 @@ export function decline (on: Raw, now: number, { agent, token, deadline }: Askin
 
 /** @param extendBy milliseconds @param progress JSON text; empty for none */
 export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, extendBy: number | '' = '', progress = '') {
-  return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.mostWork, progress])
+  return run(on, 'heartbeat', now, [on.keys.handoff(tag, itself(on))], [deadline, agent, lifetimes.retention, extendBy, lifetimes.maxWorkTtl, progress])
 }
 
 /** @param reason JSON text; empty for none */

@@ -146,7 +146,7 @@ export const secondLives: Record<string, Life> = {
 }
 
 export function newModel (now: number): Model {
-  return new Model(now, { usual: lifetimes.workTtl, most: lifetimes.mostWork })
+  return new Model(now, { usual: lifetimes.workTtl, most: lifetimes.maxWorkTtl })
 }
 
 /** The model after a life. @returns also the handoff that requests are then about: the latest attempt if the life is a second's */

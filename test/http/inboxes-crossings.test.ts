@@ -132,7 +132,7 @@ t.test('while one looks at the other list for a key, nobody else takes anything 
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work' })).json().handoff_id
   const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
   const take = (asker: string, turns: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', most: 1, size: 0, keptFor: 60_000, request: 'request', asker, turns })
+    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', asker, turns })
   const stay = (asker: string) => inboxes.stay(place, { token: 'token', request: 'request', asker, tag: place.tag }, 1)
   const leaves = { outcome: 'taken', elsewhere: 1, items: [] }
   t.match(await take('one', ['1/700']), leaves)
@@ -152,7 +152,7 @@ t.test('one that looked at the other list before the clock was set back an hour 
   const id = (await call('alice', 'POST', '/api/pass', { task: 't', to: 'work', expires_in: 7200 })).json().handoff_id
   const place = { tenant: 'default', inbox: 'work', tag: inboxTag('default', 'work') }
   const take = (asker: string, turns: string[] | null) =>
-    inboxes.take(place, { token: 'token', agent: 'bob', most: 1, size: 0, keptFor: 60_000, request: 'request', asker, turns })
+    inboxes.take(place, { token: 'token', agent: 'bob', max: 1, size: 0, lifetime: 60_000, request: 'request', asker, turns })
   await setClock(now + 3_600_000)
   t.match(await take('one', ['1/700']), { outcome: 'taken', elsewhere: 1 })
   await setClock(now + 3_600_000 - 9_000)

@@ -94,7 +94,7 @@ const requests: readonly Request[] = [
   passingAgain('ptok', false), passingAgain('ptok', true), passingAgain('other', false),
   catching(), catching('A', 'other'), catching('B'),
   ...decisions('approve'), ...decisions('reject'),
-  ...agents.map(agent => beating(agent)), beating('A', 1), beating('A', 3000, '{"message":"new"}'), beating('A', 100 * lifetimes.mostWork), beating('A', '', '{"message":"new"}'),
+  ...agents.map(agent => beating(agent)), beating('A', 1), beating('A', 3000, '{"message":"new"}'), beating('A', 100 * lifetimes.maxWorkTtl), beating('A', '', '{"message":"new"}'),
   beating('B', 3000, '{"message":"new"}'),
   finishing(), finishing('A', 'other', ''), finishing('B'), finishing('passer', 'ptok'), finishing('ctok'),
   failing(), failing('A', 'other'), failing('A', 'other', false), failing('B'), failing('passer', 'other'),

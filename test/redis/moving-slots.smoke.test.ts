@@ -85,7 +85,7 @@ t.test('on a Cluster', async t => {
       const tag = inboxTag('default', inbox)
       const at = { tenant: 'default', inbox, tag }
       const list = `handoff:{${tag}}:i:default:${inbox}`
-      const wanted = (token = randomToken()) => ({ token, agent: 'bob', most: 1, size: 0, keptFor: null, request: '-', asker: '-', turns: [] })
+      const wanted = (token = randomToken()) => ({ token, agent: 'bob', max: 1, size: 0, lifetime: null, request: '-', asker: '-', turns: [] })
       const one = () => passed(tag, ` t${inbox}`, { to: inbox })
       for (const keys of [ahead(await one()), [...ahead(await one()), list]]) {
         t.match(await whileMoving(tag, keys, () => inboxes.take(at, wanted())), { outcome: 'taken', items: [{}] }, 'take')
@@ -104,7 +104,7 @@ t.test('on a Cluster', async t => {
         await handoffs.sweep(tag, 100, false)
         return (await inboxes.count(at)).pending === 2
       })
-      const taken = [await inboxes.take(at, { ...wanted(), most: 100 })].flatMap(reply => 'items' in reply ? reply.items.map(({ id }) => id) : [])
+      const taken = [await inboxes.take(at, { ...wanted(), max: 100 })].flatMap(reply => 'items' in reply ? reply.items.map(({ id }) => id) : [])
       t.equal(taken.length, 2)
       t.ok(taken.includes(delayed.id))
       t.match(await inboxes.count(at), { pending: 0 })
@@ -235,7 +235,7 @@ t.test('on a Cluster', async t => {
       const place = await passed(tag, ' tasked l2 hdigest', { to: 'asked', requireHuman: true })
       t.match(await whileMoving(tag, ahead, () => approvals.decide('approved', place, randomToken(), 'carol', {}, Buffer.from('null'))), { outcome: 'decided' }, `approve ${ahead.length}`)
       t.match(await inboxes.count(at), { pending: 1, waiting: 0 })
-      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', most: 5, size: 0, keptFor: null, request: '-', asker: '-', turns: [] }), { items: [{ id: place.id }] })
+      t.match(await inboxes.take(at, { token: randomToken(), agent: 'bob', max: 5, size: 0, lifetime: null, request: '-', asker: '-', turns: [] }), { items: [{ id: place.id }] })
     }
   })
 })

@@ -158,7 +158,7 @@ t.test('what a job may take is the worker’s own time, however little of it a b
 })
 
 t.test('a job that a busy machine doesn’t get to is refused as unavailable, not as too slow', { skip: process.platform !== 'linux' && 'needs /proc' }, async t => {
-  const { accept, check } = await starved(t, { limit: 30_000, longest: 200 })
+  const { accept, check } = await starved(t, { limit: 30_000, maxJobTime: 200 })
   t.equal(await check(hostileSchema, hostileOutput), 'unavailable')
   t.equal(await accept({ title: 'behind it' }), 'ok')
 })

@@ -165,15 +165,15 @@ function resultOf (output: Buffer): object {
 /** How long a command may go on after SIGTERM, in milliseconds. */
 const patience = 5000
 /** What is kept of a command's standard output, in bytes, and of its standard error, in characters. */
-const longestOutput = 8 * 1024 * 1024
-const longestMessage = 2000
+const maxOutputBytes = 8 * 1024 * 1024
+const maxMessageLength = 2000
 /** Linux takes no longer string in an environment (128 KiB), and one ends at a NUL. */
-const longestTask = 100_000
+const maxTaskLength = 100_000
 /**
  * A command that has ended is heard for as long as it says something in so many milliseconds, and no longer than so
  * many times that.
  */
-const [silence, mostSilences] = [500, 10]
+const [silence, maxSilences] = [500, 10]
 
 export interface Ended { status: number | string, output: Buffer, message: string }
 
@@ -189,10 +189,10 @@ export interface Running {
  * started.
  */
 export function run (handoff: Handoff, command: string, args: readonly string[]): Running {
-  const task = handoff.task.replaceAll('\0', '').slice(0, longestTask)
+  const task = handoff.task.replaceAll('\0', '').slice(0, maxTaskLength)
   const env = environmentWith({
     HANDOFF_ID: handoff.handoff_id,
-    HANDOFF_TASK: Buffer.from(task).subarray(0, longestTask).toString().replace(/\ufffd+$/, '')
+    HANDOFF_TASK: Buffer.from(task).subarray(0, maxTaskLength).toString().replace(/\ufffd+$/, '')
   })
   const child = spawn(command, args, { detached: true, stdio: 'pipe', env })
   // It has no pipes then, where too many files are open.
@@ -206,23 +206,23 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
   child.stdout.on('data', (chunk: Buffer) => {
     heard++
     size += chunk.length
-    if (size <= longestOutput) chunks.push(chunk)
+    if (size <= maxOutputBytes) chunks.push(chunk)
     else signalGroup(child, 'SIGKILL')
   })
   child.stderr.on('data', (chunk: Buffer) => {
     heard++
     process.stderr.write(chunk)
     // Not from the middle of a surrogate pair on.
-    said = (said + decoder.write(chunk)).slice(-longestMessage).replace(/^[\udc00-\udfff]/, '')
+    said = (said + decoder.write(chunk)).slice(-maxMessageLength).replace(/^[\udc00-\udfff]/, '')
   })
   // It needn't read what it is given.
   child.stdin.on('error', () => {}).end(handoff.text)
   child.once('exit', () => hangUp(child, () => heard))
   const ended = new Promise<Ended>(resolve => {
     child.once('close', (code, by) => {
-      const message = size > longestOutput ? `its standard output is longer than ${longestOutput} bytes` : said.trim()
+      const message = size > maxOutputBytes ? `its standard output is longer than ${maxOutputBytes} bytes` : said.trim()
       resolve({
-        status: size > longestOutput ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message
+        status: size > maxOutputBytes ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message
       })
     })
   })
@@ -234,7 +234,7 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
  * standard output open for good. All that it wrote itself is in the pipes by now.
  */
 async function hangUp (child: ChildProcess, heard: () => number): Promise<void> {
-  for (let round = 0, before = -1; round < mostSilences && heard() !== before; round++) {
+  for (let round = 0, before = -1; round < maxSilences && heard() !== before; round++) {
     before = heard()
     await sleep(silence)
     // Where this process stood still meanwhile the timer comes before what is there to be read.

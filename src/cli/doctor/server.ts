@@ -259,13 +259,13 @@ function backlog ({ info }: ServerFacts): Finding | null {
 /**
  * How many fields a handoff's hash can have at once: all of lua/lib/record.lua's but `t`, which goes when `d` comes.
  */
-export const mostFields = 9
+export const maxFields = 9
 
 function listpack ({ config }: ServerFacts): Finding | null {
   const value = config?.['hash-max-listpack-value']
   const entries = config?.['hash-max-listpack-entries']
   if (value === undefined || entries === undefined) return null
-  if (Number(entries) < mostFields) {
+  if (Number(entries) < maxFields) {
     return {
       level: 'note', name: 'hash-max-listpack-entries', saw: entries, set: '128', why: 'less memory per handoff'
     }

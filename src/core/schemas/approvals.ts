@@ -6,10 +6,10 @@ import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, objec
 /** The schemas of what people see and decide. */
 
 /** In characters. Nobody reads a longer note; a document belongs elsewhere. */
-export const longestNote = 4000
+export const maxNoteLength = 4000
 // Tabs and line breaks are text. Other control characters could mislead the reader.
 const noteRules = {
-  maxLength: longestNote,
+  maxLength: maxNoteLength,
   pattern: '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f]*$',
   examples: ['Go ahead, but read only.']
 }

@@ -98,7 +98,7 @@ function ask ({ keys, tag }: Real, db: Database, random: Random, now: number, is
     case 'sweep': handoffs.sweep(tag, random.pick([1, 2, 10]), random.chance(0.5)); break
     case 'take': {
       const turns = random.pick([null, [], [`${now * 1000 - random.between(0, 9) * 100_000}/${random.pick([700, 5_000_000])}`]])
-      inboxes.take(inbox, { token, agent, most: random.between(0, 3), size: random.pick([0, 0, 100]), keptFor: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']), turns })
+      inboxes.take(inbox, { token, agent, max: random.between(0, 3), size: random.pick([0, 0, 100]), lifetime: random.pick([null, 60_000]), request: random.pick(['-', 'r1', 'r1', 'r2']), asker: random.pick(['a1', 'a2']), turns })
       break
     }
     case 'turns': inboxes.turns(inbox, random.between(1, 3)); break
