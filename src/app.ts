@@ -9,6 +9,7 @@ import { AttemptService, HandoffService } from './handoffs/service.ts'
 import { EventService, EventStreams } from './handoffs/events.ts'
 import { ResultSchemas } from './result-schema/result-schemas.ts'
 import { InboxService } from './handoffs/inboxes.ts'
+import { ManyHandoffs } from './handoffs/many.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
@@ -147,7 +148,8 @@ export async function buildApp (
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
-  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, limits })
+  const many = new ManyHandoffs(store.handoffs, waiter)
+  const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, limits })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
   app.addHook('onReady', async () => keys.start())

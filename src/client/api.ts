@@ -180,65 +180,6 @@ export interface components {
             /** Number of handoffs that wait for approval. */
             waiting_approval: number;
         };
-        HeartbeatBody: {
-            /** Moves the work’s deadline to this many seconds from now, if that is later. */
-            extend_by?: number | null;
-            /** Progress of the work: a message, a percentage, or both. It replaces the previous report. */
-            progress?: {
-                message?: string | null;
-                percent?: number | null;
-            } | null;
-        };
-        /** The heartbeat is recorded. */
-        HeartbeatAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "caught";
-            /** Deadline of the work. */
-            work_expires_at: string;
-            /** Deadline of the next heartbeat; null without heartbeat_within. */
-            heartbeat_expires_at: string | null;
-            /** True if the passer wants the work stopped: fail or decline it, or go on and report it done. */
-            cancel_requested: boolean;
-            /** Why the passer cancels. */
-            cancel_reason: string | null;
-        };
-        FailBody: {
-            /** What went wrong; status shows it. */
-            error: {
-                message: string;
-                code?: string | null;
-                data?: {
-                    [key: string]: unknown;
-                } | null;
-            };
-            /** If false, no successor is made, even if attempts are left. */
-            retry?: boolean | null;
-        };
-        /** The handoff has ended. */
-        FailAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "failed";
-            /** When the handoff ended. */
-            ended_at: string;
-            /** Id of the next attempt, the successor. */
-            reissued_as?: string;
-        };
-        DeclineBody: {
-            /** Why; status shows it. */
-            reason: string;
-        };
-        /** The handoff has ended. */
-        DeclineAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "declined";
-            /** When the handoff ended. */
-            ended_at: string;
-            /** Id of the next attempt, the successor. */
-            reissued_as?: string;
-        };
         DoneBody: {
             /** Result of the work; status shows it as `result`. */
             output?: {
@@ -252,42 +193,6 @@ export interface components {
             status: "done";
             /** When the work was reported done. */
             completed_at: string;
-        };
-        CancelBody: {
-            /** Why; heartbeats show it to the catcher. */
-            reason?: string | null;
-            /** If true, takes a caught handoff from its catcher. */
-            force?: boolean | null;
-        };
-        CancelAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "cancelled";
-            /** When the handoff ended. */
-            ended_at: string;
-        } | {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "caught";
-            /** When cancelling was first requested. */
-            cancel_requested_at: string;
-        };
-        ReissueBody: Record<string, never>;
-        /** The handoff is passed. */
-        ReissueAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            /** The URL to catch it at. */
-            pickup_url: string;
-            status: "pending";
-            /** When the handoff was passed, by Redis’s clock. */
-            created_at: string;
-            /** The handoff can be caught until then. */
-            expires_at: string;
-            /** The handoff can be caught from then on; only if it was delayed. */
-            available_at?: string;
-            /** The page on which a person decides; only with require_human. */
-            approval_url?: string;
         };
         /** The handoff’s status. What hasn’t happened is null. Members that only some handoffs have are left out of the others. */
         StatusAnswer: {
@@ -363,6 +268,328 @@ export interface components {
             root?: string;
             /** Number of hops from the root to this handoff. */
             hops?: number;
+        };
+        WaitBody: {
+            /** Ids of handoffs. A repeated one is answered each time. */
+            ids: string[];
+            /**
+             * What to wait for: that all have ended for good (default), or any.
+             */
+            until?: "all" | "any" | null;
+            /** Whether the items have results; true by default. */
+            results?: boolean | null;
+        };
+        /** What is true now. */
+        WaitAnswer: {
+            /** What has become of each, in the order of ids: the status of its last attempt. */
+            items: ({
+                /** The handoff’s id: 25 URL-safe characters. */
+                handoff_id: string;
+                /** Clients must tolerate statuses that they don’t know. */
+                status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+                require_human: boolean;
+                /** When the handoff was passed, by Redis’s clock. */
+                created_at: string;
+                /** The handoff can be caught until then. */
+                expires_at: string;
+                caught_at: string | null;
+                /** Name of the agent that caught it. */
+                caught_by: string | null;
+                completed_at: string | null;
+                approval: {
+                    state: "waiting" | "approved" | "rejected";
+                    /** When a person decided. */
+                    decided_at: string | null;
+                    /** Name of the person’s key. */
+                    decided_by: string | null;
+                    /** The person’s note. */
+                    note: string | null;
+                    /** Digest of the content that the person saw, if the decision sent it. */
+                    digest?: string;
+                } | null;
+                /** The output as sent with done. */
+                result?: {
+                    [key: string]: unknown;
+                } | null;
+                /** The inbox that it was passed to. */
+                to?: string;
+                /** Its priority in that inbox. */
+                priority?: number;
+                /** The handoff can be caught from then on; only if it was delayed. */
+                available_at?: string;
+                /** Deadline of the work. */
+                work_expires_at?: string;
+                /** Deadline of the next heartbeat. */
+                heartbeat_expires_at?: string;
+                /** The catcher’s latest progress report. */
+                progress?: {
+                    message?: string;
+                    percent?: number;
+                    at: string;
+                };
+                /** When the passer asked the catcher to stop. */
+                cancel_requested_at?: string;
+                /** Why the passer cancels. */
+                cancel_reason?: string;
+                /** When the handoff ended. */
+                ended_at?: string;
+                /** The agent that ended the handoff; null if it expired. */
+                ended_by?: string | null;
+                /** As sent with fail. */
+                error?: {
+                    [key: string]: unknown;
+                };
+                /** As sent with decline. */
+                reason?: string;
+                /** The deadline that was missed. */
+                expired_because?: "not_caught" | "not_done" | "stalled";
+                /** Number of this attempt. */
+                attempt?: number;
+                /** Id of the previous attempt. */
+                reissue_of?: string;
+                /** Id of the next attempt, the successor; null until it is made. */
+                reissued_as?: string | null;
+                /** Id of the handoff that this one is a part of. */
+                parent?: string;
+                /** Id of the first handoff of the line. */
+                root?: string;
+                /** Number of hops from the root to this handoff. */
+                hops?: number;
+                /** The id that was asked for, if this is a later attempt. */
+                asked_as?: string;
+                /**
+                 * The results together would be larger than 4 MiB, so this one is left out.
+                 */
+                result_omitted?: true;
+            } | {
+                handoff_id: string;
+                /**
+                 * There is no such handoff.
+                 */
+                status: "unknown";
+            })[];
+            /** Whether what was waited for is so. */
+            complete: boolean;
+        };
+        HeartbeatBody: {
+            /** Moves the work’s deadline to this many seconds from now, if that is later. */
+            extend_by?: number | null;
+            /** Progress of the work: a message, a percentage, or both. It replaces the previous report. */
+            progress?: {
+                message?: string | null;
+                percent?: number | null;
+            } | null;
+        };
+        /** The heartbeat is recorded. */
+        HeartbeatAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "caught";
+            /** Deadline of the work. */
+            work_expires_at: string;
+            /** Deadline of the next heartbeat; null without heartbeat_within. */
+            heartbeat_expires_at: string | null;
+            /** True if the passer wants the work stopped: fail or decline it, or go on and report it done. */
+            cancel_requested: boolean;
+            /** Why the passer cancels. */
+            cancel_reason: string | null;
+        };
+        FailBody: {
+            /** What went wrong; status shows it. */
+            error: {
+                message: string;
+                code?: string | null;
+                data?: {
+                    [key: string]: unknown;
+                } | null;
+            };
+            /** If false, no successor is made, even if attempts are left. */
+            retry?: boolean | null;
+        };
+        /** The handoff has ended. */
+        FailAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "failed";
+            /** When the handoff ended. */
+            ended_at: string;
+            /** Id of the next attempt, the successor. */
+            reissued_as?: string;
+        };
+        DeclineBody: {
+            /** Why; status shows it. */
+            reason: string;
+        };
+        /** The handoff has ended. */
+        DeclineAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "declined";
+            /** When the handoff ended. */
+            ended_at: string;
+            /** Id of the next attempt, the successor. */
+            reissued_as?: string;
+        };
+        CancelBody: {
+            /** Why; heartbeats show it to the catcher. */
+            reason?: string | null;
+            /** If true, takes a caught handoff from its catcher. */
+            force?: boolean | null;
+        };
+        CancelAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "cancelled";
+            /** When the handoff ended. */
+            ended_at: string;
+        } | {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "caught";
+            /** When cancelling was first requested. */
+            cancel_requested_at: string;
+        };
+        ReissueBody: Record<string, never>;
+        /** The handoff is passed. */
+        ReissueAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            /** The URL to catch it at. */
+            pickup_url: string;
+            status: "pending";
+            /** When the handoff was passed, by Redis’s clock. */
+            created_at: string;
+            /** The handoff can be caught until then. */
+            expires_at: string;
+            /** The handoff can be caught from then on; only if it was delayed. */
+            available_at?: string;
+            /** The page on which a person decides; only with require_human. */
+            approval_url?: string;
+        };
+        /** Handoffs that wait for approval, oldest first. */
+        ListApprovalsAnswer: {
+            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
+            items: {
+                /** The handoff’s id: 25 URL-safe characters. */
+                handoff_id: string;
+                /** As passed, truncated to 1,000 characters. */
+                task: string;
+                /**
+                 * Only on a truncated task; /api/approvals/{id} has the full text.
+                 */
+                task_truncated?: true;
+                /** When the handoff was passed, by Redis’s clock. */
+                created_at: string;
+                /** The handoff can be caught until then. */
+                expires_at: string;
+                /** Name of the agent that passed the handoff. */
+                passed_by: string;
+                /** The handoff can be caught from then on; only if it was delayed. */
+                available_at?: string;
+            }[];
+            /** The cursor of the next page; null on the last one. */
+            next_cursor: string | null;
+        };
+        /** The complete handoff. */
+        InspectApprovalAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
+            /** As passed. */
+            task: string | null;
+            /** As passed; null once deleted. */
+            output: {
+                [key: string]: unknown;
+            } | null;
+            /** As passed; null once deleted. */
+            context: {
+                [key: string]: unknown;
+            } | null;
+            /** As passed. */
+            constraints: string | null;
+            /** When the handoff was passed, by Redis’s clock. */
+            created_at: string;
+            /** The handoff can be caught until then. */
+            expires_at: string;
+            /** Name of the agent that passed the handoff. */
+            passed_by: string;
+            approval: {
+                state: "waiting" | "approved" | "rejected";
+                /** When a person decided. */
+                decided_at: string | null;
+                /** Name of the person’s key. */
+                decided_by: string | null;
+                /** The person’s note. */
+                note: string | null;
+                /** Digest of the content that the person saw, if the decision sent it. */
+                digest?: string;
+            };
+            /** The inbox that it was passed to. */
+            to?: string;
+            /** Its priority in that inbox. */
+            priority?: number;
+            /** As passed. */
+            parent?: string;
+            /** As passed: seconds. */
+            work_within?: number;
+            /** As passed: seconds. */
+            heartbeat_within?: number;
+            /** As passed. */
+            max_attempts?: number;
+            /** The handoff can be caught from then on; only if it was delayed. */
+            available_at?: string;
+            /** Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then. */
+            digest?: string;
+            /** As passed. */
+            result_schema?: {
+                [key: string]: unknown;
+            };
+        };
+        ApproveBody: {
+            /** For the agent that catches the handoff. */
+            note?: string | null;
+            /** The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match. */
+            digest?: string | null;
+        };
+        /** The decision is recorded. */
+        ApproveAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "pending" | "rejected";
+            approval: {
+                state: "waiting" | "approved" | "rejected";
+                /** When a person decided. */
+                decided_at: string | null;
+                /** Name of the person’s key. */
+                decided_by: string | null;
+                /** The person’s note. */
+                note: string | null;
+                /** Digest of the content that the person saw, if the decision sent it. */
+                digest?: string;
+            };
+        };
+        RejectBody: {
+            /** The reason. */
+            note: string;
+            /** The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match. */
+            digest?: string | null;
+        };
+        /** The decision is recorded. */
+        RejectAnswer: {
+            /** The handoff’s id: 25 URL-safe characters. */
+            handoff_id: string;
+            status: "pending" | "rejected";
+            approval: {
+                state: "waiting" | "approved" | "rejected";
+                /** When a person decided. */
+                decided_at: string | null;
+                /** Name of the person’s key. */
+                decided_by: string | null;
+                /** The person’s note. */
+                note: string | null;
+                /** Digest of the content that the person saw, if the decision sent it. */
+                digest?: string;
+            };
         };
         /** Events. With Accept: text/event-stream, the answer is a stream of server-sent events. */
         EventsAnswer: {
@@ -658,131 +885,6 @@ export interface components {
                 replayed?: true;
             }[];
         };
-        /** Handoffs that wait for approval, oldest first. */
-        ListApprovalsAnswer: {
-            /** May be fewer than `limit`, or none, even if there is a next_cursor. */
-            items: {
-                /** The handoff’s id: 25 URL-safe characters. */
-                handoff_id: string;
-                /** As passed, truncated to 1,000 characters. */
-                task: string;
-                /**
-                 * Only on a truncated task; /api/approvals/{id} has the full text.
-                 */
-                task_truncated?: true;
-                /** When the handoff was passed, by Redis’s clock. */
-                created_at: string;
-                /** The handoff can be caught until then. */
-                expires_at: string;
-                /** Name of the agent that passed the handoff. */
-                passed_by: string;
-                /** The handoff can be caught from then on; only if it was delayed. */
-                available_at?: string;
-            }[];
-            /** The cursor of the next page; null on the last one. */
-            next_cursor: string | null;
-        };
-        /** The complete handoff. */
-        InspectApprovalAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "pending" | "caught" | "done" | "failed" | "declined" | "cancelled" | "expired" | "rejected";
-            /** As passed. */
-            task: string | null;
-            /** As passed; null once deleted. */
-            output: {
-                [key: string]: unknown;
-            } | null;
-            /** As passed; null once deleted. */
-            context: {
-                [key: string]: unknown;
-            } | null;
-            /** As passed. */
-            constraints: string | null;
-            /** When the handoff was passed, by Redis’s clock. */
-            created_at: string;
-            /** The handoff can be caught until then. */
-            expires_at: string;
-            /** Name of the agent that passed the handoff. */
-            passed_by: string;
-            approval: {
-                state: "waiting" | "approved" | "rejected";
-                /** When a person decided. */
-                decided_at: string | null;
-                /** Name of the person’s key. */
-                decided_by: string | null;
-                /** The person’s note. */
-                note: string | null;
-                /** Digest of the content that the person saw, if the decision sent it. */
-                digest?: string;
-            };
-            /** The inbox that it was passed to. */
-            to?: string;
-            /** Its priority in that inbox. */
-            priority?: number;
-            /** As passed. */
-            parent?: string;
-            /** As passed: seconds. */
-            work_within?: number;
-            /** As passed: seconds. */
-            heartbeat_within?: number;
-            /** As passed. */
-            max_attempts?: number;
-            /** The handoff can be caught from then on; only if it was delayed. */
-            available_at?: string;
-            /** Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then. */
-            digest?: string;
-            /** As passed. */
-            result_schema?: {
-                [key: string]: unknown;
-            };
-        };
-        ApproveBody: {
-            /** For the agent that catches the handoff. */
-            note?: string | null;
-            /** The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match. */
-            digest?: string | null;
-        };
-        /** The decision is recorded. */
-        ApproveAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "pending" | "rejected";
-            approval: {
-                state: "waiting" | "approved" | "rejected";
-                /** When a person decided. */
-                decided_at: string | null;
-                /** Name of the person’s key. */
-                decided_by: string | null;
-                /** The person’s note. */
-                note: string | null;
-                /** Digest of the content that the person saw, if the decision sent it. */
-                digest?: string;
-            };
-        };
-        RejectBody: {
-            /** The reason. */
-            note: string;
-            /** The digest that /api/approvals/{id} answered; the decision is refused if it doesn’t match. */
-            digest?: string | null;
-        };
-        /** The decision is recorded. */
-        RejectAnswer: {
-            /** The handoff’s id: 25 URL-safe characters. */
-            handoff_id: string;
-            status: "pending" | "rejected";
-            approval: {
-                state: "waiting" | "approved" | "rejected";
-                /** When a person decided. */
-                decided_at: string | null;
-                /** Name of the person’s key. */
-                decided_by: string | null;
-                /** The person’s note. */
-                note: string | null;
-                /** Digest of the content that the person saw, if the decision sent it. */
-                digest?: string;
-            };
-        };
         /**
          * The codes of refusals.
          */
@@ -800,26 +902,28 @@ export type CatchAnswer = components['schemas']['CatchAnswer'];
 export type CatchNextBody = components['schemas']['CatchNextBody'];
 export type CatchNextAnswer = components['schemas']['CatchNextAnswer'];
 export type InboxAnswer = components['schemas']['InboxAnswer'];
+export type DoneBody = components['schemas']['DoneBody'];
+export type DoneAnswer = components['schemas']['DoneAnswer'];
+export type StatusAnswer = components['schemas']['StatusAnswer'];
+export type WaitBody = components['schemas']['WaitBody'];
+export type WaitAnswer = components['schemas']['WaitAnswer'];
 export type HeartbeatBody = components['schemas']['HeartbeatBody'];
 export type HeartbeatAnswer = components['schemas']['HeartbeatAnswer'];
 export type FailBody = components['schemas']['FailBody'];
 export type FailAnswer = components['schemas']['FailAnswer'];
 export type DeclineBody = components['schemas']['DeclineBody'];
 export type DeclineAnswer = components['schemas']['DeclineAnswer'];
-export type DoneBody = components['schemas']['DoneBody'];
-export type DoneAnswer = components['schemas']['DoneAnswer'];
 export type CancelBody = components['schemas']['CancelBody'];
 export type CancelAnswer = components['schemas']['CancelAnswer'];
 export type ReissueBody = components['schemas']['ReissueBody'];
 export type ReissueAnswer = components['schemas']['ReissueAnswer'];
-export type StatusAnswer = components['schemas']['StatusAnswer'];
-export type EventsAnswer = components['schemas']['EventsAnswer'];
-export type BatchBody = components['schemas']['BatchBody'];
-export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ListApprovalsAnswer = components['schemas']['ListApprovalsAnswer'];
 export type InspectApprovalAnswer = components['schemas']['InspectApprovalAnswer'];
 export type ApproveBody = components['schemas']['ApproveBody'];
 export type ApproveAnswer = components['schemas']['ApproveAnswer'];
 export type RejectBody = components['schemas']['RejectBody'];
 export type RejectAnswer = components['schemas']['RejectAnswer'];
+export type EventsAnswer = components['schemas']['EventsAnswer'];
+export type BatchBody = components['schemas']['BatchBody'];
+export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type ErrorCode = components['schemas']['ErrorCode'];

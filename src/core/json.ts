@@ -338,12 +338,20 @@ function unquote (text: Text, start: number, end: number): string {
 
 const empty = cutMembers(Buffer.from('{}'))
 
+/** One more element than any array of a body may have, so that a schema refuses a longer one with a single error. */
+const maxElements = 101
+
+function elementsOf (array: Buffer): unknown[] {
+  return (JSON.parse(array.toString()) as unknown[]).slice(0, maxElements)
+}
+
 /** A body's members; an empty body counts as `{}`. @param nested members whose own members are to be checked */
 export function membersOf (bytes: Buffer, nested: readonly string[] = []): Members {
   const members = bytes.length === 0 ? empty : cutMembers(bytes)
   for (const name of nested) {
     const inside = cutNested(members, name)
     if (inside !== undefined) members.values[name] = inside.values
+    else if (Array.isArray(members.values[name])) members.values[name] = elementsOf(members.raw(name)!)
   }
   return members
 }

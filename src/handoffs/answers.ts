@@ -139,12 +139,18 @@ export function spliceAnswer (head: string, payload: Buffer, tail: string): Buff
 type Found = Extract<StatusReply, { outcome: 'found' }>
 
 const noResult = Buffer.from('null')
+const nothing = Buffer.alloc(0)
 
 /**
  * The answer of status: the members that every handoff has, then those that only this one has. Agents' texts are as
  * they were sent.
  */
 export function statusText (id: string, found: Found): Buffer {
+  return itemText(id, id, found, 'shown')
+}
+
+/** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */
+export function itemText (asked: string, id: string, found: Found, shown: 'shown' | 'omitted' | 'none'): Buffer {
   const { record, now, decision, result, told } = found
   const { caught } = record
   const known = JSON.stringify({
@@ -157,9 +163,14 @@ export function statusText (id: string, found: Found): Buffer {
     caught_by: caught && caught.by,
     completed_at: record.completedAt === null ? null : iso(record.completedAt),
   }).slice(0, -1)
+  const more = {
+    ...moreMembers(record, now),
+    ...asked !== id && { asked_as: asked },
+    ...shown === 'omitted' && { result_omitted: true }
+  }
   return spliceAnswer(
-    `${known},"approval":${approvalText(record.approval, decision)},"result":`, result ?? noResult,
-    `${membersText(moreMembers(record, now))}${toldText(told, record)}}`
+    `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`,
+    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${toldText(told, record)}}`
   )
 }
 

@@ -203,7 +203,7 @@ function untilCatchable (reply: CatchReply): number | null {
  * A status request waits for the wanted state or a later one.
  * @returns milliseconds until what it saw changes by itself; null if it needn't wait
  */
-function untilReached (reply: StatusReply, until: Until): number | null {
+export function untilReached (reply: StatusReply, until: Until): number | null {
   if (reply.outcome === 'not_found') return null
   const { record, now } = reply
   const status = statusAt(record, now)

@@ -6,6 +6,7 @@ import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { Limits } from '../core/schemas/handoffs.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
 import type { InboxService } from '../handoffs/inboxes.ts'
+import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import type { Verdict } from '../store/approvals.ts'
@@ -15,6 +16,7 @@ export interface Services {
   handoffs: HandoffService
   attempts: AttemptService
   inboxes: InboxService
+  many: ManyHandoffs
   approvals: ApprovalService
   limits: Limits
 }

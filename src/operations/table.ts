@@ -12,11 +12,12 @@ import { pass } from './pass.ts'
 import { read } from './read.ts'
 import { reissue } from './reissue.ts'
 import { status } from './status.ts'
+import { wait } from './wait.ts'
 
 /** All operations, in the order in which documents and lists of tools show them. */
 export function operationsOf (services: Services): readonly Operation[] {
   return [
-    pass, catchOne, catchNext, read, inbox, done, status, heartbeat, fail, decline, cancel, reissue,
+    pass, catchOne, catchNext, read, inbox, done, status, wait, heartbeat, fail, decline, cancel, reissue,
     listApprovals, inspectApproval, approve, reject
   ].map(make => make(services))
 }

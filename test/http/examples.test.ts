@@ -68,6 +68,7 @@ t.test('every example of a request works as it stands', async t => {
   await send('heartbeat', made.first)
   await send('done', made.first)
   t.equal((await send('status', made.first)).status, 'done')
+  t.ok((await send('wait', undefined, { more: { ids: [made.first] } })).complete)
   const failed = await held()
   await send('fail', failed)
   await send('reissue', failed)

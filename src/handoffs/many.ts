@@ -1,0 +1,169 @@
+import pLimit from 'p-limit'
+import { Problem } from '../core/errors.ts'
+import { isId } from '../core/ids.ts'
+import type { Caller } from '../core/model.ts'
+import type { Handoffs, StatusReply } from '../store/handoffs.ts'
+import { itemText, placeOf } from './answers.ts'
+import { untilReached } from './service.ts'
+import type { WaitOptions, Waiter } from './waiter.ts'
+
+/** How many requests of a key may wait here at once for many handoffs. */
+const waitsPerKey = 20
+/** Results beyond so many bytes in one answer are left out. */
+const maxResults = 4 * 1024 * 1024
+/** How many handoffs one request reads at once. Each may have a result of a megabyte. */
+const readsAtOnce = 8
+
+/** A handoff that was asked for: the id of its last attempt, as far as known, and whether that may still change. */
+interface Followed { last: string, isOpen: boolean }
+
+/** What has become of many handoffs, each followed to its last attempt. */
+export class ManyHandoffs {
+  readonly #handoffs: Handoffs
+  readonly #waiter: Waiter
+  /** How many requests wait, by key. */
+  readonly #waits = new Map<unknown, number>()
+
+  constructor (handoffs: Handoffs, waiter: Waiter) {
+    this.#handoffs = handoffs
+    this.#waiter = waiter
+  }
+
+  /**
+   * @param withResults whether the items have results
+   * @returns the answer's JSON: what is true once all of them have ended for good, or one has, or the wait is over
+   * @throws {Problem} rate_limited: this key has too many that wait
+   */
+  async wait (
+    caller: Caller, ids: readonly string[], until: 'all' | 'any', withResults: boolean, waiting: WaitOptions | null
+  ): Promise<Buffer> {
+    const followed = new Map(ids.map(id => [id, { last: id, isOpen: isId(id) }]))
+    const all = [...followed.values()]
+    if (waiting !== null) await this.#begin(caller, () => this.#untilEnded(caller, all, until, waiting))
+    return this.#answer(caller, ids, followed, until, withResults)
+  }
+
+  /** Counts a request that waits against its key. */
+  async #begin (caller: Caller, wait: () => Promise<void>): Promise<void> {
+    const key = caller.keyId ?? caller
+    const open = this.#waits.get(key) ?? 0
+    if (open >= waitsPerKey) {
+      throw new Problem('rate_limited', {
+        detail: `This key has ${waitsPerKey} requests here that wait for many handoffs; wait for one of them.`,
+        headers: { 'retry-after': '2' }
+      })
+    }
+    this.#waits.set(key, open + 1)
+    try {
+      await wait()
+    } finally {
+      const left = this.#waits.get(key)! - 1
+      if (left > 0) this.#waits.set(key, left)
+      else this.#waits.delete(key)
+    }
+  }
+
+  /** Waits for each on its own. Whichever completes the answer stops the others. */
+  async #untilEnded (
+    caller: Caller, all: readonly Followed[], until: 'all' | 'any', waiting: WaitOptions
+  ): Promise<void> {
+    const end = performance.now() + waiting.milliseconds
+    const stops = new Set<() => void>()
+    const wait = { isOver: false }
+    const stopAll = () => {
+      wait.isOver = true
+      for (const stop of stops) stop()
+    }
+    const stoppable: WaitOptions = {
+      ...waiting,
+      onGone (stop) {
+        const forget = waiting.onGone(stop)
+        stops.add(stop)
+        if (wait.isOver) stop()
+        return () => {
+          stops.delete(stop)
+          forget()
+        }
+      },
+    }
+    const reads = pLimit(readsAtOnce)
+    const follow = async (one: Followed) => {
+      while (one.isOpen && !wait.isOver && !waiting.isGone()) {
+        const milliseconds = end - performance.now()
+        if (milliseconds <= 0) return
+        const before = one.last
+        await this.#waitForOne(caller, one, { ...stoppable, milliseconds }, reads)
+        // It has ended, or the wait has: by time, by draining, or because its client has gone.
+        if (one.last === before && one.isOpen) return
+      }
+      if (until === 'any' || all.every(({ isOpen }) => !isOpen)) stopAll()
+    }
+    try {
+      await Promise.all(all.map(follow))
+    } catch (error) {
+      stopAll()
+      throw error
+    }
+  }
+
+  /** Waits until this attempt has ended, and turns to the next one if there is one. */
+  async #waitForOne (
+    caller: Caller, one: Followed, waiting: WaitOptions, reads: ReturnType<typeof pLimit>
+  ): Promise<void> {
+    const place = placeOf(caller, one.last)
+    // The results are read again for the answer: until then nothing is held.
+    const look = () => reads(async () => withoutResult(await this.#handoffs.status(place)))
+    const seen = await this.#waiter.wait(
+      this.#handoffs.channelOf(place), waiting, look, reply => untilReached(reply, 'done')
+    )
+    const next = seen.outcome === 'found' ? seen.record.extra.reissuedAs : undefined
+    if (next !== undefined) one.last = next
+    else one.isOpen = untilReached(seen, 'done') !== null
+  }
+
+  /** Reads each once more, at its last attempt: the answer says what is true now. */
+  async #answer (
+    caller: Caller, ids: readonly string[], followed: ReadonlyMap<string, Followed>, until: 'all' | 'any',
+    withResults: boolean
+  ): Promise<Buffer> {
+    let room = withResults ? maxResults : 0
+    const reads = pLimit(readsAtOnce)
+    const items = await Promise.all(ids.map(id => reads(async () => {
+      const { last, reply } = await this.#last(caller, followed.get(id)!)
+      if (reply === null) return { text: unknownText(id), isOpen: false }
+      const { result } = reply
+      const size = result?.length ?? 0
+      const shown = !withResults ? 'none' : size > room ? 'omitted' : 'shown'
+      if (shown === 'shown') room -= size
+      return { text: itemText(id, last, reply, shown), isOpen: untilReached(reply, 'done') !== null }
+    })))
+    const complete = until === 'all' ? items.every(({ isOpen }) => !isOpen) : items.some(({ isOpen }) => !isOpen)
+    const texts = items.flatMap(({ text }, at) => at === 0 ? [text] : [comma, text])
+    return Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)])
+  }
+
+  /** The last attempt of what was asked for; without a reply there is no such handoff. */
+  async #last (caller: Caller, { last }: Followed): Promise<{ last: string, reply: Found | null }> {
+    const found: { last: string, reply: Found | null } = { last, reply: null }
+    for (let id: string | undefined = last; id !== undefined;) {
+      const reply: StatusReply = isId(id) ? await this.#handoffs.status(placeOf(caller, id)) : { outcome: 'not_found' }
+      // If a successor is gone already, what is known last is the attempt before it.
+      if (reply.outcome === 'not_found') break
+      Object.assign(found, { last: id, reply })
+      id = reply.record.extra.reissuedAs
+    }
+    return found
+  }
+}
+
+type Found = Extract<StatusReply, { outcome: 'found' }>
+
+const [begin, comma] = [Buffer.from('{"items":['), Buffer.from(',')]
+
+function unknownText (id: string): Buffer {
+  return Buffer.from(JSON.stringify({ handoff_id: id, status: 'unknown' }))
+}
+
+function withoutResult (reply: StatusReply): StatusReply {
+  return reply.outcome === 'found' ? { ...reply, result: null, told: null } : reply
+}

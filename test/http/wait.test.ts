@@ -1,0 +1,115 @@
+import t from 'tap'
+import { testApp } from '../helpers/app.ts'
+import type { TestApp, Who } from '../helpers/app.ts'
+import { isProblem } from '../helpers/problems.ts'
+import { asleep, nobody } from '../helpers/waits.ts'
+
+/** POST /api/wait: many handoffs in one answer. */
+
+const service = await testApp(t)
+const { call, pass, caught } = service
+
+const waitFor = (ids: unknown, more: object = {}, query = '', who: Who = 'alice') =>
+  call(who, 'POST', `/api/wait${query}`, { ids, ...more })
+const done = async (more: object = {}, output: object = { n: 1 }) => {
+  const id = await caught(more)
+  await call('bob', 'POST', `/api/done/${id}`, { output })
+  return id
+}
+const end = ({ call }: TestApp, id: string) => call('bob', 'POST', `/api/done/${id}`, {})
+
+t.test('each is answered in the order asked, a repeated one each time; what isn’t there is unknown, and counts as ended', async t => {
+  const id = await done()
+  const strange = 'no id "at" all'
+  const gone = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
+  const { statusCode, body } = await waitFor([strange, id, gone, id])
+  t.equal(statusCode, 200)
+  const status = (await call('alice', 'GET', `/api/status/${id}`)).body
+  const unknown = (of: string) => JSON.stringify({ handoff_id: of, status: 'unknown' })
+  t.equal(body, `{"items":[${[unknown(strange), status, unknown(gone), status].join()}],"complete":true}`, 'results as they were sent')
+  const others = await waitFor([id], {}, '', 'foreignAlice')
+  t.same(others.json(), { items: [{ handoff_id: id, status: 'unknown' }], complete: true }, 'another tenant’s')
+})
+
+t.test('without results the items have none, and until=any is complete when one has ended', async t => {
+  const [open, ended] = [await pass(), await done()]
+  const { items, complete } = (await waitFor([open, ended], { until: 'any', results: false })).json()
+  t.ok(complete)
+  t.same(items.map((item: object) => 'result' in item), [false, false])
+  t.notOk((await waitFor([open, ended])).json().complete)
+  t.notOk((await waitFor([open], { until: 'any' }, '?wait=1')).json().complete, 'the wait is over')
+})
+
+t.test('it waits until all have ended for good, and counts as one request', async t => {
+  const first = await caught({ max_attempts: 2, retry_delay: 0 })
+  const second = await caught()
+  const waiting = waitFor([first, second], {}, '?wait=60')
+  await asleep(service, second)
+  await asleep(service, first)
+  await end(service, second)
+  const { reissued_as: next } = (await call('bob', 'POST', `/api/fail/${first}`, { error: { message: 'm' } })).json()
+  await asleep(service, next)
+  t.equal((await call('bob', 'GET', `/api/catch/${next}`)).statusCode, 200)
+  await call('bob', 'POST', `/api/done/${next}`, { output: { again: true } })
+  const { items, complete } = (await waiting).json()
+  t.ok(complete)
+  t.match(items, [{ handoff_id: next, asked_as: first, status: 'done', result: { again: true } }, { handoff_id: second, status: 'done' }])
+  t.notOk('asked_as' in items[1])
+  for (const id of [first, second, next]) t.ok(await nobody(service, id))
+})
+
+t.test('with any, the first end ends all waits; a rejection and a cancel are ends too', async t => {
+  for (const [who, operation, body, status] of [['alice', 'cancel', {}, 'cancelled'], ['approver', 'reject', { note: 'n' }, 'rejected']] as const) {
+    const ids = [await pass({ require_human: true }), await pass()]
+    const waiting = waitFor(ids, { until: 'any' }, '?wait=60')
+    for (const id of ids) await asleep(service, id)
+    await call(who, 'POST', `/api/${operation}/${ids[0]}`, body)
+    t.match((await waiting).json(), { complete: true, items: [{ status }, { status: 'pending' }] })
+    for (const id of ids) t.ok(await nobody(service, id))
+  }
+})
+
+t.test('results beyond 4 MiB together are left out', async t => {
+  const large = { text: 'x'.repeat(900_000) }
+  const ids = await Promise.all(Array.from({ length: 6 }, () => done({}, large)))
+  const { items, complete } = (await waitFor(ids)).json()
+  t.ok(complete)
+  t.same(items.map(({ result, result_omitted: omitted }: { result?: object, result_omitted?: true }) => [result !== undefined, omitted === true]), [
+    ...Array(4).fill([true, false]), ...Array(2).fill([false, true])
+  ])
+})
+
+t.test('a draining service answers with what is true, and a key may have 20 that wait', async t => {
+  const service = await testApp(t)
+  const id = await service.pass()
+  const waits = Array.from({ length: 20 }, () => service.call('alice', 'POST', '/api/wait?wait=60', { ids: [id] }))
+  await asleep(service, id)
+  const refused = await service.call('alice', 'POST', '/api/wait?wait=60', { ids: [id] })
+  isProblem(t, refused, 429, 'rate_limited')
+  t.ok(Number(refused.headers['retry-after']) > 0)
+  t.equal((await service.call('alice', 'POST', '/api/wait', { ids: [id] })).statusCode, 200, 'what doesn’t wait isn’t counted')
+  const other = service.call('bob', 'POST', '/api/wait?wait=60', { ids: [id] })
+  await end(service, id)
+  t.equal((await service.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200)
+  await end(service, id)
+  for (const { statusCode } of await Promise.all([...waits, other])) t.equal(statusCode, 200)
+  const next = await service.pass()
+  const waiting = service.call('alice', 'POST', '/api/wait?wait=60', { ids: [next] })
+  await asleep(service, next)
+  service.app.draining.start()
+  t.match((await waiting).json(), { complete: false, items: [{ status: 'pending' }] })
+})
+
+t.test('a wrong body is refused, with few errors however long it is', async t => {
+  const id = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
+  for (const [body, pointer] of [
+    [{}, '/ids'], [{ ids: [] }, '/ids'], [{ ids: Array(101).fill(id) }, '/ids'], [{ ids: id }, '/ids'], [{ ids: { 0: id } }, '/ids'], [{ ids: [id, 5] }, '/ids/1'],
+    [{ ids: [id], until: 'one' }, '/until'], [{ ids: [id], results: 'no' }, '/results'], [{ ids: [id], more: 1 }, '/more']
+  ] as const) {
+    const { errors } = isProblem(t, await call('alice', 'POST', '/api/wait', body), 400, 'invalid_request', JSON.stringify(body).slice(0, 60)) as { errors: Array<{ pointer: string }> }
+    t.equal(errors[0]!.pointer, pointer)
+  }
+  const long = await call('alice', 'POST', '/api/wait', { ids: Array(200_000).fill(1) })
+  t.ok(JSON.parse(long.body).errors.length <= 102)
+  isProblem(t, await waitFor([id], {}, '?wait=61'), 400, 'invalid_request')
+})
