@@ -4,7 +4,7 @@ import { joinPayload, excerptBytes } from '../src/handoffs/answers.ts'
 import { homeTag, randomHomeId, randomId, randomToken, tagOf, tags } from '../src/core/ids.ts'
 import { cutMembers } from '../src/core/json.ts'
 import { digestOf } from '../src/handoffs/service.ts'
-import type { Place } from '../src/store/handoffs.ts'
+import type { HandoffPlace } from '../src/store/handoffs.ts'
 import { KeyNames } from '../src/store/keys.ts'
 import { openStore } from '../src/store/store.ts'
 import type { Store } from '../src/store/store.ts'
@@ -43,7 +43,7 @@ export class Maker {
    * @param seen called with each one's place
    * @param options what a plain one doesn't have (lua/pass.lua)
    */
-  async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: Place) => void = () => {}, options = ''): Promise<void> {
+  async pass (count: number, payload: Buffer, expiresIn: () => number = () => day, seen: (place: HandoffPlace) => void = () => {}, options = ''): Promise<void> {
     await inLots(count, async () => {
       const id = randomId()
       const place = { tenant, id, tag: tagOf(id) }
@@ -55,10 +55,10 @@ export class Maker {
 
   /** Makes this many handoffs of the load's body that an agent has caught. @returns their ids */
   async caught (count: number): Promise<string[]> {
-    const places: Place[] = []
+    const places: HandoffPlace[] = []
     await this.pass(count, joinPayload(cutMembers(Buffer.from(passBody))), () => day, place => places.push(place))
     await inLots(count, async index => {
-      const { outcome } = await this.#store.handoffs.catch(places[index] as Place, randomToken(), agent)
+      const { outcome } = await this.#store.handoffs.catch(places[index] as HandoffPlace, randomToken(), agent)
       if (outcome !== 'caught') throw new Error(`expected caught, got ${outcome}`)
     })
     return places.map(({ id }) => id)
@@ -88,9 +88,9 @@ export class Maker {
   }
 
   /** Catches them and reports them done, without a result. */
-  async finish (places: readonly Place[]): Promise<void> {
+  async finish (places: readonly HandoffPlace[]): Promise<void> {
     await inLots(places.length, async index => {
-      const place = places[index] as Place
+      const place = places[index] as HandoffPlace
       const caught = await this.#store.handoffs.catch(place, randomToken(), agent)
       const done = await this.#store.handoffs.done(place, randomToken(), agent, Buffer.alloc(0), '')
       if (caught.outcome !== 'caught' || done.outcome !== 'done') throw new Error(`expected caught and done, got ${caught.outcome} and ${done.outcome}`)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import type { Place } from '../src/store/handoffs.ts'
+import type { HandoffPlace } from '../src/store/handoffs.ts'
 import { lineChart } from './chart.ts'
 import type { Goal } from './contest.ts'
 import { Maker, payloadOf } from './handoffs.ts'
@@ -35,7 +35,7 @@ export async function memory ({ live, say }: BenchOptions): Promise<Report> {
     version = server.version
     try {
       const empty = await usedMemory(redis)
-      const places: Place[] = []
+      const places: HandoffPlace[] = []
       let made = 0
       for (const pending of sizes.filter(size => size <= live)) {
         await maker.pass(pending - made, payloadOf(payloadBytes), undefined, place => { if (places.length < finished) places.push(place) })

@@ -14,14 +14,14 @@ import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
 import { AnswerRoom, shedLate } from './http/overload.ts'
-import type { Refused } from './http/overload.ts'
+import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
 import { endStalled, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
 import { Requests, logTransitions, requestId } from './http/observe.ts'
-import type { FaultLog, Log } from './http/observe.ts'
+import type { FaultLog, RequestLog } from './http/observe.ts'
 import { refuseUnknown, serverOptions } from './http/server.ts'
 import { answerErrors } from './http/problems.ts'
 import type { AnswerPage } from './http/problems.ts'
@@ -64,7 +64,7 @@ declare module 'fastify' {
 export interface AppDependencies {
   store: Omit<Store, 'close' | 'masters' | 'keyRecords'>
   keys: ApiKeys
-  log: Log & { warn (details: object, message: string): void }
+  log: RequestLog & { warn (details: object, message: string): void }
   /** How many lines of the log could not be written. */
   lostLines?: () => number
   /** What WEBHOOK_SECRET says, or what is kept in its place; undefined: webhooks are off. */
@@ -80,7 +80,7 @@ export async function buildApp (
   const requests = new Requests()
   const { basePath } = config
   const app = bareApp(serverOptions(config), requests, log, basePath, answerStray)
-  const refused: Refused = { limited: 0, shed: 0, bodies: 0 }
+  const refused: RefusedCounts = { limited: 0, shed: 0, bodies: 0 }
   app.decorate('refused', refused)
   const bodies = new Bodies(config.bodiesLimit, refused)
   bodies.watch(app)

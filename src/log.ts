@@ -6,7 +6,7 @@ import { LineWriter, stderr } from './core/stdio.ts'
 const mention = 60_000
 
 /** A log, and what ends it. */
-export interface Log {
+export interface StdoutLog {
   log: Logger
   /** Writes text that is no line of the log to the same place. */
   print (text: string): void
@@ -20,7 +20,7 @@ export interface Log {
  * The process's log: JSON lines on stdout, which never make the event loop wait. The service goes on if they can't be
  * written.
  */
-export function openStdoutLog (level: string): Log {
+export function openStdoutLog (level: string): StdoutLog {
   let mentioned = -Infinity
   const stdout = new LineWriter(1, {
     onLost (why) {

@@ -11,7 +11,7 @@ import type { ApiKey } from './core/model.ts'
 import { tags } from './core/ids.ts'
 import { expiryLog } from './http/observe.ts'
 import { openStdoutLog } from './log.ts'
-import type { Log } from './log.ts'
+import type { StdoutLog } from './log.ts'
 import { ApiKeys } from './auth/keys.ts'
 import { onStopSignal, stopSignals } from './core/stdio.ts'
 import { newKeyId, newSecret } from './store/api-keys.ts'
@@ -44,7 +44,7 @@ async function main (): Promise<void> {
 }
 
 async function serve (
-  config: Config, { log, print, lostLines, end }: Log, embedded: Embedded | undefined
+  config: Config, { log, print, lostLines, end }: StdoutLog, embedded: Embedded | undefined
 ): Promise<void> {
   const store = openStore({
     url: config.redisUrl ?? embedded!.socket,

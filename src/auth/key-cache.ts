@@ -34,7 +34,7 @@ export class StoredKeys {
   #secondBegan = -Infinity
 
   /** @param memory the cache, which tests can empty */
-  constructor (records: KeyRecords, subscriptions: Subscriptions, log: Log, memory = new KeyMemory()) {
+  constructor (records: KeyRecords, subscriptions: Subscriptions, log: KeyCacheLog, memory = new KeyMemory()) {
     this.#records = records
     this.#memory = memory
     this.#keyLog = new KeyLog(records, subscriptions, this.#memory, log)
@@ -204,7 +204,7 @@ export function noCounts (): KeyCounts {
 const interval = 500
 
 /** The log output that it needs, a part of pino's. */
-export interface Log {
+export interface KeyCacheLog {
   info (details: object, message: string): void
   error (details: object, message: string): void
 }
@@ -218,7 +218,7 @@ export class KeyLog {
   readonly #records: KeyRecords
   readonly #subscriptions: Subscriptions
   readonly #memory: KeyMemory
-  readonly #log: Log
+  readonly #log: KeyCacheLog
   /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
   begunAt = -Infinity
   /**
@@ -235,7 +235,7 @@ export class KeyLog {
   #timer: NodeJS.Timeout | undefined
   #leave: Promise<() => void> | undefined
 
-  constructor (records: KeyRecords, subscriptions: Subscriptions, memory: KeyMemory, log: Log) {
+  constructor (records: KeyRecords, subscriptions: Subscriptions, memory: KeyMemory, log: KeyCacheLog) {
     this.#records = records
     this.#subscriptions = subscriptions
     this.#memory = memory

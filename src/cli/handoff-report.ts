@@ -79,7 +79,7 @@ export function describe ({ found, place, withPayload }: Report): string {
   const { id, tenant, now, record, payload, result, schema } = found
   const { caught, completedAt } = record
   const status = statusAt(record, now)
-  const lines: Line[] = [
+  const lines: ReportLine[] = [
     ['handoff', id],
     ['status', status],
     ['tenant', tenant],
@@ -129,14 +129,14 @@ export type Found = Extract<InspectReply, { outcome: 'found' }> & {
   told: Told | null
 }
 
-export type Line = [name: string, value: string]
+export type ReportLine = [name: string, value: string]
 
 /** The terms that pass set. */
-export function agreedLines ({ now, record: { extra }, digest, schema }: Found): Line[] {
+export function agreedLines ({ now, record: { extra }, digest, schema }: Found): ReportLine[] {
   const {
     to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
   } = extra
-  const lines: Line[] = []
+  const lines: ReportLine[] = []
   const windows = [
     workWithin !== undefined && `work ${span(workWithin)}`,
     heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`
@@ -156,10 +156,10 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
 }
 
 /** The state of the work. */
-export function workLines ({ now, record, told }: Found): Line[] {
+export function workLines ({ now, record, told }: Found): ReportLine[] {
   const { heartbeatDeadline, cancelRequestedAt } = record.extra
   const status = statusAt(record, now)
-  const lines: Line[] = []
+  const lines: ReportLine[] = []
   if (heartbeatDeadline !== undefined) {
     lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
   }
@@ -174,11 +174,11 @@ export function workLines ({ now, record, told }: Found): Line[] {
 }
 
 /** How the handoff ended without being done, by whom and why, and its successor. */
-export function endLines ({ now, record, told }: Found): Line[] {
+export function endLines ({ now, record, told }: Found): ReportLine[] {
   const status = statusAt(record, now)
   const end = endOf(record, now)
   const { reissuedAs } = record.extra
-  const lines: Line[] = []
+  const lines: ReportLine[] = []
   if (end !== null) {
     const why = status === 'expired'
       ? `: ${expiryOf(record).because}`

@@ -55,12 +55,12 @@ export function whereabouts (masters: Masters, prefix: string, tenant: string, i
     partition,
     key: new KeyNames(prefix).handoff(partition, memberOf(tenant, id)),
     slot: slotOf(partition),
-    master: master === undefined ? null : addressOf(master.calls),
+    master: master === undefined ? null : redisAddress(master.calls),
   }
 }
 
 /** The server's address: a socket's path, or host and port; with Sentinels that of the master that they announced. */
-export function addressOf (redis: Redis): string {
+export function redisAddress (redis: Redis): string {
   const { path, host, port, sentinels } = redis.options
   if (path) return path
   const { remoteAddress, remotePort } = redis.stream ?? {}

@@ -318,7 +318,7 @@ export function settingsOf (options: ClientOptions): Settings {
   } = options
   if (key !== undefined && !/^[!-~]+$/.test(key)) throw new TypeError('a key must have only visible ASCII characters')
   return {
-    baseUrl: addressOf(baseUrl),
+    baseUrl: normalBaseUrl(baseUrl),
     authorization: key === undefined ? undefined : `Bearer ${key}`,
     // Looked up at each call, so that a fetch that is replaced later is used too.
     fetch: fetch ?? ((address, init) => globalThis.fetch(address, init)),
@@ -330,7 +330,7 @@ export function settingsOf (options: ClientOptions): Settings {
 }
 
 /** An address in the one form in which two can be compared. @throws TypeError for what is none */
-export function addressOf (baseUrl: string): string {
+export function normalBaseUrl (baseUrl: string): string {
   const here = (globalThis as { location?: { href: string } }).location?.href
   // `localhost:8080` can be parsed: its protocol is `localhost:`.
   const url = URL.canParse(baseUrl, here) ? new URL(baseUrl, here) : undefined

@@ -118,10 +118,10 @@ async function take (
 }
 
 /** The handler's result; undefined if its handoff was lost and it didn't stop in time. */
-function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<Outcome | undefined> {
+function outcomeOf (handler: Handler, handoff: Handoff, lease: Lease): Promise<HandlerOutcome | undefined> {
   return new Promise(resolve => {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const settle = (outcome: Outcome | undefined) => {
+    const settle = (outcome: HandlerOutcome | undefined) => {
       clearTimeout(timer)
       lease.signal.removeEventListener('abort', giveUp)
       resolve(outcome)
@@ -253,7 +253,7 @@ function retryAfterOf (error: unknown): number {
 }
 
 /** A handler's result. */
-export type Outcome = { output: unknown } | { error: unknown }
+export type HandlerOutcome = { output: unknown } | { error: unknown }
 
 /**
  * For how many milliseconds each call that reports asks again: a worker that ends makes one, and a result is worth more
@@ -266,7 +266,7 @@ export const reportedFor = 30_000
  * fails.
  */
 export async function report (
-  client: Operations, { handoff_id: id }: Handoff, outcome: Outcome, lease: Lease, goesOn: () => boolean
+  client: Operations, { handoff_id: id }: Handoff, outcome: HandlerOutcome, lease: Lease, goesOn: () => boolean
 ): Promise<void> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
   const say = <T>(

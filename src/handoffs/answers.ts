@@ -6,8 +6,8 @@ import type { Members } from '../core/json.ts'
 import { deadlineOf, expiryOf, isTriedAgain, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, Handoffs, NewHandoff, StatusReply, Told } from '../store/handoffs.ts'
-import type { Taken } from '../store/inboxes.ts'
-import type { Refused, Seen } from '../store/replies.ts'
+import type { TakenHandoff } from '../store/inboxes.ts'
+import type { RefusedReply, Seen } from '../store/replies.ts'
 
 /** What the answers of all operations share. */
 
@@ -24,7 +24,7 @@ export function placeOf (caller: Caller, id: string) {
 }
 
 /** Turns a script's refusal into a Problem: its error code, and what the script found the handoff to be. */
-export function refusal ({ outcome, seen }: Refused<ErrorCode>, more: ProblemMore = {}): Problem {
+export function refusal ({ outcome, seen }: RefusedReply<ErrorCode>, more: ProblemMore = {}): Problem {
   return new Problem(
     outcome, seen === null ? more : { ...more, members: { ...standing(outcome, seen), ...more.members } }
   )
@@ -58,7 +58,7 @@ export function endOf (record: HandoffRecord, now: number): { at: number, by: st
 }
 
 /** The answer to a second decision: the decision that stands. */
-export function alreadyDecided (refused: Refused<ErrorCode>): Problem {
+export function alreadyDecided (refused: RefusedReply<ErrorCode>): Problem {
   const { record, decision } = refused.seen!
   return refusal(refused, { members: { approval: JSON.parse(approvalText(record.approval, decision)) as object } })
 }
@@ -271,13 +271,13 @@ function more ({ record, schema }: Caught): string {
 }
 
 /** The answer of a catch from an inbox, with the payloads as they were passed. */
-export function takenText (items: readonly Taken[]): Buffer {
+export function takenText (items: readonly TakenHandoff[]): Buffer {
   const texts = items.flatMap((item, at) => [at === 0 ? opening : comma, caughtText(item.id, item)])
   return Buffer.concat(texts.length === 0 ? [empty] : [...texts, closing])
 }
 
 /** How many bytes of the answer these items take. */
-export function sizeOf (items: readonly Taken[]): number {
+export function sizeOf (items: readonly TakenHandoff[]): number {
   return items.reduce((sum, item) => sum + caughtText(item.id, item).length, 0)
 }
 
@@ -286,7 +286,7 @@ const [opening, comma, closing, empty] = ['{"items":[', ',', ']}', '{"items":[]}
 ]
 
 /** A child's place in its line of ancestors. */
-export interface Line {
+export interface LineagePlace {
   parent: string
   root: string
   /** 1 directly under the root. */
@@ -305,9 +305,9 @@ const maxRepeats = 2
  * of its own, since it is in another partition. Meanwhile it can only end, which makes no difference here.
  * @throws {Problem} unknown_parent, hop_limit, loop_detected
  */
-export async function lineOf (
+export async function lineagePlace (
   handoffs: Handoffs, caller: Caller, parent: string, { to = '-', payload }: NewHandoff, hopLimit: number
-): Promise<Line> {
+): Promise<LineagePlace> {
   if (!isId(parent)) throw new Problem('unknown_parent')
   const reply = await handoffs.lineage({ tenant: caller.tenant, id: parent, tag: tagOf(parent) })
   if (reply.outcome === 'not_found' || reply.record.caught?.by !== caller.agent) throw new Problem('unknown_parent')

@@ -3,7 +3,7 @@ import { homeTag, isId, randomToken } from '../core/ids.ts'
 import { statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
 import { Pace } from '../core/time.ts'
-import type { Approvals, InspectReply, ListPlace, SeenByPerson, Verdict, Waiting } from '../store/approvals.ts'
+import type { Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting } from '../store/approvals.ts'
 import type { Handoffs, Told } from '../store/handoffs.ts'
 import {
   agreedMembers, alreadyDecided, approvalText, digestText, excerpt, iso, membersText, placeOf, refusal, spliceAnswer
@@ -114,7 +114,9 @@ export class ApprovalService {
    * member that is left out isn't compared; a `createdAt` of NaN matches no handoff.
    * @returns the answer's JSON
    */
-  async decide (caller: Caller, verdict: Verdict, id: string, note: Buffer, seen: SeenByPerson): Promise<string> {
+  async decide (
+    caller: Caller, verdict: ApprovalVerdict, id: string, note: Buffer, seen: SeenByPerson
+  ): Promise<string> {
     const reply = await this.#approvals.decide(verdict, placeOf(caller, id), randomToken(), caller.agent, seen, note)
     if (reply.outcome === 'already_decided') throw alreadyDecided(reply)
     if (reply.outcome !== 'decided') throw refusal(reply)

@@ -5,7 +5,7 @@ import { tagOf } from '../core/ids.ts'
 import type { Events } from '../store/events.ts'
 import type { Handoffs } from '../store/handoffs.ts'
 import { FeedReader, isBehind, passes, placeBehind, timeIn } from './feed.ts'
-import type { Event, EventFilter, Place, Read } from './feed.ts'
+import type { Event, EventFilter, FeedPlace, Read } from './feed.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** Pages that one look reads at most, 5,000 events: filters may leave out everything, and a feed may have millions. */
@@ -85,14 +85,14 @@ export class EventService {
   }
 
   /** Where to begin. */
-  async start (tenant: string, after: string | undefined): Promise<Place> {
+  async start (tenant: string, after: string | undefined): Promise<FeedPlace> {
     return after === undefined ? this.reader.now(tenant) : placeBehind(after)
   }
 
   /** @param isFar it goes on where a look before has ended, before the end of the feed: then it takes turns */
   async #look (
-    tenant: string, filter: EventFilter, from: Place, limit: number, isFar: boolean
-  ): Promise<Seen & { place: Place }> {
+    tenant: string, filter: EventFilter, from: FeedPlace, limit: number, isFar: boolean
+  ): Promise<Seen & { place: FeedPlace }> {
     const items: Event[] = []
     let place = from
     let isReset = false
@@ -135,7 +135,7 @@ interface Quiet { from: number, to: number }
 const never: Quiet = { from: Infinity, to: 0 }
 
 /** The place from which to read on. */
-function pastQuiet (quiet: Quiet, place: Place): Place {
+function pastQuiet (quiet: Quiet, place: FeedPlace): FeedPlace {
   const to = `${Math.max(0, quiet.to)}-0`
   return timeIn(place.after) >= quiet.from && isBehind(to, place.after) ? placeBehind(to) : place
 }
@@ -186,7 +186,7 @@ export class EventStreams {
    * @throws {Problem} that key has as many
    */
   open (
-    tenant: string, key: unknown, filter: EventFilter, start: Place,
+    tenant: string, key: unknown, filter: EventFilter, start: FeedPlace,
     { grant, onGone }: Pick<WaitOptions, 'grant' | 'onGone'>
   ): OpenStream {
     const open = this.#byKey.get(key) ?? 0
@@ -211,7 +211,7 @@ export class EventStreams {
   }
 
   async * #stream (
-    tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']
+    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, grant: Grant, onGone: WaitOptions['onGone']
   ): AsyncGenerator<string> {
     const leave = [onGone(stream.stop)]
     try {
@@ -228,7 +228,7 @@ export class EventStreams {
   }
 
   async * #frames (
-    tenant: string, filter: EventFilter, start: Place, stream: Sleeper, grant: Grant
+    tenant: string, filter: EventFilter, start: FeedPlace, stream: Sleeper, grant: Grant
   ): AsyncGenerator<string> {
     const { retention } = this.#service.feed
     const end = performance.now() + maxStreamTime
@@ -253,7 +253,7 @@ export class EventStreams {
   }
 
   /** The next events; undefined while Redis is away: a client that reads a 503 may not come back. */
-  async #read (tenant: string, place: Place, isMore: boolean, grant: Grant): Promise<Read | undefined | 'refused'> {
+  async #read (tenant: string, place: FeedPlace, isMore: boolean, grant: Grant): Promise<Read | undefined | 'refused'> {
     try {
       await grant.authorise()
       return await this.#service.reader.next(tenant, place, isMore)

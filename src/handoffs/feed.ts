@@ -1,7 +1,7 @@
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
-import type { Entry, Events, FeedPage } from '../store/events.ts'
+import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
 import { iso } from './answers.ts'
 
 /** From the oldest event that is kept. */
@@ -12,7 +12,7 @@ export const pageSize = 500
 const searchesAtOnce = 2
 
 /** Where a reader is. */
-export interface Place {
+export interface FeedPlace {
   /** The event behind which it reads. */
   after: string
   /** Where a client goes on from here. Where nothing is kept it is a time: nothing before it is missing. */
@@ -25,7 +25,7 @@ export interface Place {
  * What comes next. `isReset`: what was behind the place isn't kept any more, or never was. `isMore`: the end may not be
  * reached.
  */
-export interface Read { events: Event[], place: Place, isReset: boolean, isMore: boolean }
+export interface Read { events: Event[], place: FeedPlace, isReset: boolean, isMore: boolean }
 
 interface Page extends Omit<FeedPage, 'entries'> { events: Event[] }
 
@@ -44,7 +44,7 @@ export class FeedReader {
   }
 
   /** Where a reader begins that wants what happens from now on. */
-  async now (tenant: string): Promise<Place> {
+  async now (tenant: string): Promise<FeedPlace> {
     const { newest, clock } = await this.#feed.read(tenant, null, 1)
     return newest !== null
       ? { after: newest, next: newest, seen: clock }
@@ -57,7 +57,7 @@ export class FeedReader {
   }
 
   /** @param isSearch it is behind a full page: then it takes turns */
-  async next (tenant: string, place: Place, isSearch = false): Promise<Read> {
+  async next (tenant: string, place: FeedPlace, isSearch = false): Promise<Read> {
     const found = await this.#page(tenant, place.after, isSearch)
     const isReset = isLost(place, found, this.#feed.retention)
     const isBeyond = isReset && found.oldest !== null && isBehind(place.after, found.oldest)
@@ -104,13 +104,13 @@ export class FeedReader {
 }
 
 /** The place behind an event, or behind a time. */
-export function placeBehind (after: string): Place {
+export function placeBehind (after: string): FeedPlace {
   return { after, next: after, seen: null }
 }
 
 /** Is anything missing that was behind this place, or was the place never there? The one rule for pages and streams. */
 function isLost (
-  { after, seen }: Place, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number
+  { after, seen }: FeedPlace, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number
 ): boolean {
   if (after === fromOldest && seen === null) return false
   if (oldest !== null && newest !== null && !isBehind(oldest, after)) {
@@ -134,7 +134,7 @@ export interface EventFilter {
 export interface Event { id: string, type: string, handoffId: string | null, inbox: string | null, text: string }
 
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
-export function readEvent ({ id, text }: Entry): Event {
+export function readEvent ({ id, text }: FeedEntry): Event {
   const { type, data } = toldIn(text)
   let json: string | undefined
   return {

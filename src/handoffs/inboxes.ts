@@ -4,7 +4,7 @@ import { digestToken, homeTag, inboxTag, randomToken, tagOfDigest } from '../cor
 import { isName } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
-import type { Claim, InboxPlace, Inboxes, Taken, Turns } from '../store/inboxes.ts'
+import type { Claim, InboxPlace, Inboxes, TakenHandoff, InboxTurns } from '../store/inboxes.ts'
 import { iso, sizeOf } from './answers.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
@@ -12,21 +12,21 @@ import { untilEndsAreHeard } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
-export interface Batch { items: Taken[], replayed: boolean }
+export interface InboxCatch { items: TakenHandoff[], replayed: boolean }
 
 /**
  * A catch from an inbox. `bytes` are the request's: with the same Idempotency-Key and the same bytes it is the
  * same request.
  */
-export interface Asked { inbox: string, max: number, bytes: Buffer }
+export interface InboxRequest { inbox: string, max: number, bytes: Buffer }
 
-interface Looked extends Asked { isWaiting: boolean }
+interface InboxLookRequest extends InboxRequest { isWaiting: boolean }
 
 /**
  * What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is
  * taking for both.
  */
-interface Found extends Batch { isMore: boolean, isLeft?: boolean }
+interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean }
 
 export interface InboxCount { inbox: string, pending: number, oldest_at: string | null, waiting_approval: number }
 
@@ -72,7 +72,9 @@ export class InboxService {
     return waiting
   }
 
-  async catch (caller: Caller, asked: Asked, key: string | undefined, waiting: WaitOptions | null): Promise<Batch> {
+  async catch (
+    caller: Caller, asked: InboxRequest, key: string | undefined, waiting: WaitOptions | null
+  ): Promise<InboxCatch> {
     if (caller.inboxes !== null && !caller.inboxes.has(asked.inbox)) throw new Problem('not_addressee')
     const places = placesOf(caller.tenant, asked.inbox)
     const batch = await (key === undefined
@@ -102,8 +104,8 @@ export class InboxService {
 
   /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
   async #catchOnce (
-    places: Places, caller: Caller, asked: Asked, key: string, waiting: WaitOptions | null
-  ): Promise<Batch> {
+    places: Places, caller: Caller, asked: InboxRequest, key: string, waiting: WaitOptions | null
+  ): Promise<InboxCatch> {
     const scope = `${caller.tenant} ${caller.agent}`
     const token = digestToken(`catch-next ${scope}`, key, undefined)
     const keyed = {
@@ -134,7 +136,7 @@ export class InboxService {
   }
 
   /** What this key took before; null if it took nothing. */
-  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<Batch | null> {
+  async #lookAgain ({ own, home }: Places, caller: Caller, keyed: Claim): Promise<InboxCatch | null> {
     const look = (
       place: InboxPlace, max: number, turns: string[] | null = null
     ) => this.#takeFrom(place, caller, max, keyed, 0, turns)
@@ -148,8 +150,8 @@ export class InboxService {
   }
 
   async #wait (
-    places: Places, caller: Caller, asked: Asked, keyed: Claim | null, waiting: WaitOptions | null
-  ): Promise<Batch> {
+    places: Places, caller: Caller, asked: InboxRequest, keyed: Claim | null, waiting: WaitOptions | null
+  ): Promise<InboxCatch> {
     const queue = this.#queueOf(places)
     const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
@@ -211,7 +213,9 @@ export class InboxService {
    * Takes what there is. If the first entries can't be caught any more, it looks after them, for at most
    * `maxLookTime`.
    */
-  async #look (queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null): Promise<Found> {
+  async #look (
+    queue: InboxQueue, places: Places, caller: Caller, asked: InboxLookRequest, keyed: Claim | null
+  ): Promise<Found> {
     const end = performance.now() + maxLookTime
     for (;;) {
       const found = await this.#take(queue, places, caller, asked, keyed)
@@ -225,7 +229,8 @@ export class InboxService {
    * from the home list.
    */
   async #take (
-    queue: InboxQueue, places: Places, caller: Caller, asked: Looked, keyed: Claim | null, mustReadHome = false
+    queue: InboxQueue, places: Places, caller: Caller, asked: InboxLookRequest, keyed: Claim | null,
+    mustReadHome = false
   ): Promise<Found> {
     const { own, home } = places
     queue.touch()
@@ -260,7 +265,7 @@ export class InboxService {
     return { items, replayed, isMore: taken.isMore || rest.isMore || turns.length > taken.elsewhere }
   }
 
-  async #turnsOf (place: InboxPlace, list: WatchedList, max: number): Promise<Turns> {
+  async #turnsOf (place: InboxPlace, list: WatchedList, max: number): Promise<InboxTurns> {
     const isEmpty = list.begin()
     const found = await this.#inboxes.turns(place, max)
     if (found.turns.length === 0 && !found.isMore) isEmpty()
@@ -312,7 +317,7 @@ export class InboxService {
 }
 
 /** What is known about a list that wasn't read. */
-const unread: Turns = { turns: [], isMore: true }
+const unread: InboxTurns = { turns: [], isMore: true }
 const nothing: Found = { items: [], replayed: false, isMore: false }
 
 /**
@@ -327,6 +332,6 @@ export function placesOf (tenant: string, inbox: string): Places {
 }
 
 /** Merges what came from both lists, each in order. Where one gave nothing, the other's turns may be unknown. */
-export function inTurn (own: readonly Taken[], home: readonly Taken[]): Taken[] {
+export function inTurn (own: readonly TakenHandoff[], home: readonly TakenHandoff[]): TakenHandoff[] {
   return [...own, ...home].sort((one, other) => one.turn - other.turn)
 }

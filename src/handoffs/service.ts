@@ -10,9 +10,9 @@ import type { ResultSchemas } from '../result-schema/result-schemas.ts'
 import type { Attempts, EndReply } from '../store/attempts.ts'
 import type { CatchReply, Handoffs, NewHandoff, PassReply, StatusReply } from '../store/handoffs.ts'
 import {
-  caughtText, iso, joinPayload, excerptBytes, lineOf, placeOf, refusal, statusText, willBeTriedAgain
+  caughtText, iso, joinPayload, excerptBytes, lineagePlace, placeOf, refusal, statusText, willBeTriedAgain
 } from './answers.ts'
-import type { Answered, Line } from './answers.ts'
+import type { Answered, LineagePlace } from './answers.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** Settings of the service. Times in milliseconds. */
@@ -28,10 +28,10 @@ export interface ServiceOptions {
  * A pass request: its members, and its bytes, which together with its Idempotency-Key tell whether it is the same
  * operation. Also the trace that it belongs to, which its catcher gets.
  */
-export interface Passed { members: Members, bytes: Buffer, traceparent: string | undefined }
+export interface PassRequest { members: Members, bytes: Buffer, traceparent: string | undefined }
 
 /** The answer of a catch, and the trace that the handoff was passed in. */
-export interface Caught extends Answered<Buffer> { traceparent: string | undefined }
+export interface CatchResult extends Answered<Buffer> { traceparent: string | undefined }
 
 /** What a status request may wait for: until the handoff is caught (or further), or until it has ended. */
 export type Until = 'caught' | 'done'
@@ -55,7 +55,7 @@ export class HandoffService {
   }
 
   async pass (
-    caller: Caller, body: PassBody, { members, bytes, traceparent }: Passed, key: string | undefined
+    caller: Caller, body: PassBody, { members, bytes, traceparent }: PassRequest, key: string | undefined
   ): Promise<Answered<PassAnswer>> {
     const { tenant, agent } = caller
     const requireHuman = body.require_human === true
@@ -77,7 +77,7 @@ export class HandoffService {
   }
 
   /** @returns the answer's JSON, with the payload's bytes as they were passed */
-  async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<Caught> {
+  async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
     const look = () => this.#handoffs.catch(place, token, caller.agent, caller.inboxes)
@@ -144,7 +144,7 @@ export class HandoffService {
       const schema = text === undefined ? null : { digest: await this.#schemas.accept(text, caller), text }
       const line = body.parent == null
         ? null
-        : await lineOf(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
+        : await lineagePlace(this.#handoffs, caller, body.parent, handoff, this.#options.hopLimit)
       const options = optionWords(body, members, handoff.payload, schema, line)
       return await this.#handoffs.pass({
         ...handoff, options, payload: schema === null ? handoff.payload : Buffer.concat([handoff.payload, schema.text])
@@ -227,7 +227,8 @@ const durations = [['w', 'work_within'], ['b', 'heartbeat_within'], ['a', 'delay
  * @param schema its digest and its text @param line the handoff's place under its parent; null without a parent
  */
 export function optionWords (
-  body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null, line: Line | null
+  body: PassBody, members: Members, payload: Buffer, schema: { digest: string, text: Buffer } | null,
+  line: LineagePlace | null
 ): string {
   let words = ''
   for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`

@@ -16,12 +16,12 @@ import { untilEndsAreHeard } from '../handoffs/waiter.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
-import type { Moved, Operation, Outcome } from '../operations/operation.ts'
+import type { Moved, Operation, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
 import { traceparentOf } from './observe.ts'
 import type { Requests } from './observe.ts'
-import { askerOf } from './operations.ts'
-import { Turns } from './overload.ts'
+import { liveness } from './operations.ts'
+import { MasterTurns } from './overload.ts'
 import type { AnswerRoom, BatchAnswers } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
@@ -61,7 +61,7 @@ export class Batches {
   readonly #bodyLimit: number
   readonly #onFault: (error: unknown, batcher: Batcher) => void
   readonly #masterOf: (tag: string) => string | undefined
-  readonly #turns = new Turns(readsAtOnce)
+  readonly #turns = new MasterTurns(readsAtOnce)
 
   /**
    * @param bodyLimit for each operation's body, in bytes
@@ -81,7 +81,7 @@ export class Batches {
   }
 
   /** @returns the answer's JSON in pieces, and which handoffs were moved */
-  async run (entries: readonly Entry[], batcher: Batcher): Promise<{ pieces: Buffer[], moved: Moved }> {
+  async run (entries: readonly BatchEntry[], batcher: Batcher): Promise<{ pieces: Buffer[], moved: Moved }> {
     const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
       const member = this.#members.get(entry.op)!
@@ -100,7 +100,7 @@ export class Batches {
     }
   }
 
-  async #one ({ operation, admit }: Member, entry: Entry, batcher: Batcher): Promise<Outcome> {
+  async #one ({ operation, admit }: Member, entry: BatchEntry, batcher: Batcher): Promise<OperationOutcome> {
     try {
       const { id, body: bytes = nothing, key } = entry
       const { caller, limit, traceparent } = batcher
@@ -124,10 +124,12 @@ export class Batches {
     }
   }
 
-  #read (run: () => Promise<Outcome>, id: string, { caller, grant, isGone, answers }: Batcher): Promise<Outcome> {
+  #read (
+    run: () => Promise<OperationOutcome>, id: string, { caller, grant, isGone, answers }: Batcher
+  ): Promise<OperationOutcome> {
     const came = performance.now()
     const turn = (
-      operation: () => Promise<Outcome | null>
+      operation: () => Promise<OperationOutcome | null>
     ) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       if (performance.now() - came > longAgo) {
@@ -143,7 +145,7 @@ export class Batches {
 }
 
 /** `{"results":[…]}`, with each answer's bytes as they are. */
-function resultsText (all: readonly Outcome[]): Buffer[] {
+function resultsText (all: readonly OperationOutcome[]): Buffer[] {
   const parts: Buffer[] = []
   let text = '{"results":['
   all.forEach(({ status, answer, replayed }, at) => {
@@ -158,7 +160,7 @@ function resultsText (all: readonly Outcome[]): Buffer[] {
 }
 
 /** One operation of a batch. Its body's bytes are a view of the batch's body, and haven't been looked into yet. */
-export interface Entry { op: string, id: string, body: Buffer | undefined, key: string | undefined }
+export interface BatchEntry { op: string, id: string, body: Buffer | undefined, key: string | undefined }
 
 const maxOperations = 100
 /**
@@ -194,11 +196,11 @@ const keyShape = new RegExp(keyPattern)
  * @throws {Problem} invalid_request
  * @throws {BodyError}
  */
-export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>): Entry[] {
+export function cutBatch (bytes: Buffer, known: ReadonlyMap<string, Operation>): BatchEntry[] {
   const json = enclosed(bytes)
   const open = roomFor(json.length)
   const faults = new Faults()
-  let entries: Entry[] | undefined
+  let entries: BatchEntry[] | undefined
   const end = eachMember(json, skipSpace(json, 0), name => faults.repeated('', name), (name, at) => {
     if (name === 'operations' && json[at] === openBracket) {
       entries = []
@@ -219,7 +221,8 @@ function wrongNumber (): Error {
 }
 
 function cutArray (
-  json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: Entry[], known: ReadonlyMap<string, Operation>
+  json: Buffer, start: number, open: Uint8Array, faults: Faults, entries: BatchEntry[],
+  known: ReadonlyMap<string, Operation>
 ): number {
   let at = skipSpace(json, start + 1)
   if (json[at] === closeBracket) return at + 1
@@ -251,7 +254,7 @@ const members = new Set(['op', 'id', 'body', 'idempotency_key'])
 
 function entryOf (
   values: ReadonlyMap<string, Buffer>, pointer: string, faults: Faults, known: ReadonlyMap<string, Operation>
-): Entry {
+): BatchEntry {
   const fault = (name: string, message: string) => faults.add(pointer + pointerTo(name), message)
   const [op, id, key] = ['op', 'id', 'idempotency_key'].map(name => valueOf(values.get(name)))
   const raw = values.get('body')
@@ -320,7 +323,7 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     whenOver(request, reply, () => answers.end())
     const traceparent = traceparentOf(request)
     const { pieces, moved } = await batches.run(
-      entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...askerOf(request) }
+      entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...liveness(request) }
     )
     limit.tell(reply)
     request.moved = moved

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
 import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import type { Refused } from './overload.ts'
+import type { RefusedCounts } from './overload.ts'
 import { continueBody } from './unread.ts'
 
 declare module 'fastify' {
@@ -133,12 +133,12 @@ export class Bodies {
   /** The bytes held now. */
   held = 0
   readonly #limit: number
-  readonly #refused: Refused
+  readonly #refused: RefusedCounts
   readonly #tenants = new Map<string, Share>()
   readonly #strangers = new Share(shareOf.strangers, null)
 
   /** @param limit bytes */
-  constructor (limit: number, refused: Refused) {
+  constructor (limit: number, refused: RefusedCounts) {
     this.#limit = limit
     this.#refused = refused
   }

@@ -7,7 +7,7 @@ import { randomToken } from '../core/ids.ts'
 import { statuses } from '../core/model.ts'
 import type { Status } from '../core/model.ts'
 import type { Moved } from '../operations/operation.ts'
-import type { Verdict } from '../store/approvals.ts'
+import type { ApprovalVerdict } from '../store/approvals.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -146,7 +146,7 @@ function durationsOf (byStatus: Array<Histogram | undefined>, status: number): H
 }
 
 /** The part of pino that the service uses. */
-export interface Log extends FaultLog, DecisionLog {
+export interface RequestLog extends FaultLog, DecisionLog {
   debug (details: object, message: string): void
   isLevelEnabled (level: 'debug'): boolean
 }
@@ -174,7 +174,9 @@ export function requestFields (request: FastifyRequest) {
  * Logs each decision, whether it came through the API or from the page. The note isn't logged: it stays with the
  * handoff.
  */
-export function logDecision (log: DecisionLog, request: FastifyRequest, handoffId: string, verdict: Verdict): void {
+export function logDecision (
+  log: DecisionLog, request: FastifyRequest, handoffId: string, verdict: ApprovalVerdict
+): void {
   const { tenant, agent } = request.caller
   log.info({ handoff_id: handoffId, verdict, tenant, agent, ...requestFields(request) }, 'decided')
 }
@@ -189,7 +191,7 @@ export type TellMoved = (
  * start no hook is added, so requests pay nothing; a later change of the level has no effect.
  * @returns a function for moves that are known only after the answer has begun
  */
-export function logTransitions (app: FastifyInstance, log: Log): TellMoved {
+export function logTransitions (app: FastifyInstance, log: RequestLog): TellMoved {
   if (!log.isLevelEnabled('debug')) return () => {}
   const tell: TellMoved = (request, { to, ids }, traceparent) => {
     const { tenant, agent } = request.caller
@@ -213,7 +215,7 @@ export function logTransitions (app: FastifyInstance, log: Log): TellMoved {
 }
 
 /** Logs each handoff that expires by itself, at debug. Undefined if debug is off, so that Redis needn't name them. */
-export function expiryLog (log: Log): ((tenant: string, id: string) => void) | undefined {
+export function expiryLog (log: RequestLog): ((tenant: string, id: string) => void) | undefined {
   if (!log.isLevelEnabled('debug')) return undefined
   return (tenant, id) => log.debug({ handoff_id: id, to: 'expired', tenant }, 'moved')
 }

@@ -108,7 +108,7 @@ interface Member {
 }
 
 /** One operation, as its route declares it. */
-export interface Endpoint {
+export interface ApiEndpoint {
   method: string
   /** As the router writes it: `/api/catch/:id`. */
   path: string
@@ -138,15 +138,15 @@ interface Shape { properties?: Record<string, Property>, required?: string[] }
  * The operations that the OpenAPI document shows, in the order in which their routes are registered. Call it before the
  * routes are registered.
  */
-export function noteEndpoints (app: FastifyInstance): readonly Endpoint[] {
-  const endpoints: Endpoint[] = []
+export function noteEndpoints (app: FastifyInstance): readonly ApiEndpoint[] {
+  const endpoints: ApiEndpoint[] = []
   app.addHook('onRoute', route => {
     if (route.method !== 'HEAD' && route.schema?.hide !== true) endpoints.push(endpointOf(route))
   })
   return endpoints
 }
 
-function endpointOf ({ method, url, schema = {}, config }: RouteOptions): Endpoint {
+function endpointOf ({ method, url, schema = {}, config }: RouteOptions): ApiEndpoint {
   const body = schema.body as Shape | undefined
   return {
     method: String(method),
@@ -182,7 +182,7 @@ function exampleOf ({ properties = {}, required = [] }: Shape): object {
 }
 
 /** A command for a shell with a key in HANDOFF_KEY and, if the path names a handoff, its id in ID. */
-export function curlOf ({ method, path, needsKey, example }: Endpoint, baseUrl: string): string {
+export function curlOf ({ method, path, needsKey, example }: ApiEndpoint, baseUrl: string): string {
   const call = `curl ${method === 'GET'
     ? ''
     : `-X ${method} `}"${baseUrl}${path.replace(':id', '$ID').replace(':name', 'reviewer')}"`

@@ -64,11 +64,11 @@ async function perform (
 /** How a request waits, from its `wait` parameter in seconds; null if it doesn't wait. */
 export function waitOptions (request: FastifyRequest): WaitOptions | null {
   const { wait = 0 } = request.query as { wait?: number }
-  return wait === 0 ? null : waitFor(wait * 1000, request)
+  return wait === 0 ? null : waitOptionsFor(wait * 1000, request)
 }
 
 /** What a request asks again once time has passed: is its key still good, and is its client still there? */
-export function askerOf (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
+export function liveness (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
   return {
     grant: () => request.grant(),
     // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and
@@ -78,10 +78,10 @@ export function askerOf (request: FastifyRequest): Pick<WaitOptions, 'grant' | '
 }
 
 /** How a request waits for this long: until its connection closes or its grant ends, whichever comes first. */
-export function waitFor (milliseconds: number, request: FastifyRequest): WaitOptions {
+export function waitOptionsFor (milliseconds: number, request: FastifyRequest): WaitOptions {
   return {
     milliseconds,
-    ...askerOf(request),
+    ...liveness(request),
     onGone (stop) {
       const { socket } = request.raw
       // It may have closed already, and then the event doesn't come again.

@@ -4,7 +4,7 @@ import type { LimitFunction } from 'p-limit'
 import { Problem, Unavailable } from '../core/errors.ts'
 
 /** How many requests were refused because there were too many, since the process began. */
-export interface Refused {
+export interface RefusedCounts {
   /** Over their agent's limit: 429. */
   limited: number
   /** More than the process could serve: 503. */
@@ -15,7 +15,7 @@ export interface Refused {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    refused: Refused
+    refused: RefusedCounts
   }
 }
 
@@ -58,7 +58,7 @@ export const overloaded = {
  * retry at once would keep the service busy with little else.
  * @param maxTurn milliseconds
  */
-export function shedLate (app: FastifyInstance, refused: Refused, maxTurn = defaultMaxTurn) {
+export function shedLate (app: FastifyInstance, refused: RefusedCounts, maxTurn = defaultMaxTurn) {
   // Before the service listens, requests come only from this process itself, so nothing is shed.
   let turned = Infinity
   let before = 0
@@ -108,7 +108,7 @@ interface Queue {
  * has at most as many operations before the master's queue as may run at once, so another tenant's next one waits
  * behind those only.
  */
-export class Turns {
+export class MasterTurns {
   readonly #atOnce: number
   readonly #queues = new Map<string | undefined, Queue>()
 

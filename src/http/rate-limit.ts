@@ -3,7 +3,7 @@ import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import { rateWindow } from '../store/rates.ts'
 import type { RateBudget, Rates } from '../store/rates.ts'
-import type { Refused } from './overload.ts'
+import type { RefusedCounts } from './overload.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -28,7 +28,7 @@ const small = 16 * 1024
  * promises each time.
  * @param perMinute requests; 0 for no limit, except a key's own
  */
-export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: number, refused: Refused): void {
+export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: number, refused: RefusedCounts): void {
   app.decorateRequest('limit', null)
   app.addHook('onRequest', (request, reply, done) => {
     const budget = budgetOf(rates, request.caller, perMinute)
@@ -68,12 +68,12 @@ function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMi
  */
 export class BatchLimit {
   readonly #budget: RateBudget | undefined
-  readonly #refused: Refused
+  readonly #refused: RefusedCounts
   /** Whether what was spent before the body is allowed; null when an operation has used it. */
   #first: boolean | null = true
   #isOver = false
 
-  constructor (budget: RateBudget | undefined, refused: Refused) {
+  constructor (budget: RateBudget | undefined, refused: RefusedCounts) {
     this.#budget = budget
     this.#refused = refused
   }
@@ -146,7 +146,7 @@ function secondsLeft (budget: RateBudget, now: number): number {
 }
 
 function answer (
-  budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: Refused
+  budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: RefusedCounts
 ): void {
   writeFields(budget, now, reply)
   if (allowed) return done()

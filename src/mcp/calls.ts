@@ -6,10 +6,10 @@ import type { Caller } from '../core/model.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import { traceparentOf } from '../http/observe.ts'
 import type { Requests } from '../http/observe.ts'
-import { waitFor } from '../http/operations.ts'
+import { waitOptionsFor } from '../http/operations.ts'
 import { asProblem, problemText } from '../http/problems.ts'
 import type { BatchLimit } from '../http/rate-limit.ts'
-import type { Call, Outcome } from '../operations/operation.ts'
+import type { OperationCall, OperationOutcome } from '../operations/operation.ts'
 import type { RequestId, ToolCall } from './message.ts'
 import type { Definition, OperationTool, OwnArguments } from './tools.ts'
 
@@ -21,25 +21,25 @@ export type ToolResult = {
   _meta?: Record<string, unknown>
 }
 
-export interface CallOptions {
+export interface ToolCallOptions {
   requests: Pick<Requests, 'refused' | 'called'>
   /** Called with the outcome of each call. */
-  onMoved (request: FastifyRequest, outcome: Outcome): void
+  onMoved (request: FastifyRequest, outcome: OperationOutcome): void
   onFault (error: unknown, request: FastifyRequest): void
 }
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
-export type Prepared = { tool: OperationTool } & ({ asked: Call, own: OwnArguments } | { refusal: unknown })
+export type Prepared = { tool: OperationTool } & ({ asked: OperationCall, own: OwnArguments } | { refusal: unknown })
 
 const nothing = Buffer.alloc(0)
 
 /** Calls tools. Each call is carried out like a request to its operation. */
 export class ToolCalls {
   readonly #tools: ReadonlyMap<string, OperationTool>
-  readonly #options: CallOptions
+  readonly #options: ToolCallOptions
   readonly #cancelling = new Cancelling()
 
-  constructor (tools: ReadonlyMap<string, OperationTool>, options: CallOptions) {
+  constructor (tools: ReadonlyMap<string, OperationTool>, options: ToolCallOptions) {
     this.#tools = tools
     this.#options = options
   }
@@ -97,10 +97,10 @@ export class ToolCalls {
 
   #ask (
     tool: OperationTool, members: Members, { id: callId, traceparent }: ToolCall, request: FastifyRequest
-  ): { asked: Call, own: OwnArguments } {
+  ): { asked: OperationCall, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
-    const waits = own.wait ? waitFor(own.wait * 1000, request) : null
+    const waits = own.wait ? waitOptionsFor(own.wait * 1000, request) : null
     const waiting = waits !== null && callId !== undefined
       ? this.#cancelling.until(waits, request.caller, callId)
       : waits
@@ -145,7 +145,7 @@ function bodyOf (members: Members, names: readonly string[]): Buffer {
  * The answer's text as it is. An answer without anything from an agent is given as an object too; others aren't, since
  * the SDK would parse and serialise them.
  */
-function resultOf ({ answer, replayed, traceparent }: Outcome, offset: number): ToolResult {
+function resultOf ({ answer, replayed, traceparent }: OperationOutcome, offset: number): ToolResult {
   const isObject = typeof answer === 'object' && !Buffer.isBuffer(answer)
   const text = isObject ? JSON.stringify(answer) : String(answer)
   if (offset > text.length) throw invalid({ pointer: '/offset', message: `must be at most ${text.length}` })

@@ -4,12 +4,12 @@ import { Problem } from '../core/errors.ts'
 import { BodyError, openBracket, skipSpace } from '../core/json.ts'
 import { jsonType } from '../http/body.ts'
 import type { Operation } from '../operations/operation.ts'
-import type { CallOptions, Prepared } from './calls.ts'
+import type { ToolCallOptions, Prepared } from './calls.ts'
 import { readMessage } from './message.ts'
 import type { Message } from './message.ts'
 
 /** What the tools call, and who may call them. */
-export interface McpOptions extends CallOptions {
+export interface McpOptions extends ToolCallOptions {
   operations: readonly Operation[]
   isAllowed: OriginCheck
 }

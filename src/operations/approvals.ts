@@ -5,7 +5,7 @@ import type { ListQuery } from '../core/schemas/approvals.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { inspectionText, listText } from '../handoffs/approvals.ts'
 import { operation, stays } from './operation.ts'
-import type { Call, Operation, Outcome, Services } from './operation.ts'
+import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
 /** What people see and decide, as an API; web/ has the pages. */
 
@@ -88,8 +88,8 @@ interface DecisionBody { digest?: string | null }
 const noNote = Buffer.from('null')
 
 async function decide (
-  { approvals }: Services, { caller, id, body, members }: Call<DecisionBody>, decided: 'approved' | 'rejected'
-): Promise<Outcome> {
+  { approvals }: Services, { caller, id, body, members }: OperationCall<DecisionBody>, decided: 'approved' | 'rejected'
+): Promise<OperationOutcome> {
   // The note's JSON text as it came. It is stored and shown, and never parsed here.
   const note = members.raw('note') ?? noNote
   const answer = await approvals.decide(caller, decided, id, note, { digest: digestIn(body) })

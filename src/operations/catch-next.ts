@@ -5,11 +5,11 @@ import type { TakeBody } from '../core/schemas/inboxes.ts'
 import { caughtText, takenText } from '../handoffs/answers.ts'
 import { key, wait } from './arguments.ts'
 import { moved, operation, stays } from './operation.ts'
-import type { Call, Services } from './operation.ts'
+import type { OperationCall, Services } from './operation.ts'
 
 /** Catches the next handoffs from an inbox. */
 export function catchNext ({ inboxes }: Services) {
-  const take = ({ caller, body, bytes, key, waiting }: Call<TakeBody>, max: number) =>
+  const take = ({ caller, body, bytes, key, waiting }: OperationCall<TakeBody>, max: number) =>
     inboxes.catch(caller, { inbox: body.inbox ?? caller.agent, max, bytes }, key, waiting)
   return operation<TakeBody>({
     name: 'catchNext',

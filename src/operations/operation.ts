@@ -9,7 +9,7 @@ import type { InboxService } from '../handoffs/inboxes.ts'
 import type { ManyHandoffs } from '../handoffs/many.ts'
 import type { AttemptService, HandoffService } from '../handoffs/service.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
-import type { Verdict } from '../store/approvals.ts'
+import type { ApprovalVerdict } from '../store/approvals.ts'
 
 /** What the operations call. */
 export interface Services {
@@ -52,7 +52,7 @@ export interface Operation {
   inBatch: boolean
   /** Null if MCP has no tool for it. */
   tool: Tool | null
-  run (call: Call<any, any>): Promise<Outcome>
+  run (call: OperationCall<any, any>): Promise<OperationOutcome>
 }
 
 /** What MCP says of an operation, and where its tool differs from it. */
@@ -71,7 +71,7 @@ export interface Tool {
 }
 
 /** A call of an operation, however it came in. The body and the query have what their schemas accepted. */
-export interface Call<Body = unknown, Query = unknown> {
+export interface OperationCall<Body = unknown, Query = unknown> {
   caller: Caller
   /** What the path names: a handoff's id, or an inbox's name. Empty if it names nothing. */
   id: string
@@ -87,7 +87,7 @@ export interface Call<Body = unknown, Query = unknown> {
 }
 
 /** The result of an operation. */
-export interface Outcome {
+export interface OperationOutcome {
   status: number
   /** JSON text, or an object to be serialised. */
   answer: object | string | Buffer
@@ -98,7 +98,7 @@ export interface Outcome {
   /** The trace that the handoff was passed in. */
   traceparent?: string | undefined
   /** What a person decided, for the log. */
-  decided?: Verdict
+  decided?: ApprovalVerdict
 }
 
 /** Which handoffs a call moved and to which status, in that order; and why it made successors, if it did. */
@@ -113,7 +113,7 @@ export function moved (to: Status, id: string, replayed: boolean): Moved {
 }
 
 /** It failed or was declined, and perhaps made a successor. */
-export function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed: boolean }): Outcome {
+export function ended (id: string, { answer, replayed }: { answer: EndAnswer, replayed: boolean }): OperationOutcome {
   const { status, reissued_as: successor } = answer
   const change: Moved = successor === undefined
     ? { to: [status], ids: [id] }
@@ -130,7 +130,7 @@ export const holderRefusals: ErrorCode[] = [
 /** An operation with what most of them have in common. */
 export function operation<Body = unknown, Query = unknown> (
   { run, ...given }: Pick<Operation, 'name' | 'scope' | 'method' | 'path' | 'tag' | 'summary' | 'answers'> &
-    Partial<Operation> & { run (call: Call<Body, Query>): Promise<Outcome> }
+    Partial<Operation> & { run (call: OperationCall<Body, Query>): Promise<OperationOutcome> }
 ): Operation {
   const defaults = { body: null, nested: [], refusals: [], resumesTrace: false, inBatch: false, tool: null }
   return { ...defaults, ...given, run: run as Operation['run'] }

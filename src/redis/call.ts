@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis'
 import type { Script } from './scripts.ts'
 
 /** A script call: the script, and the arguments after its deadline. */
-export interface Asked<T> {
+export interface ScriptRequest<T> {
   script: Script
   /** The tag of the partition with all its keys. */
   tag: string
@@ -21,15 +21,15 @@ export interface Asked<T> {
 /** Whoever is responsible for a call until it is settled. */
 export interface Dispatcher {
   /** The call got no valid answer, and may get one if it is retried. */
-  again (call: Call): void
+  again (call: ScriptCall): void
   /** Its server refused it, or its connection broke. */
-  failed (call: Call, error: Error): void
+  failed (call: ScriptCall, error: Error): void
   /** The call is settled. */
-  ended (call: Call): void
+  ended (call: ScriptCall): void
 }
 
 /** The lane that a call was sent on last. */
-interface AskedAt { broke (): void }
+interface CarryingLane { broke (): void }
 
 const noArguments: readonly string[] = []
 
@@ -39,8 +39,8 @@ const noArguments: readonly string[] = []
  * (docs/architecture.md, "Calls": 22 µs of CPU a request against 30 to 35 with ioredis's objects). ioredis needs only
  * the members under "for ioredis"; test/redis/call fails if an upgrade needs more.
  */
-export class Call {
-  asked: Asked<unknown>
+export class ScriptCall {
+  request: ScriptRequest<unknown>
   /** When it is given up, in this process's monotonic milliseconds. */
   readonly givenUpAt: number
   settled = false
@@ -62,9 +62,9 @@ export class Call {
   askingUntil: number | null = null
 
   /** Its lane, which changes when it is redirected. */
-  lane: AskedAt | undefined
+  lane: CarryingLane | undefined
   /** The group that acknowledges it, with durability. */
-  group: { hold (call: Call, reply: unknown): void } | undefined
+  group: { hold (call: ScriptCall, reply: unknown): void } | undefined
 
   readonly #dispatcher: Dispatcher
   readonly #resolve: (answer: unknown) => void
@@ -72,10 +72,10 @@ export class Call {
 
   /** @param givenUpAt this process's monotonic milliseconds */
   constructor (
-    asked: Asked<unknown>, dispatcher: Dispatcher, givenUpAt: number, resolve: (answer: unknown) => void,
+    request: ScriptRequest<unknown>, dispatcher: Dispatcher, givenUpAt: number, resolve: (answer: unknown) => void,
     reject: (error: Error) => void
   ) {
-    this.asked = asked
+    this.request = request
     this.#dispatcher = dispatcher
     this.givenUpAt = givenUpAt
     this.#resolve = resolve
@@ -87,7 +87,7 @@ export class Call {
     if (this.settled) return
     this.#end()
     try {
-      this.#resolve(this.asked.decode(reply))
+      this.#resolve(this.request.decode(reply))
     } catch (error) {
       this.#reject(error as Error)
     }
@@ -105,10 +105,10 @@ export class Call {
    * @returns whether there is one that wasn't tried yet
    */
   forFull (refused: () => void): boolean {
-    const { script: { whenFull: script }, decode } = this.asked
+    const { script: { whenFull: script }, decode } = this.request
     if (script === undefined) return false
-    this.asked = {
-      ...this.asked,
+    this.request = {
+      ...this.request,
       script,
       decode (reply) {
         if (Array.isArray(reply) && String(reply[0]) === 'full') refused()
@@ -146,7 +146,7 @@ export class Call {
     // read again.
     if (Array.isArray(reply) && isLate(reply[0])) this.again(this.askingUntil === null ? this.lastError : oldRedirect)
     // Scripts that write have this in their deadline.
-    else if (this.askingUntil !== null && !this.asked.script.writes &&
+    else if (this.askingUntil !== null && !this.request.script.writes &&
       performance.now() > this.askingUntil) this.again(oldRedirect)
     else if (this.group === undefined) this.answer(reply)
     else this.group.hold(this, reply)
@@ -160,7 +160,7 @@ export class Call {
   /** The command in RESP. Writes everything before the last piece here, so that bytes needn't be copied behind text. */
   toWritable (stream: Writable): string {
     const head = this.#head()
-    const { bytes } = this.asked
+    const { bytes } = this.request
     if (bytes === undefined) return head
     stream.write(head)
     stream.write(bytes)
@@ -170,7 +170,7 @@ export class Call {
 
   /** The command without its last argument if that is bytes. ASCII, because scripts are (test/lua/headers). */
   #head (): string {
-    const { script, keys, texts, bytes } = this.asked
+    const { script, keys, texts, bytes } = this.request
     const count = 3 + keys.length + texts.length + (script.writes ? 1 : 0) + (bytes === undefined ? 0 : 1)
     let head = `*${count}\r\n${this.withSource ? script.eval : script.evalsha}$1\r\n${keys.length}\r\n`
     for (const key of keys) head += `$${key.length}\r\n${key}\r\n`
@@ -263,7 +263,7 @@ function firstWords (stream: Socket): Promise<string> {
 }
 
 /** The message on the diagnostics channel `handoff.script` for each call. src/tracing subscribes to it, if loaded. */
-export interface ScriptCall { script: string, answer: Promise<unknown> }
+export interface ScriptCallMessage { script: string, answer: Promise<unknown> }
 
 /** It costs nothing without subscribers. */
 export const scriptCalls = channel('handoff.script')

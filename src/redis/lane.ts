@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Redis } from 'ioredis'
-import type { Call } from './call.ts'
+import type { ScriptCall } from './call.ts'
 import type { Master } from './masters.ts'
 
 /** How often Redis's clock is read again, in milliseconds, so that a stepped clock is noticed. */
@@ -28,7 +28,7 @@ export class Lane {
   readonly #durability: Durability | null
   /** How many calls its server refused because it is full (maxmemory). */
   fullRefusals = 0
-  #parked: Call[] = []
+  #parked: ScriptCall[] = []
   #ready = false
   #closed = false
   /** Connected, and no group under way: calls needn't be parked. */
@@ -67,14 +67,14 @@ export class Lane {
     return this.#ready
   }
 
-  get parked (): readonly Call[] {
+  get parked (): readonly ScriptCall[] {
     return this.#parked
   }
 
   /**
    * @param askingUntil the node is importing this call's slot and serves it only after ASKING: until when that holds
    */
-  ask (call: Call, askingUntil: number | null = null): void {
+  ask (call: ScriptCall, askingUntil: number | null = null): void {
     call.askingUntil = askingUntil
     const asking = askingUntil !== null
     // A call redirected by ASK isn't parked because of groups: afterwards it would have to be redirected again.
@@ -84,7 +84,7 @@ export class Lane {
     }
     call.lane = this
     // First, so that the group ends before this tick's bytes are sent.
-    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.asked.tag, this.#durability)
+    if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.request.tag, this.#durability)
     call.sentAt = performance.now()
     call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpAt) + this.#offset)
     if (asking) this.#sayAsking()
@@ -92,12 +92,12 @@ export class Lane {
   }
 
   /** Keeps a call until there is a connection, or another lane for it. */
-  park (call: Call): void {
+  park (call: ScriptCall): void {
     this.#parked.push(call)
   }
 
   /** Removes and returns the parked calls, for another lane. */
-  takeParked (): Call[] {
+  takeParked (): ScriptCall[] {
     const parked = this.#parked
     this.#parked = []
     return parked
@@ -212,10 +212,10 @@ const elsewhere = /^(MOVED|ASK|TRYAGAIN) /
 
 /** The calls of a tick to one master with durability: one WAIT for all, and no call is answered before it. */
 export class Group {
-  readonly #calls: Call[] = []
+  readonly #calls: ScriptCall[] = []
   readonly #replies: unknown[] = []
 
-  hold (call: Call, reply: unknown): void {
+  hold (call: ScriptCall, reply: unknown): void {
     this.#calls.push(call)
     this.#replies.push(reply)
   }
@@ -230,7 +230,7 @@ export class Group {
     return write(redis, barrier, key, replicas).catch((error: Error) => {
       // The calls before the barrier have their replies by now.
       const own = elsewhere.test(error.message)
-        ? this.#calls.findLast(({ asked }) => asked.keys.length > 0)?.asked.keys[0]
+        ? this.#calls.findLast(({ request }) => request.keys.length > 0)?.request.keys[0]
         : undefined
       if (own === undefined) throw error
       redis.asking().catch(() => {})
@@ -350,25 +350,25 @@ function isUntold (end: PromiseSettledResult<unknown>): boolean {
  * third of a call's cost (7.0 µs of user time against 4.5).
  */
 export class OpenCalls {
-  readonly #places: Array<Call | undefined> = []
+  readonly #places: Array<ScriptCall | undefined> = []
   readonly #free: number[] = []
 
   get size (): number {
     return this.#places.length - this.#free.length
   }
 
-  add (call: Call): void {
+  add (call: ScriptCall): void {
     call.place = this.#free.pop() ?? this.#places.length
     this.#places[call.place] = call
   }
 
   /** Call it once for each added call. */
-  remove (call: Call): void {
+  remove (call: ScriptCall): void {
     this.#places[call.place] = undefined
     this.#free.push(call.place)
   }
 
-  * [Symbol.iterator] (): Iterator<Call> {
+  * [Symbol.iterator] (): Iterator<ScriptCall> {
     for (const call of this.#places) if (call !== undefined) yield call
   }
 }

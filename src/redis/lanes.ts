@@ -1,6 +1,6 @@
 import { Unavailable } from '../core/errors.ts'
-import { Call, scriptCalls } from './call.ts'
-import type { Asked, Dispatcher, ScriptCall } from './call.ts'
+import { ScriptCall, scriptCalls } from './call.ts'
+import type { ScriptRequest, Dispatcher, ScriptCallMessage } from './call.ts'
 import { passing, refusing, unsupported } from './connect.ts'
 import { Lane, OpenCalls } from './lane.ts'
 import type { Durability } from './lane.ts'
@@ -34,7 +34,7 @@ export class Lanes implements Dispatcher {
   readonly #open = new OpenCalls()
   readonly #unwrap: ((tag: string, reply: unknown) => unknown) | undefined
   /** Calls to partitions without a known master. */
-  #parked: Call[] = []
+  #parked: ScriptCall[] = []
   #timer: NodeJS.Timeout | undefined
 
   /**
@@ -54,18 +54,22 @@ export class Lanes implements Dispatcher {
    * @returns what `decode` made of the reply
    * @throws {Unavailable} the budget is over, or the server refuses writes; the outcome may be unknown
    */
-  call<T> (asked: Asked<T>): Promise<T> {
+  call<T> (request: ScriptRequest<T>): Promise<T> {
     if (this.#unwrap !== undefined) {
-      const { tag, decode } = asked
-      asked.decode = reply => decode(this.#unwrap!(tag, reply))
+      const { tag, decode } = request
+      request.decode = reply => decode(this.#unwrap!(tag, reply))
     }
     const answer = new Promise<T>((resolve, reject) => {
-      const call = new Call(asked, this, performance.now() + callBudget, resolve as (answer: unknown) => void, reject)
+      const call = new ScriptCall(
+        request, this, performance.now() + callBudget, resolve as (answer: unknown) => void, reject
+      )
       this.#open.add(call)
       this.#timer ??= setInterval(() => this.#giveUpLate(), giveUpInterval)
       this.#ask(call)
     })
-    if (scriptCalls.hasSubscribers) scriptCalls.publish({ script: asked.script.name, answer } satisfies ScriptCall)
+    if (scriptCalls.hasSubscribers) {
+      scriptCalls.publish({ script: request.script.name, answer } satisfies ScriptCallMessage)
+    }
     return answer
   }
 
@@ -78,10 +82,10 @@ export class Lanes implements Dispatcher {
   sizes (): LaneSize[] {
     const lanes = [...this.#lanes]
     const parked = new Set([...this.#parked, ...lanes.flatMap(([, lane]) => lane.parked)])
-    const asked = new Map<unknown, number>()
-    for (const call of this.#open) if (!parked.has(call)) asked.set(call.lane, (asked.get(call.lane) ?? 0) + 1)
+    const counts = new Map<unknown, number>()
+    for (const call of this.#open) if (!parked.has(call)) counts.set(call.lane, (counts.get(call.lane) ?? 0) + 1)
     const sizes = lanes.map(([{ name }, lane]) =>
-      ({ master: name, underWay: asked.get(lane) ?? 0, parked: lane.parked.length }))
+      ({ master: name, underWay: counts.get(lane) ?? 0, parked: lane.parked.length }))
     return [...sizes, { master: 'unknown', underWay: 0, parked: this.#parked.length }]
   }
 
@@ -98,23 +102,23 @@ export class Lanes implements Dispatcher {
     this.#parked = []
   }
 
-  ended (call: Call): void {
+  ended (call: ScriptCall): void {
     this.#open.remove(call)
     took(call)
   }
 
   /** Retries the call after a pause, with the time read again, unless its budget is over: see #giveUpLate. */
-  again (call: Call): void {
+  again (call: ScriptCall): void {
     setTimeout(() => {
       if (call.settled) return
       const ask = () => this.#ask(call)
-      const lane = this.#laneOf(call.asked.tag)
+      const lane = this.#laneOf(call.request.tag)
       if (lane?.ready) lane.learnClock().then(ask, ask)
       else ask()
     }, pause)
   }
 
-  failed (call: Call, error: Error): void {
+  failed (call: ScriptCall, error: Error): void {
     const { message } = error
     const lane = call.lane as Lane
     if (message.startsWith('NOSCRIPT')) {
@@ -130,7 +134,7 @@ export class Lanes implements Dispatcher {
     } else if (error.name !== 'ReplyError') {
       // The connection broke: the lane retries when it is back; if another lane has the partition by now, that one does
       // at once.
-      if (this.#laneOf(call.asked.tag) === lane) lane.park(call)
+      if (this.#laneOf(call.request.tag) === lane) lane.park(call)
       else this.#ask(call)
     } else if (passing.test(message)) {
       if (message.startsWith('READONLY')) lane.reconnect()
@@ -146,20 +150,20 @@ export class Lanes implements Dispatcher {
     return master === undefined ? undefined : this.#lanes.get(master)
   }
 
-  #ask (call: Call): void {
-    const lane = this.#laneOf(call.asked.tag)
+  #ask (call: ScriptCall): void {
+    const lane = this.#laneOf(call.request.tag)
     if (lane === undefined) this.#parked.push(call)
     else lane.ask(call)
   }
 
   /** At the same server, which has just refused it without running it. */
-  #askAgain (call: Call, lane: Lane): void {
+  #askAgain (call: ScriptCall, lane: Lane): void {
     if (lane.closed) this.#ask(call)
     else lane.ask(call, call.askingUntil)
   }
 
   /** Another node has the slot (MOVED), or is importing it and has these keys already (ASK). */
-  #redirect (call: Call, told: string): void {
+  #redirect (call: ScriptCall, told: string): void {
     const master = this.#masters.toldBy(told)
     const lane = master === undefined ? undefined : this.#lanes.get(master)
     if (lane === undefined) {
@@ -202,6 +206,6 @@ export class Lanes implements Dispatcher {
 }
 
 /** When a call began: one budget before it is given up. This saves a second clock reading. */
-function took ({ asked, givenUpAt }: Call): void {
-  asked.script.took.add(performance.now() - givenUpAt + callBudget)
+function took ({ request, givenUpAt }: ScriptCall): void {
+  request.script.took.add(performance.now() - givenUpAt + callBudget)
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { Problem, invalid } from '../core/errors.ts'
 import { Thread } from './thread.ts'
-import type { Sender, ThreadOptions } from './thread.ts'
+import type { JobOwner, ThreadOptions } from './thread.ts'
 
 export interface ResultSchemaOptions extends Partial<ThreadOptions> {
   /** The worker's time per job, in milliseconds of CPU. */
@@ -39,13 +39,13 @@ export class ResultSchemas {
    * however many jobs each has
    * @throws {Problem} invalid_request with `errors` from `/result_schema` on, result_schema_too_slow, unavailable
    */
-  accept (text: Buffer, whose: Sender): string | Promise<string> {
+  accept (text: Buffer, whose: JobOwner): string | Promise<string> {
     if (text.length > maxSchemaBytes) throw invalid({ pointer: '/result_schema', message: `longer than ${maxSchemaBytes} bytes` })
     const digest = createHash('sha256').update(text).digest().toString('base64url', 0, 16)
     return this.#taken.get(digest) === true ? digest : this.#read(digest, text, whose)
   }
 
-  async #read (digest: string, schema: Buffer, whose: Sender): Promise<string> {
+  async #read (digest: string, schema: Buffer, whose: JobOwner): Promise<string> {
     // Half of the time: done may have to read the schema again, and needs as much for the output.
     const verdict = await this.#thread.judge({ digest, schema }, this.#limit / 2, whose)
     if (verdict.schema.length > 0) throw invalid(...verdict.schema)
@@ -60,7 +60,7 @@ export class ResultSchemas {
    * @param output JSON text; undefined means {} @param whose as for `accept`
    * @throws {Problem} result_invalid with at most 100 `errors` from `/output` on, result_schema_too_slow, unavailable
    */
-  async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: Sender): Promise<void> {
+  async check (digest: string, schema: Buffer, output: Buffer | undefined, whose: JobOwner): Promise<void> {
     if (output !== undefined && output.length > maxOutputBytes) throw new Problem('result_schema_too_slow')
     const verdict = await this.#thread.judge({ digest, schema, output: output ?? nothing }, this.#limit, whose)
     if (verdict.schema.length > 0) throw new Error('a schema was taken that this version of the service does not take')

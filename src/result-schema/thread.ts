@@ -8,10 +8,10 @@ import type { Caller } from '../core/model.ts'
 export interface Job { digest: string, schema: Buffer, output?: Buffer }
 
 /** Whose a job is. */
-export type Sender = Pick<Caller, 'tenant' | 'agent'>
+export type JobOwner = Pick<Caller, 'tenant' | 'agent'>
 
 /** The faults of either. */
-export interface Verdict { schema: Fault[], output: Fault[] }
+export interface SchemaVerdict { schema: Fault[], output: Fault[] }
 
 interface Waiting {
   job: Job
@@ -19,7 +19,7 @@ interface Waiting {
   limit: number
   /** When it was queued, by performance.now. */
   asked: number
-  resolve: (verdict: Verdict) => void
+  resolve: (verdict: SchemaVerdict) => void
   reject: (error: unknown) => void
 }
 
@@ -70,7 +70,7 @@ export class Thread {
    * @throws {Problem} result_schema_too_slow, or unavailable: it is closed, or the jobs ahead, or the machine, take too
    * long
    */
-  judge (job: Job, limit: number, whose: Sender): Promise<Verdict> {
+  judge (job: Job, limit: number, whose: JobOwner): Promise<SchemaVerdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
     return new Promise((resolve, reject) => {
       this.#waiting.add({ job, limit, asked: performance.now(), resolve, reject }, whose)
@@ -98,7 +98,7 @@ export class Thread {
     })
     let wasReady = false
     let failure: unknown
-    worker.on('message', (message: { readyAs: string | undefined } | Verdict) => {
+    worker.on('message', (message: { readyAs: string | undefined } | SchemaVerdict) => {
       if (!('readyAs' in message)) return this.#judged(message)
       this.#time = ThreadTime.of(message.readyAs)
       wasReady = this.#isReady = true
@@ -148,7 +148,7 @@ export class Thread {
     this.#worker!.terminate().catch(() => {}) // 'exit' is what counts
   }
 
-  #judged (verdict: Verdict): void {
+  #judged (verdict: SchemaVerdict): void {
     clearTimeout(this.#timer)
     this.#underWay?.resolve(verdict)
     this.#underWay = undefined
@@ -190,9 +190,9 @@ class Queue {
   /** Both maps are in the order of turns. */
   readonly #tenants = new Map<string, Map<string, Waiting[]>>()
   /** Who had the last turn. */
-  #last: Partial<Sender> = {}
+  #last: Partial<JobOwner> = {}
 
-  add (job: Waiting, { tenant, agent }: Sender): void {
+  add (job: Waiting, { tenant, agent }: JobOwner): void {
     const agents = this.#tenants.get(tenant) ?? new Map<string, Waiting[]>()
     const jobs = agents.get(agent) ?? []
     jobs.push(job)

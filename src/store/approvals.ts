@@ -1,17 +1,17 @@
 import type { HandoffRecord } from '../core/model.ts'
-import { handoffOf, memberOf } from './keys.ts'
+import { handoffOfMember, memberOf } from './keys.ts'
 import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { Refused, Seen } from './replies.ts'
+import type { RefusedReply, Seen } from './replies.ts'
 import type { Scripts } from '../redis/scripts.ts'
-import type { Place } from './handoffs.ts'
+import type { HandoffPlace } from './handoffs.ts'
 
-export type Verdict = 'approved' | 'rejected'
+export type ApprovalVerdict = 'approved' | 'rejected'
 
 export type DecisionRefusal = 'not_found' | 'no_approval_required' | 'already_decided' | 'cancelled' | 'expired'
   | 'self_approval' | 'content_changed'
-export type DecisionReply = { outcome: 'decided', at: number } | Refused<DecisionRefusal>
+export type DecisionReply = { outcome: 'decided', at: number } | RefusedReply<DecisionRefusal>
 
 /**
  * What a person decided on: when it was passed (ms), and the digest of its content (SHA-256 in base64). A member is
@@ -53,7 +53,7 @@ export class Approvals {
 
   /** @param note JSON text: a string or null */
   decide (
-    verdict: Verdict, place: Place, token: string, by: string, seen: SeenByPerson, note: Buffer
+    verdict: ApprovalVerdict, place: HandoffPlace, token: string, by: string, seen: SeenByPerson, note: Buffer
   ): Promise<DecisionReply> {
     const { tag, tenant } = place
     const member = memberOf(tenant, place.id)
@@ -70,7 +70,7 @@ export class Approvals {
       })
   }
 
-  inspect (place: Place): Promise<InspectReply> {
+  inspect (place: HandoffPlace): Promise<InspectReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({
       script: this.#scripts.inspect, tag: place.tag, keys: [key], texts: [], decode: readInspection
@@ -120,12 +120,14 @@ function readList (reply: unknown): WaitingPart {
   const items: Waiting[] = []
   for (let at = 0; at < parts.length; at += 4) {
     items.push({
-      id: handoffOf(parts[at]).id, record: parseRecord(parts[at + 1], parts[at + 3]), task: parts[at + 2] as Buffer
+      id: handoffOfMember(parts[at]).id,
+      record: parseRecord(parts[at + 1], parts[at + 3]),
+      task: parts[at + 2] as Buffer
     })
   }
   return {
     items,
-    next: after === null ? null : { createdAt: Number(since), id: handoffOf(after).id },
+    next: after === null ? null : { createdAt: Number(since), id: handoffOfMember(after).id },
     count: count as number,
     now: now as number,
   }

@@ -1,11 +1,11 @@
 import { hasNext } from '../core/model.ts'
 import type { HandoffRecord } from '../core/model.ts'
-import type { HolderRefusal, Place } from './handoffs.ts'
+import type { HolderRefusal, HandoffPlace } from './handoffs.ts'
 import { memberOf } from './keys.ts'
 import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { Refused, Seen } from './replies.ts'
+import type { RefusedReply, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** Times in milliseconds. `heartbeatDeadline` is null if no heartbeats are required; `cancelReason` is JSON text. */
@@ -15,18 +15,18 @@ export type HeartbeatReply = {
   heartbeatDeadline: number | null
   isCancelRequested: boolean
   cancelReason: Buffer | null
-} | Refused<HolderRefusal>
+} | RefusedReply<HolderRefusal>
 
 /** `successor` is null if there is none. */
 export type EndReply = {
   outcome: 'ended' | 'replayed'
   endedAt: number
   successor: string | null
-} | Refused<HolderRefusal>
+} | RefusedReply<HolderRefusal>
 
 export type CancelRefusal = 'not_found' | 'not_the_passer' | 'expired' | 'rejected' | 'already_done' | 'already_failed'
   | 'already_declined'
-export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | Refused<CancelRefusal>
+export type CancelReply = { outcome: 'cancelled' | 'replayed' | 'requested' } & Seen | RefusedReply<CancelRefusal>
 
 export type ReissueRefusal = 'not_found' | 'not_the_passer' | 'not_caught' | 'expired' | 'already_done' | 'rejected'
   | 'cancelled'
@@ -36,7 +36,7 @@ export type ReissueReply = {
   successor: string
   record: HandoffRecord
   isTaken: boolean
-} | Refused<ReissueRefusal>
+} | RefusedReply<ReissueRefusal>
 
 /** All that can happen to a caught handoff except done, and its next attempt, in Redis: one method per script. */
 export class Attempts {
@@ -58,7 +58,7 @@ export class Attempts {
    * @param progress JSON text; empty for none
    */
   heartbeat (
-    place: Place, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer
+    place: HandoffPlace, agent: string, extendBy: number | null, maxWorkTtl: number, progress: Buffer
   ): Promise<HeartbeatReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = [agent, this.#retention, extendBy === null ? '' : String(extendBy), String(maxWorkTtl)]
@@ -68,7 +68,7 @@ export class Attempts {
   }
 
   /** @param mayRetry may a successor be made? @param fault JSON text */
-  fail (place: Place, token: string, agent: string, mayRetry: boolean, fault: Buffer): Promise<EndReply> {
+  fail (place: HandoffPlace, token: string, agent: string, mayRetry: boolean, fault: Buffer): Promise<EndReply> {
     const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id), mayRetry ? '1' : '0']
     return this.#lanes.call({
       script: this.#scripts.fail,
@@ -81,7 +81,7 @@ export class Attempts {
   }
 
   /** @param reason JSON text */
-  decline (place: Place, token: string, agent: string, reason: Buffer): Promise<EndReply> {
+  decline (place: HandoffPlace, token: string, agent: string, reason: Buffer): Promise<EndReply> {
     const texts = [token, agent, this.#retention, memberOf(place.tenant, place.id)]
     return this.#lanes.call({
       script: this.#scripts.decline,
@@ -94,21 +94,21 @@ export class Attempts {
   }
 
   /** @param reason JSON text; empty for none */
-  cancel (place: Place, agent: string, byForce: boolean, reason: Buffer): Promise<CancelReply> {
+  cancel (place: HandoffPlace, agent: string, byForce: boolean, reason: Buffer): Promise<CancelReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id), byForce ? '1' : '0']
     return this.#lanes.call({
       script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel
     })
   }
 
-  reissue (place: Place, agent: string): Promise<ReissueReply> {
+  reissue (place: HandoffPlace, agent: string): Promise<ReissueReply> {
     const texts = [agent, this.#retention, memberOf(place.tenant, place.id)]
     return this.#lanes.call({
       script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue
     })
   }
 
-  #keys (place: Place): string[] {
+  #keys (place: HandoffPlace): string[] {
     return [this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id)), this.#keyNames.due(place.tag)]
   }
 }
@@ -137,7 +137,7 @@ function readEnd (reply: unknown, mayRetry: boolean): EndReply {
     return { outcome: 'ended', endedAt: endedAt as number, successor: successor == null ? null : String(successor) }
   }
   const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
-  if (refused.outcome !== 'replayed') return refused as Refused<HolderRefusal>
+  if (refused.outcome !== 'replayed') return refused as RefusedReply<HolderRefusal>
   const { record } = refused.seen!
   return {
     outcome: 'replayed',

@@ -18,13 +18,13 @@ const lengthLifetime = 60_000
  * Events of one tenant and partition, as they stand in the outbox, and the number of the event before them; 0 where
  * they are its first.
  */
-export interface Batch { tag: string, from: string, events: readonly string[] }
+export interface EventBatch { tag: string, from: string, events: readonly string[] }
 
 /** A partition of which events are missing in the feed: the number of the last one that is there. */
 export interface Missing { tag: string, moved: string }
 
 /** An event as the feed keeps it (lua/lib/events.lua). */
-export interface Entry { id: string, text: string }
+export interface FeedEntry { id: string, text: string }
 
 /** What is read of a feed (lua/feed.lua). */
 export interface FeedPage {
@@ -40,7 +40,7 @@ export interface FeedPage {
   since: number | null | undefined
   /** Whether that is noted for as long as anybody may go on from now. */
   isNoted: boolean
-  entries: Entry[]
+  entries: FeedEntry[]
 }
 
 /** The outboxes and feeds in Redis: one method a script. */
@@ -81,7 +81,7 @@ export class Events {
    * all up to `from` are there.
    * @returns the partitions of which something is missing, so that their batch was not appended
    */
-  relay (tenant: string, batches: readonly Batch[]): Promise<Missing[]> {
+  relay (tenant: string, batches: readonly EventBatch[]): Promise<Missing[]> {
     const tag = homeTagOf(tenant, this.#tags)
     const lines =
       batches.map(({ tag, from, events }) => `=${tag} ${from}\n${events.map(event => `${event}\n`).join('')}`).join('')
@@ -153,7 +153,7 @@ export class Events {
   #readFeed (tenant: string, reply: unknown): FeedPage {
     const [, newest, oldest, length, clock, since, noted, ...parts] = tagged(reply)
     this.#lengths.set(tenant, { length: length as number, at: performance.now() })
-    const entries: Entry[] = []
+    const entries: FeedEntry[] = []
     for (let at = 0; at < parts.length; at += 2) entries.push({ id: String(parts[at]), text: String(parts[at + 1]) })
     const known = String(since)
     return {

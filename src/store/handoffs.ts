@@ -1,15 +1,15 @@
 import type { Decision, HandoffRecord } from '../core/model.ts'
-import { handoffOf, memberOf } from './keys.ts'
+import { handoffOfMember, memberOf } from './keys.ts'
 import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseDecision, parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
-import type { Refused, Seen } from './replies.ts'
+import type { RefusedReply, Seen } from './replies.ts'
 import type { Lifetimes, Scripts } from '../redis/scripts.ts'
 
 /** A handoff's place: its tenant, its id, and the hash tag of its partition. */
-export interface Place { tenant: string, id: string, tag: string }
+export interface HandoffPlace { tenant: string, id: string, tag: string }
 
-export interface NewHandoff extends Place {
+export interface NewHandoff extends HandoffPlace {
   token: string
   /** The trace that it belongs to (W3C Trace Context), for its catcher. */
   traceparent?: string | undefined
@@ -46,14 +46,14 @@ export interface Caught {
   schema: Buffer | null
 }
 export interface CaughtReply extends Caught { outcome: 'caught' | 'replayed' }
-export type CatchReply = CaughtReply | Refused<CatchRefusal>
+export type CatchReply = CaughtReply | RefusedReply<CatchRefusal>
 
 /** Why an agent can't report about the work, in the order of the checks (docs/api.md, "Order"). */
 export type HolderRefusal = 'not_found' | 'expired' | 'rejected' | 'cancelled' | 'not_caught' | 'not_the_catcher'
   | 'already_done' | 'already_failed' | 'already_declined'
 export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'replayed', completedAt: number } |
   /** It was passed with this schema, which the result must satisfy first. */
-  { outcome: 'unchecked', digest: string, schema: Buffer } | Refused<HolderRefusal>
+  { outcome: 'unchecked', digest: string, schema: Buffer } | RefusedReply<HolderRefusal>
 
 /**
  * What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last
@@ -64,7 +64,7 @@ export interface Told {
   cancelReason: string | null
   progress: { at: number, told: string } | null
 }
-export type ReadReply = CaughtReply | Refused<HolderRefusal | 'not_addressee'>
+export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addressee'>
 export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | {
   outcome: 'not_found'
 }
@@ -132,7 +132,9 @@ export class Handoffs {
   }
 
   /** @param inboxes the inboxes that the key may catch from; null for any */
-  catch (place: Place, token: string, agent: string, inboxes: ReadonlySet<string> | null = null): Promise<CatchReply> {
+  catch (
+    place: HandoffPlace, token: string, agent: string, inboxes: ReadonlySet<string> | null = null
+  ): Promise<CatchReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = [`${agent} ${token}`]
     if (inboxes !== null) texts.push(amongSpaces(inboxes))
@@ -149,7 +151,7 @@ export class Handoffs {
    * @param result JSON text; empty for none
    * @param satisfied the digest of the schema that the result was checked against; empty if it wasn't
    */
-  done (place: Place, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
+  done (place: HandoffPlace, token: string, agent: string, result: Buffer, satisfied: string): Promise<DoneReply> {
     const member = memberOf(place.tenant, place.id)
     const texts = satisfied === '' ? [agent, token] : [agent, token, satisfied]
     return this.#lanes.call({
@@ -166,7 +168,7 @@ export class Handoffs {
    * Reads again what its catcher was given; changes nothing.
    * @param inboxes the inboxes that the key may catch from; null for any
    */
-  read (place: Place, agent: string, inboxes: ReadonlySet<string> | null): Promise<ReadReply> {
+  read (place: HandoffPlace, agent: string, inboxes: ReadonlySet<string> | null): Promise<ReadReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     const texts = inboxes === null ? [agent] : [agent, amongSpaces(inboxes)]
     return this.#lanes.call({
@@ -174,7 +176,7 @@ export class Handoffs {
     })
   }
 
-  status (place: Place): Promise<StatusReply> {
+  status (place: HandoffPlace): Promise<StatusReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({
       script: this.#scripts.status, tag: place.tag, keys: [key], texts: [], decode: readStatus
@@ -182,7 +184,7 @@ export class Handoffs {
   }
 
   /** Reads what a child needs to know of this handoff. */
-  lineage (place: Place): Promise<LineageReply> {
+  lineage (place: HandoffPlace): Promise<LineageReply> {
     const key = this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
     return this.#lanes.call({
       script: this.#scripts.lineage, tag: place.tag, keys: [key], texts: [], decode: readLineage
@@ -190,7 +192,7 @@ export class Handoffs {
   }
 
   /** The channel for this handoff's changes. */
-  channelOf (place: Place): string {
+  channelOf (place: HandoffPlace): string {
     return this.#keyNames.handoff(place.tag, memberOf(place.tenant, place.id))
   }
 
@@ -229,7 +231,7 @@ function readPass (reply: unknown, expiresIn: number): PassReply {
   }
 }
 
-function readCatch<Refusal extends string> (reply: unknown): CaughtReply | Refused<Refusal> {
+function readCatch<Refusal extends string> (reply: unknown): CaughtReply | RefusedReply<Refusal> {
   const parts = tagged(reply)
   const [outcome, createdAt, payload, decision, traceparent, record, extra, schema] = parts
   if (outcome !== 'caught' && outcome !== 'replayed') return readRefusal(parts)
@@ -259,7 +261,7 @@ function readDone (reply: unknown): DoneReply {
   const refused = readRefusal<HolderRefusal | 'replayed'>(parts)
   return refused.outcome === 'replayed'
     ? { outcome: 'replayed', completedAt: refused.seen!.record.completedAt! }
-    : refused as Refused<HolderRefusal>
+    : refused as RefusedReply<HolderRefusal>
 }
 
 function readStatus (reply: unknown): StatusReply {
@@ -302,6 +304,6 @@ function readSweep (reply: unknown): Swept {
     untilDue: untilDue as number | null,
     stalled: stalled as number,
     reissued: { stalled: stalledReissued as number, not_done: lateReissued as number },
-    named: members.map(handoffOf),
+    named: members.map(handoffOfMember),
   }
 }

@@ -5,7 +5,7 @@ import type { Lanes } from '../redis/lanes.ts'
 import type { Master, Masters } from '../redis/masters.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './keys.ts'
-import type { Rights } from './rights.ts'
+import type { RightsCheck } from './rights.ts'
 
 /**
  * How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it
@@ -57,7 +57,7 @@ export interface Readiness {
   masters: Masters
   lanes: Lanes
   scripts: Scripts
-  rights: Rights
+  rights: RightsCheck
   keyNames: KeyNames
   /** The mark that this replica gives to a data set that has none. */
   newMark (): string
@@ -66,7 +66,7 @@ export interface Readiness {
 }
 
 /** The result of a check of Redis. Redis's own messages are only for the log: /readyz needs no key. */
-export interface Verdict {
+export interface ReadinessVerdict {
   /** Why Redis can't serve, as a sentence for an operator; null if it can. */
   reason: string | null
   said?: string
@@ -77,7 +77,7 @@ export interface Verdict {
 }
 
 /** What was found at one master. */
-export interface Look extends Omit<Verdict, 'looks'> {
+export interface Look extends Omit<ReadinessVerdict, 'looks'> {
   /** Its name in metrics. */
   master: string
   /** Whether it may drop what was acknowledged. */
@@ -94,10 +94,10 @@ export interface Look extends Omit<Verdict, 'looks'> {
  * Can Redis serve now? One of a Cluster's masters is enough, since an unready service gets no requests at all. But no
  * master may be configured so that it drops acknowledged data.
  */
-export async function lookAtRedis (readiness: Readiness): Promise<Verdict> {
+export async function lookAtRedis (readiness: Readiness): Promise<ReadinessVerdict> {
   const all = [...readiness.masters.all()]
   const looks = await Promise.all(all.filter(isReached).map(master => look(master, readiness)))
-  const unreached: Pick<Verdict, 'reason' | 'said' | 'doubt'> = {
+  const unreached: Pick<ReadinessVerdict, 'reason' | 'said' | 'doubt'> = {
     reason: whyUnreached(all.find(master => !isReached(master))?.trouble ?? readiness.masters.trouble)
   }
   const {
@@ -204,7 +204,7 @@ type CheckLog = ConnectionLog & { error (details: object, message: string): void
  * over.
  */
 export class Checks {
-  readonly #look: () => Promise<Verdict>
+  readonly #look: () => Promise<ReadinessVerdict>
   readonly #log: CheckLog
   readonly #quiet: number
   readonly #told = new Map<string, Told>()
@@ -221,7 +221,7 @@ export class Checks {
   replaced = 0
 
   /** @param quietFor tests have a shorter one */
-  constructor (look: () => Promise<Verdict>, log: CheckLog, quietFor = quiet) {
+  constructor (look: () => Promise<ReadinessVerdict>, log: CheckLog, quietFor = quiet) {
     this.#look = look
     this.#log = log
     this.#quiet = quietFor

@@ -1,6 +1,6 @@
 import type { Caught } from './handoffs.ts'
 import { readCaught } from './handoffs.ts'
-import { handoffOf } from './keys.ts'
+import { handoffOfMember } from './keys.ts'
 import type { KeyNames } from './keys.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
@@ -36,18 +36,18 @@ export interface Wanted {
  */
 export interface Claim { token: string, request: string, asker: string, tag: string }
 
-export interface Taken extends Caught { id: string, turn: number }
+export interface TakenHandoff extends Caught { id: string, turn: number }
 export type TakeReply = {
   outcome: 'taken' | 'replayed'
   /** There may be more. */
   isMore: boolean
   /** How many of the home list's turns come before what is left in this list. */
   elsewhere: number
-  items: Taken[]
+  items: TakenHandoff[]
 } | { outcome: 'reused' } | { outcome: 'left' }
 
 /** Each entry is a turn and a length in bytes. `isMore`: there may be more behind those that were looked at. */
-export interface Turns { turns: string[], isMore: boolean }
+export interface InboxTurns { turns: string[], isMore: boolean }
 
 /** `oldestAt`: when the oldest one entered, in milliseconds; null if there is none. */
 export interface Counted { pending: number, waiting: number, oldestAt: number | null }
@@ -83,7 +83,7 @@ export class Inboxes {
   }
 
   /** The turns of the first handoffs that can be caught, ascending. */
-  turns ({ tag, tenant, inbox }: InboxPlace, max: number): Promise<Turns> {
+  turns ({ tag, tenant, inbox }: InboxPlace, max: number): Promise<InboxTurns> {
     const texts = [String(max), this.#keyNames.handoff(tag, '')]
     return this.#lanes.call({
       script: this.#scripts.turns, tag, keys: [this.#keyNames.inbox(tag, tenant, inbox)], texts, decode: readTurns
@@ -137,21 +137,21 @@ export class Inboxes {
 function readTake (reply: unknown): TakeReply {
   const [outcome, more, elsewhere, ...parts] = tagged(reply)
   if (outcome === 'reused' || outcome === 'left') return { outcome }
-  const items: Taken[] = []
+  const items: TakenHandoff[] = []
   for (let at = 0; at < parts.length; at += partsAnItem) {
     const [turn, member, createdAt, payload, decision, traceparent, record, extra, schema] = parts.slice(
       at, at + partsAnItem
     )
     items.push({
       turn: turn as number,
-      id: handoffOf(member).id,
+      id: handoffOfMember(member).id,
       ...readCaught(createdAt, payload, decision, traceparent, record, extra, schema)
     })
   }
   return { outcome: outcome as 'taken', isMore: more === 1, elsewhere: elsewhere as number, items }
 }
 
-function readTurns (reply: unknown): Turns {
+function readTurns (reply: unknown): InboxTurns {
   const [, more, ...turns] = tagged(reply)
   return { turns: turns.map(String), isMore: more === 1 }
 }

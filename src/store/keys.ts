@@ -178,7 +178,7 @@ export function memberOf (tenant: string, id: string): string {
 }
 
 /** Splits such a member, as Redis returns it, into tenant and id. Neither contains a colon. */
-export function handoffOf (member: unknown): { tenant: string, id: string } {
+export function handoffOfMember (member: unknown): { tenant: string, id: string } {
   const [tenant, id] = String(member).split(':') as [string, string]
   return { tenant, id }
 }

@@ -61,19 +61,19 @@ export class Rates {
   }
 }
 
-function readTaken (reply: unknown): Taken {
+function readTaken (reply: unknown): RateGrant {
   const [, given, left, now, ends] = tagged(reply) as [string, number, number, number, number]
   return { given, left, now, ends }
 }
 
 /** What lua/rate.lua gave: how many requests, how many are left in the window for others; times by Redis's clock. */
-export interface Taken { given: number, left: number, now: number, ends: number }
+export interface RateGrant { given: number, left: number, now: number, ends: number }
 
 /** Takes as many as are needed now, and some more to hold. @throws {Unavailable} */
-export type Take = (needed: number, spare: number) => Promise<Taken>
+export type Take = (needed: number, spare: number) => Promise<RateGrant>
 
 /** Called with whether a request is allowed, or with an error if Redis can't say. */
-export type Answered = (error: Error | null, allowed: boolean) => void
+export type RateCallback = (error: Error | null, allowed: boolean) => void
 
 /**
  * How long an exhausted window counts as exhausted, in milliseconds. Then Redis is asked again: its clock may have
@@ -104,7 +104,7 @@ export class RateBudget {
   /** The window's end by Redis's clock, which identifies the window. */
   #ends = 0
   #asking = false
-  #waiting: Answered[] = []
+  #waiting: RateCallback[] = []
 
   constructor (limit: number, take: Take) {
     this.limit = limit
@@ -132,7 +132,7 @@ export class RateBudget {
   }
 
   /** Asks Redis for one request. All requests that come meanwhile share the next call. */
-  ask (answer: Answered): void {
+  ask (answer: RateCallback): void {
     this.#waiting.push(answer)
     if (!this.#asking) this.#askRedis()
   }
@@ -149,7 +149,7 @@ export class RateBudget {
     })
   }
 
-  #got ({ given, left, now, ends }: Taken, asked: number): void {
+  #got ({ given, left, now, ends }: RateGrant, asked: number): void {
     const here = performance.now()
     if (ends !== this.#ends) this.#spent = 0
     this.#ends = ends

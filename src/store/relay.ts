@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { Unavailable } from '../core/errors.ts'
-import type { Batch, Events, Missing } from './events.ts'
+import type { EventBatch, Events, Missing } from './events.ts'
 import { within } from './leases.ts'
 import type { Leases } from './leases.ts'
 
@@ -9,7 +9,7 @@ const pause = 10
 /** Events in one call, which holds Redis up for a microsecond or two each. */
 const eventsPerCall = 256
 
-interface Growing extends Batch { events: string[], last: string }
+interface Growing extends EventBatch { events: string[], last: string }
 
 /**
  * Moves the events of this replica's own transitions to their tenants' feeds. The transition's reply has them, so they
@@ -106,7 +106,7 @@ export class Relay {
     }))
   }
 
-  async #moveOf (tenant: string, batches: Batch[]): Promise<void> {
+  async #moveOf (tenant: string, batches: EventBatch[]): Promise<void> {
     try {
       for (const { tag, moved } of await this.#events.relay(tenant, batches)) await this.catchUp(tag, tenant, moved)
     } catch (error) {
@@ -121,8 +121,8 @@ export function numberOf (event: string): string {
 }
 
 /** Batches for one call each. */
-function inCalls (batches: Batch[]): Batch[][] {
-  const calls: Batch[][] = []
+function inCalls (batches: EventBatch[]): EventBatch[][] {
+  const calls: EventBatch[][] = []
   let left = 0
   for (const batch of batches.flatMap(inParts)) {
     if (left <= 0) {
@@ -139,8 +139,8 @@ function inCalls (batches: Batch[]): Batch[][] {
  * No more events than a call takes: Lua can't unpack thousands. A part follows the one before it, and never what that
  * one itself waits for.
  */
-function inParts ({ tag, from, events }: Batch): Batch[] {
-  const parts: Batch[] = []
+function inParts ({ tag, from, events }: EventBatch): EventBatch[] {
+  const parts: EventBatch[] = []
   for (let at = 0; at < events.length; at += eventsPerCall) {
     const before = at === 0 ? from : String(Math.max(Number(from), Number(numberOf(events[at - 1]!))))
     parts.push({ tag, from: before, events: events.slice(at, at + eventsPerCall) })

@@ -5,7 +5,7 @@ import type { Approval, Decision, Extra, HandoffRecord } from '../core/model.ts'
 /** Reads the scripts' replies. lua/lib/record.lua says what their words mean. */
 
 /** Why an operation was refused: the error's code, and the handoff as the script found it; null if there is none. */
-export interface Refused<Code extends string> { outcome: Code, seen: Seen | null }
+export interface RefusedReply<Code extends string> { outcome: Code, seen: Seen | null }
 
 /** A handoff as a script found it. The decision is there if it says when the handoff ended, or if it was asked for. */
 export interface Seen { now: number, record: HandoffRecord, decision: Decision | null }
@@ -28,7 +28,9 @@ const ofNewerVersion = 'a newer version of the service wrote this handoff; a rep
 /**
  * Reads a refusal, which has the same form in every script: `{code, now, record, extra, decision}`, or the code alone.
  */
-export function readRefusal<Code extends string> ([outcome, now, record, extra, decision]: unknown[]): Refused<Code> {
+export function readRefusal<Code extends string> (
+  [outcome, now, record, extra, decision]: unknown[]
+): RefusedReply<Code> {
   return { outcome: outcome as Code, seen: now === undefined ? null : readSeen(now, record, extra, decision) }
 }
 

@@ -44,7 +44,7 @@ function commandsIn ({ source }: Script): string[] {
 }
 
 /** What a user may not do, as far as Redis tells. */
-export interface RightsTold {
+export interface RightsReply {
   /** Commands that the user may not run. */
   lacking: string[]
   /** Commands that the server doesn't have: it is of another version, or hides them from everyone. */
@@ -56,7 +56,7 @@ export interface RightsTold {
 }
 
 /** Checks whether the ACL lets the service's user do what it does on a master. */
-export class Rights {
+export class RightsCheck {
   readonly #lanes: Lanes
   readonly #script: Script
   readonly #keyNames: KeyNames
@@ -70,7 +70,7 @@ export class Rights {
   }
 
   /** Asks the master of this partition. @throws {Unavailable} */
-  ask (tag: string): Promise<RightsTold> {
+  ask (tag: string): Promise<RightsReply> {
     return this.#lanes.call({
       script: this.#script,
       tag,
@@ -86,7 +86,7 @@ export class Rights {
 }
 
 /** Reads the reply of rights.lua. */
-export function readRights (reply: unknown): RightsTold {
+export function readRights (reply: unknown): RightsReply {
   const [, lacking, untold] = tagged(reply).map(String) as [string, string, string]
   const unanswered = untold.split('\n').filter(line => line !== '').map(line => {
     const [name = '', ...words] = line.split(' ')

@@ -22,7 +22,7 @@ import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget, Lifetimes, Script } from '../redis/scripts.ts'
 import { Sessions } from './sessions.ts'
 import { Sweeper } from './sweeper.ts'
-import { Rights } from './rights.ts'
+import { RightsCheck } from './rights.ts'
 import { Webhooks } from './webhooks.ts'
 
 export interface StoreOptions extends Lifetimes {
@@ -124,7 +124,7 @@ export function openStore (
     indexKey: tag => keyNames.outboxes(tag),
     onFault,
   })
-  const rights = new Rights(
+  const rights = new RightsCheck(
     lanes, scripts, keyNames, { cluster: address.kind === 'cluster', replicas, events: areEventsOn }
   )
   const handoffs = new Handoffs(lanes, scripts, keyNames, options)

@@ -3,7 +3,7 @@ import { subscribe, tracingChannel } from 'node:diagnostics_channel'
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, propagation, trace } from '@opentelemetry/api'
 import type { Context, Span } from '@opentelemetry/api'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { ScriptCall } from '../redis/call.ts'
+import type { ScriptCallMessage } from '../redis/call.ts'
 
 /** The trace of a request under way. */
 export class RequestTrace {
@@ -130,7 +130,7 @@ export function traceScripts (): void {
   subscribe('handoff.script', message => {
     const own = current.getStore()
     if (own === undefined) return
-    const { script, answer } = message as ScriptCall
+    const { script, answer } = message as ScriptCallMessage
     const startTime = Date.now()
     const finished = (failed: boolean) => {
       const endTime = Date.now()

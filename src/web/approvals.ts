@@ -9,8 +9,8 @@ import { inspectionText } from '../handoffs/approvals.ts'
 import type { ApprovalService, ToRead } from '../handoffs/approvals.ts'
 import { logDecision } from '../http/observe.ts'
 import type { DecisionLog } from '../http/observe.ts'
-import { waitFor } from '../http/operations.ts'
-import type { SeenByPerson, Verdict } from '../store/approvals.ts'
+import { waitOptionsFor } from '../http/operations.ts'
+import type { SeenByPerson, ApprovalVerdict } from '../store/approvals.ts'
 import { redirect, show } from './session.ts'
 import { beginningOf, visible } from './text.ts'
 import { handoffPage } from './views/handoff.ts'
@@ -36,8 +36,9 @@ export function listRoutes (app: FastifyInstance, approvals: ApprovalService): v
 
   app.get<ListQuery>('/list', { schema }, async (request, reply) => {
     const { seen } = request.query
-    const part =
-      await approvals.watch(request.caller, listed, waitFor(staysOpen, request), part => fingerprint(part) !== seen)
+    const part = await approvals.watch(
+      request.caller, listed, waitOptionsFor(staysOpen, request), part => fingerprint(part) !== seen
+    )
     return show(reply, 200, listFragment(part, fingerprint(part) !== seen))
   })
 }
@@ -83,7 +84,7 @@ interface Decide { Params: { id: string }, Body: Record<string, unknown> | undef
 export function decisionRoutes (
   app: FastifyInstance, approvals: ApprovalService, log: DecisionLog, refused: (code: ErrorCode) => void
 ): void {
-  const decideAs = (verdict: Verdict) => (
+  const decideAs = (verdict: ApprovalVerdict) => (
     request: FastifyRequest<Decide>, reply: FastifyReply
   ) => decide({ approvals, log, refused }, verdict, request, reply)
   app.post<Decide>('/:id/approve', form, decideAs('approved'))
@@ -100,7 +101,7 @@ async function decide (
     log: DecisionLog
     refused: (code: ErrorCode) => void
   },
-  verdict: Verdict, request: FastifyRequest<Decide>, reply: FastifyReply
+  verdict: ApprovalVerdict, request: FastifyRequest<Decide>, reply: FastifyReply
 ): Promise<FastifyReply> {
   const { caller, params: { id } } = request
   const note = noteOf(request.body)
@@ -148,7 +149,7 @@ function noteOf (form: Record<string, unknown> | undefined): string {
 }
 
 /** Why a note is refused, in plain words. */
-function faultOf (note: string, verdict: Verdict): string | undefined {
+function faultOf (note: string, verdict: ApprovalVerdict): string | undefined {
   if (note === '' && verdict === 'rejected') return 'To reject, say why in the note. Nothing was decided yet.'
   const length = [...note].length
   if (length > maxNoteLength) {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../core/errors.ts'
 import { requestFields } from '../http/observe.ts'
 import type { FaultLog } from '../http/observe.ts'
 import type { AnswerPage } from '../http/problems.ts'
-import { SessionEnded, handoffOf, sendToSignIn, show } from './session.ts'
+import { SessionEnded, handoffPage, sendToSignIn, show } from './session.ts'
 import { problemPage, strayPage } from './views/problem.ts'
 import type { Trouble } from './views/problem.ts'
 
@@ -53,7 +53,7 @@ export function showErrors (baseUrl: () => string, log: FaultLog, refused: (code
     const caller = request.caller ?? undefined
     show(reply, status, problemPage(
       caller, troubles[status] as Trouble,
-      request.method === 'POST' && status !== 404 ? handoffOf(request.url) : '/approvals'
+      request.method === 'POST' && status !== 404 ? handoffPage(request.url) : '/approvals'
     ))
   }
 }

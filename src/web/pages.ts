@@ -17,7 +17,7 @@ import { belowBase } from '../http/base-url.ts'
 import { authoriseAgain } from '../http/connections.ts'
 import { fixed, keepFilesInMemory, oncePer, sendFixed } from '../http/fixed.ts'
 import type { DecisionLog, FaultLog } from '../http/observe.ts'
-import type { Endpoint } from '../http/openapi.ts'
+import type { ApiEndpoint } from '../http/openapi.ts'
 import type { Sessions } from '../store/sessions.ts'
 import { decisionRoutes, handoffRoutes, listRoutes } from './approvals.ts'
 import { showErrors } from './error-pages.ts'
@@ -137,7 +137,7 @@ function isOwn (origin: string | undefined, host: string | undefined, baseUrl: s
 }
 
 export interface Front {
-  endpoints: readonly Endpoint[]
+  endpoints: readonly ApiEndpoint[]
   baseUrl: () => string
 }
 

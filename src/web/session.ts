@@ -144,7 +144,7 @@ export function sendToSignIn (
   }
   if (request.method === 'GET') return redirect(reply, signInUrl(request.url, hadSession))
   const problem = 'Your session has ended. Nothing was decided: sign in, and decide again.'
-  return show(reply, 401, signInPage(baseUrl, handoffOf(request.url), problem))
+  return show(reply, 401, signInPage(baseUrl, handoffPage(request.url), problem))
 }
 
 /** Sends a page. */
@@ -166,7 +166,7 @@ export function ownPath (path: unknown): string {
 }
 
 /** The page that a form was on: the form's own URL without its last segment. */
-export function handoffOf (url: string): string {
+export function handoffPage (url: string): string {
   return ownPath(url.replace(/\/(approve|reject)(\?.*)?$/, ''))
 }
 

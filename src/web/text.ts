@@ -109,7 +109,7 @@ export function availableIn (at: number, now: number): string {
 }
 
 /** A moment, to the second, in UTC: readers may be in any time zone. */
-export function moment (at: number): string {
+export function dateTag (at: number): string {
   return timeTag(at, `${new Date(at).toISOString().slice(0, 19).replace('T', ' at ')} UTC`)
 }
 

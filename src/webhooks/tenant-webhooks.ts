@@ -5,7 +5,7 @@ import { webhookTypes } from '../core/model.ts'
 import { iso } from '../handoffs/answers.ts'
 import { isBehind, passes, readEvent, toldIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
-import type { Entry, Events } from '../store/events.ts'
+import type { FeedEntry, Events } from '../store/events.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
 import { disableAfter, pauseAfter } from './sender.ts'
 import type { Answer, Sender, WebhookSecrets } from './sender.ts'
@@ -27,7 +27,7 @@ export interface TenantOptions extends EndpointOptions {
 export class TenantWebhooks {
   readonly #tenant: string
   readonly #options: TenantOptions
-  readonly #endpoints = new Map<string, Endpoint>()
+  readonly #endpoints = new Map<string, WebhookEndpoint>()
   #looking: Promise<void> | undefined
   #replaying: Promise<void> | undefined
   #isAsked = false
@@ -96,9 +96,10 @@ export class TenantWebhooks {
     }
     for (const webhook of found) {
       const known = this.#endpoints.get(webhook.id)
-      // Another place: somebody has it replay, or it was enabled anew.
-      if (known === undefined) this.#endpoints.set(webhook.id, new Endpoint(this.#tenant, webhook, this.#options))
-      else {
+      // Another place: a replay was requested, or it was enabled anew.
+      if (known === undefined) {
+        this.#endpoints.set(webhook.id, new WebhookEndpoint(this.#tenant, webhook, this.#options))
+      } else {
         if (known.webhook.cursor !== webhook.cursor) known.readTo = webhook.cursor
         known.webhook = webhook
         known.isFull = known.isReplayFull = false
@@ -108,7 +109,7 @@ export class TenantWebhooks {
     this.#replay()
   }
 
-  get #replays (): Endpoint[] {
+  get #replays (): WebhookEndpoint[] {
     return this.#isStopped
       ? []
       : [...this.#endpoints.values()].filter(({ webhook, isReplayFull }) =>
@@ -138,7 +139,7 @@ export class TenantWebhooks {
    * One step of a webhook's replay: its place is kept in Redis with the deliveries, so that another replica can go on
    * from there.
    */
-  async #replaySome (endpoint: Endpoint): Promise<void> {
+  async #replaySome (endpoint: WebhookEndpoint): Promise<void> {
     const { webhook } = endpoint
     if (webhook.replay === null || this.#isStopped) return
     const { from, to } = webhook.replay
@@ -155,7 +156,7 @@ export class TenantWebhooks {
   }
 
   /** Makes the deliveries of what is behind a place in the feed. */
-  async #plan (place: string, endpoints: Endpoint[]): Promise<void> {
+  async #plan (place: string, endpoints: WebhookEndpoint[]): Promise<void> {
     const { entries } = await this.#options.events.read(this.#tenant, place, pageSize)
     const last = entries.at(-1)
     if (last === undefined) return
@@ -167,7 +168,7 @@ export class TenantWebhooks {
   }
 
   /** @param isMore there is more behind it: then its place is kept even where nothing was for it */
-  async #planFor (endpoint: Endpoint, wanted: Entry[], last: string, isMore: boolean): Promise<void> {
+  async #planFor (endpoint: WebhookEndpoint, wanted: FeedEntry[], last: string, isMore: boolean): Promise<void> {
     if (wanted.length === 0 && !isMore) {
       endpoint.readTo = last
       return
@@ -217,7 +218,7 @@ export interface EndpointOptions {
 }
 
 /** Delivers to one webhook: takes what is due, tries it, notes how it went, and sleeps until more is due. */
-export class Endpoint {
+export class WebhookEndpoint {
   readonly #tenant: string
   readonly #options: EndpointOptions
   readonly #underWay = new Set<Promise<void>>()

@@ -3,9 +3,9 @@ import { Problem } from '../../src/core/errors.ts'
 import type { Fault } from '../../src/core/errors.ts'
 import { ResultSchemas } from '../../src/result-schema/result-schemas.ts'
 import type { ResultSchemaOptions } from '../../src/result-schema/result-schemas.ts'
-import type { Sender } from '../../src/result-schema/thread.ts'
+import type { JobOwner } from '../../src/result-schema/thread.ts'
 
-export const someone: Sender = { tenant: 'default', agent: 'someone' }
+export const someone: JobOwner = { tenant: 'default', agent: 'someone' }
 
 /** The outcome of a call: 'ok', the faults, or the code of another refusal. */
 export type Outcome = 'ok' | Fault[] | string
@@ -15,7 +15,7 @@ export interface Judge {
   /** @param schema JSON text, or a value to serialise */
   accept (schema: unknown): Promise<Outcome>
   /** @param whose the sender */
-  check (schema: unknown, output?: unknown, whose?: Sender): Promise<Outcome>
+  check (schema: unknown, output?: unknown, whose?: JobOwner): Promise<Outcome>
   /** Reads the schema and validates the output. */
   judge (schema: unknown, output?: unknown): Promise<Outcome>
 }

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { callBudget } from '../../src/redis/lanes.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
@@ -197,7 +197,7 @@ t.test('metrics are those of the single requests, and how many a batch has', asy
 function countReads (t: Test): { asked: number, underWay: number, most: number } {
   const reads = { asked: 0, underWay: 0, most: 0 }
   const count = (message: unknown) => {
-    const { script, answer } = message as ScriptCall
+    const { script, answer } = message as ScriptCallMessage
     if (script !== 'status' && script !== 'catch') return
     reads.asked++
     reads.most = Math.max(reads.most, ++reads.underWay)

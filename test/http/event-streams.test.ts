@@ -8,7 +8,7 @@ import type { Test } from 'tap'
 import { EventService, EventStreams } from '../../src/handoffs/events.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { KeyNames } from '../../src/store/keys.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
@@ -254,7 +254,7 @@ t.test('twenty streams of one tenant share what is read', async t => {
   const streams = await Promise.all(Array.from({ length: 20 }, (_, at) => open('', undefined, at < 10 ? secrets.alice : secrets.alice2)))
   await until(() => streams.every(({ frames }) => frames.length > 0))
   let reads = 0
-  const count = (told: unknown) => { if ((told as ScriptCall).script === 'feed') reads++ }
+  const count = (told: unknown) => { if ((told as ScriptCallMessage).script === 'feed') reads++ }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
   await call('alice', 'POST', '/api/pass', { task: 't' })

@@ -5,7 +5,7 @@ import { Unavailable } from '../../src/core/errors.ts'
 import { EventService } from '../../src/handoffs/events.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import type { TestStoreOptions } from '../helpers/redis.ts'
@@ -244,7 +244,7 @@ t.test('one look reads 5,000 events; waiting goes on; a handoff’s own events a
     await pipeline.exec()
   }
   let reads = 0
-  const count: ChannelListener = told => { if ((told as ScriptCall).script === 'feed') reads++ }
+  const count: ChannelListener = told => { if ((told as ScriptCallMessage).script === 'feed') reads++ }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
   const id = await pass()

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
-import { AnswerRoom, Turns } from '../../src/http/overload.ts'
+import { AnswerRoom, MasterTurns } from '../../src/http/overload.ts'
 import type { BatchAnswers } from '../../src/http/overload.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { Unavailable } from '../../src/core/errors.ts'
 import { secrets, testApp } from '../helpers/app.ts'
 import { ofOneReplica } from '../helpers/through.ts'
@@ -79,7 +79,7 @@ t.test('while a client does not read its batch’s large answer, another batch i
   let asked = 0
   const afterwards: boolean[] = []
   const count = (message: unknown) => {
-    if ((message as ScriptCall).script === 'status' && ++asked > 100) afterwards.push(connections[0]!.destroyed)
+    if ((message as ScriptCallMessage).script === 'status' && ++asked > 100) afterwards.push(connections[0]!.destroyed)
   }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
@@ -101,7 +101,7 @@ t.test('while a client does not read its batch’s large answer, another batch i
 })
 
 /** Operations that end when they are told to. */
-function operations (turns: Turns) {
+function operations (turns: MasterTurns) {
   const begun: string[] = []
   const ends = new Map<string, { answer: () => void, fail: () => void }>()
   const ask = (name: string, { master = 'm', tenant = 'acme' } = {}) => turns.run(master, tenant, () => new Promise<string>((resolve, reject) => {
@@ -121,7 +121,7 @@ function operations (turns: Turns) {
 }
 
 t.test('a few at a time, and tenants take turns', async t => {
-  const { begun, ask, settle, end } = operations(new Turns(2))
+  const { begun, ask, settle, end } = operations(new MasterTurns(2))
   const all = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6'].map(name => ask(name))
   await settle()
   t.strictSame(begun, ['a1', 'a2'])
@@ -138,7 +138,7 @@ t.test('a few at a time, and tenants take turns', async t => {
 })
 
 t.test('masters don’t wait for each other', async t => {
-  const { begun, ask, settle, end } = operations(new Turns(1))
+  const { begun, ask, settle, end } = operations(new MasterTurns(1))
   const all = [ask('a'), ask('b'), ask('c', { master: 'n' })]
   await settle()
   t.strictSame(begun, ['a', 'c'])
@@ -148,7 +148,7 @@ t.test('masters don’t wait for each other', async t => {
 })
 
 t.test('what waited for a silent master is refused and not run, what comes later asks again', async t => {
-  const { begun, ask, settle, end } = operations(new Turns(2))
+  const { begun, ask, settle, end } = operations(new MasterTurns(2))
   const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name))
   await settle()
   await end('answer', 'a')
@@ -163,7 +163,7 @@ t.test('what waited for a silent master is refused and not run, what comes later
 })
 
 t.test('one that alone isn’t answered ends no others', async t => {
-  const { begun, ask, settle, end } = operations(new Turns(2))
+  const { begun, ask, settle, end } = operations(new MasterTurns(2))
   const all = ['a', 'b', 'c', 'd'].map(name => ask(name))
   await settle()
   await end('answer', 'b')

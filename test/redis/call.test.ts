@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { Histogram } from '../../src/core/histogram.ts'
-import { Call } from '../../src/redis/call.ts'
+import { ScriptCall } from '../../src/redis/call.ts'
 import type { Script } from '../../src/redis/scripts.ts'
 
 const source = 'return {KEYS[1], ARGV[1], ARGV[2] or false, 7}'
@@ -22,8 +22,8 @@ const known = new Set(['name', 'args', 'setReplyContext', 'isTraced', 'promise',
 async function ask (redis: Redis, withSource: boolean, bytes?: Buffer): Promise<{ reply: unknown, read: Set<string> }> {
   const read = new Set<string>()
   const reply = await new Promise((resolve, reject) => {
-    const dispatcher = { again: () => {}, failed: (call: Call, error: Error) => reject(error), ended: () => {} }
-    const call = new Call({ script, tag: 'tag', keys: ['key'], texts: ['text'], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
+    const dispatcher = { again: () => {}, failed: (call: ScriptCall, error: Error) => reject(error), ended: () => {} }
+    const call = new ScriptCall({ script, tag: 'tag', keys: ['key'], texts: ['text'], bytes, decode: reply => reply }, dispatcher, 0, resolve, reject)
     call.withSource = withSource
     const watched = new Proxy(call, {
       get (target, name) {

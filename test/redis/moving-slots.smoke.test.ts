@@ -3,7 +3,7 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { homeTag, inboxTag, randomToken, tags } from '../../src/core/ids.ts'
 import { FeedReader, placeBehind } from '../../src/handoffs/feed.ts'
-import type { Place } from '../../src/store/handoffs.ts'
+import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { askHolds } from '../../src/redis/lanes.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
 import { KeyNames, memberOf } from '../../src/store/keys.ts'
@@ -22,8 +22,8 @@ t.test('on a Cluster', async t => {
   await untilServing(handoffs)
   let last = 0
   const freshTag = () => tags[(last += 89) % tags.length]!
-  const keyOf = ({ tag, tenant, id }: Place) => `handoff:{${tag}}:h:${memberOf(tenant, id)}`
-  const passed = async (tag: string, options = '', more: object = {}): Promise<Place> => {
+  const keyOf = ({ tag, tenant, id }: HandoffPlace) => `handoff:{${tag}}:h:${memberOf(tenant, id)}`
+  const passed = async (tag: string, options = '', more: object = {}): Promise<HandoffPlace> => {
     const place = placeIn(tag)
     await handoffs.pass({ ...place, token: '-', passedBy: 'alice', requireHuman: false, options, expiresIn: 60_000, payload, ...more })
     return place
@@ -48,7 +48,7 @@ t.test('on a Cluster', async t => {
     return await answer
   }
 
-  const parts: Array<[string, (place: Place) => string[]]> = [
+  const parts: Array<[string, (place: HandoffPlace) => string[]]> = [
     ['nothing', () => []], ['the handoff', place => [keyOf(place)]], ['the index of what is due', ({ tag }) => [`handoff:{${tag}}:due`]],
     ['both', place => [keyOf(place), `handoff:{${place.tag}}:due`]],
   ]
@@ -139,7 +139,7 @@ t.test('on a Cluster', async t => {
 
   await t.test('what is back again by the time that its redirected call is served', async t => {
     // With several keys Redis itself refuses (TRYAGAIN). One of these writes, and one only reads.
-    const asks: Array<[string, (place: Place) => Promise<{ outcome: string }>]> = [
+    const asks: Array<[string, (place: HandoffPlace) => Promise<{ outcome: string }>]> = [
       ['caught', place => attempts.heartbeat(place, 'bob', null, 60_000, Buffer.alloc(0))],
       ['found', place => handoffs.status(place)],
     ]
@@ -200,7 +200,7 @@ t.test('on a Cluster', async t => {
     await untilServing(store.handoffs)
     const home = homeTag('listed')
     const at = { tenant: 'listed', inbox: 'work', tag: inboxTag('listed', 'work') }
-    const inOther = async (place: Place, more: object) => {
+    const inOther = async (place: HandoffPlace, more: object) => {
       await handoffs.pass({ ...place, tenant: 'listed', token: '-', passedBy: 'alice', requireHuman: false, options: ' twork', expiresIn: 60_000, payload, ...more })
     }
     for (let i = 0; i < 2; i++) {

@@ -3,7 +3,7 @@ import slotOf from 'cluster-key-slot'
 import t from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken, tags } from '../../src/core/ids.ts'
-import type { Place } from '../../src/store/handoffs.ts'
+import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { callBudget } from '../../src/redis/lanes.ts'
 import { info } from '../faults/fleet/ask.ts'
 import { startCluster } from '../faults/fleet/cluster.ts'
@@ -24,8 +24,8 @@ async function refusals (server: RedisServer, word: string): Promise<number> {
   return Number(/count=(\d+)/.exec(line ?? 'count=0')![1])
 }
 
-const handoffKey = ({ tag, tenant, id }: Place) => `handoff:{${tag}}:h:${tenant}:${id}`
-const dueKey = ({ tag }: Place) => `handoff:{${tag}}:due`
+const handoffKey = ({ tag, tenant, id }: HandoffPlace) => `handoff:{${tag}}:h:${tenant}:${id}`
+const dueKey = ({ tag }: HandoffPlace) => `handoff:{${tag}}:due`
 
 t.test('three masters', async t => {
   const cluster = await startCluster(t, { replicas: 0, nodeTimeoutMs: 1000 })
@@ -181,7 +181,7 @@ t.test('three masters', async t => {
 })
 
 /** Moves the partition's slot from its master to another, step by step. */
-async function move (cluster: ClusterFleet, { tag }: Place) {
+async function move (cluster: ClusterFleet, { tag }: HandoffPlace) {
   const slot = slotOf(tag)
   const from = await cluster.ownerOf(slot)
   const to = cluster.servers.find(server => server !== from)!

@@ -4,7 +4,7 @@ import { Unavailable } from '../../src/core/errors.ts'
 import { randomToken, tags } from '../../src/core/ids.ts'
 import { parseRedisUrl } from '../../src/core/redis-url.ts'
 import type { Sentinels, Standalone } from '../../src/core/redis-url.ts'
-import type { Place } from '../../src/store/handoffs.ts'
+import type { HandoffPlace } from '../../src/store/handoffs.ts'
 import { OneMaster } from '../../src/redis/masters.ts'
 import { connect } from '../../src/redis/connect.ts'
 import { startRedisServer } from '../faults/fleet/redis.ts'
@@ -24,7 +24,7 @@ t.test('a failover loses nothing that was acknowledged', { timeout: 60_000 }, as
   t.equal(await whyNotReady(), null)
   await fleet.untilWhole()
 
-  const acknowledged: Place[] = []
+  const acknowledged: HandoffPlace[] = []
   const passOne = async (place = newPlace()) => pass(handoffs, place).then(() => { acknowledged.push(place) })
   for (let n = 0; n < 50; n++) await passOne()
   const master = await fleet.master()

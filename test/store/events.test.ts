@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { randomId, randomToken, tagOf, tags } from '../../src/core/ids.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import type { Store } from '../../src/store/store.ts'
 import { homeTagOf } from '../../src/store/keys.ts'
 import { skipInQuick } from '../helpers/extent.ts'
@@ -213,7 +213,7 @@ t.test('what is old is removed from many outboxes with few calls', skipInQuick, 
   for (const place of places) await pass(store, place)
   await feedOf(store, places.length)
   let calls = 0
-  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'relay') calls++ }
+  const count: ChannelListener = call => { if ((call as ScriptCallMessage).script === 'relay') calls++ }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
   store.relayRound!.start()
@@ -228,7 +228,7 @@ t.test('a tenant that was quiet for so long that its feed is gone is forgotten, 
   const longAgo = (Date.now() - 100_000_000) * 1000
   for (const index of indexes) await redis.zadd(index, longAgo, tenant)
   let calls = 0
-  const count: ChannelListener = call => { if ((call as ScriptCall).script === 'outbox') calls++ }
+  const count: ChannelListener = call => { if ((call as ScriptCallMessage).script === 'outbox') calls++ }
   scriptCalls.subscribe(count)
   t.teardown(() => scriptCalls.unsubscribe(count))
   store.relayRound!.start()

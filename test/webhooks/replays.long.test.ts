@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { tags } from '../../src/core/ids.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
-import type { ScriptCall } from '../../src/redis/call.ts'
+import type { ScriptCallMessage } from '../../src/redis/call.ts'
 import { homeTagOf } from '../../src/store/keys.ts'
 import { receiver } from '../helpers/receiver.ts'
 import type { Receiver } from '../helpers/receiver.ts'
@@ -16,7 +16,7 @@ const someId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 
 /** Calls `told` at each call of this script. */
 function onCall (t: Test, script: string, told: () => void): void {
-  const listener: ChannelListener = call => { if ((call as ScriptCall).script === script) told() }
+  const listener: ChannelListener = call => { if ((call as ScriptCallMessage).script === script) told() }
   scriptCalls.subscribe(listener)
   t.teardown(() => scriptCalls.unsubscribe(listener))
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { addressOf } from '../../client/call.ts'
+import { normalBaseUrl } from '../../client/call.ts'
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
 import type { ClientOptions, HandoffError } from '../../client/index.ts'
 import { cutMembers } from '../../core/json.ts'
@@ -73,13 +73,13 @@ async function lost (
 /** A refusal: one line on stderr, or with `json` the problem on stdout. @returns the exit status */
 export function refused (options: AskOptions, error: unknown): number {
   if (!isHandoffError(error)) throw error
-  if (!options.json) throw new Failure(lineOf(error))
+  if (!options.json) throw new Failure(errorLine(error))
   print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
   return 1
 }
 
 /** What went wrong, with the way out. */
-export function lineOf ({ message, code, status }: HandoffError): string {
+export function errorLine ({ message, code, status }: HandoffError): string {
   return code === 'connection_failed' && status === undefined
     ? `${message}: is the service running, and is HANDOFF_URL or --url its address?`
     : message
@@ -100,7 +100,7 @@ const usual = 'http://127.0.0.1:8080'
 export function destinationOf (url: string | undefined): { baseUrl: string, key: string } {
   const { HANDOFF_URL, HANDOFF_KEY, DATA_DIR = '.data' } = process.env
   const local = localAddress(DATA_DIR)
-  const baseUrl = addressOf(url ?? (HANDOFF_URL || local || usual))
+  const baseUrl = normalBaseUrl(url ?? (HANDOFF_URL || local || usual))
   const isHome = !HANDOFF_URL || url === undefined || isSame(HANDOFF_URL, baseUrl)
   // Read from a file, it may have a byte order mark in front.
   if (HANDOFF_KEY && isHome) return { baseUrl, key: HANDOFF_KEY.replace(/^\ufeff/, '') }
@@ -123,7 +123,7 @@ export function destinationOf (url: string | undefined): { baseUrl: string, key:
  */
 function localAddress (dataDir: string): string | undefined {
   try {
-    const address = addressOf(textOf(join(dataDir, 'address')) ?? '')
+    const address = normalBaseUrl(textOf(join(dataDir, 'address')) ?? '')
     const host = new URL(address).hostname.replace(/^\[|\]$/g, '')
     return Object.values(networkInterfaces()).flat().some(own => own?.address === host) || /^127\./.test(host)
       ? address
@@ -135,7 +135,7 @@ function localAddress (dataDir: string): string | undefined {
 
 function isSame (text: string, address: string): boolean {
   try {
-    return addressOf(text) === address
+    return normalBaseUrl(text) === address
   } catch {
     return false
   }

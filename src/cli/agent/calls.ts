@@ -5,7 +5,7 @@ import type { AskOptions } from './ask.ts'
 /** The calls that the agents' commands make, by the command's name. */
 
 export type Options = AskOptions & Record<string, any>
-type Call = (options: Options, argument: string, all: readonly string[]) => Promise<number>
+type CommandCall = (options: Options, argument: string, all: readonly string[]) => Promise<number>
 
 const plain = ({ text }: { readonly text: string }) => lines(text)
 
@@ -32,7 +32,7 @@ export const calls = {
     ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
-} satisfies Record<string, Call>
+} satisfies Record<string, CommandCall>
 
 export type Verb = keyof typeof calls
 

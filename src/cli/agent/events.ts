@@ -29,7 +29,7 @@ export async function events (options: EventsOptions): Promise<number> {
     })) {
       if (json) print(event.text)
       else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')
-      else print(lineOf(event))
+      else print(eventLine(event))
     }
     // Whoever reads them ends it by closing the pipe.
     const fault = await outputFault()
@@ -51,7 +51,7 @@ function say (line: string): void {
   process.stderr.write(`${oneLine(line)}\n`)
 }
 
-function lineOf ({ id, type, time, data }: HandoffEvent): string {
+function eventLine ({ id, type, time, data }: HandoffEvent): string {
   const members = Object.entries(data).map(([name, value]) =>
     `${name}=${/^[\w.-]+$/.test(String(value)) ? value : harmless(JSON.stringify(value))}`)
   return harmless([time, id, type, ...members].join('  '))

@@ -10,18 +10,18 @@ import type { Handoff, HandoffClient } from '../../client/index.ts'
 import { reportedFor } from '../../client/work.ts'
 import { onStopSignal } from '../../core/stdio.ts'
 import { Failure, UsageError, harmless, oneLine } from '../output.ts'
-import { clientFor, environmentWith, lineOf, programFolders } from './ask.ts'
+import { clientFor, environmentWith, errorLine, programFolders } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
 /** `handoff work`: serves an inbox by running a command for each handoff. */
 
-export interface WorkOptions extends AskOptions { concurrency?: number, once?: boolean, quiet?: boolean }
+export interface WorkCommandOptions extends AskOptions { concurrency?: number, once?: boolean, quiet?: boolean }
 
 /** The exit status by which a command declines: EX_TEMPFAIL of sysexits.h. */
 const declines = 75
 
 /** @returns the exit status */
-export async function work (inbox: string, [command, ...args]: string[], options: WorkOptions): Promise<number> {
+export async function work (inbox: string, [command, ...args]: string[], options: WorkCommandOptions): Promise<number> {
   const { concurrency = 1, once = false, quiet = false } = options
   if (concurrency < 1) throw new UsageError('--concurrency takes a whole number, at least 1')
   // Checked before anything is caught: otherwise every waiting handoff would fail.
@@ -141,7 +141,7 @@ function complaints (): (error: unknown, handoff?: Handoff) => void {
   return (error, handoff) => {
     const line = oneLine(`${handoff === undefined
       ? ''
-      : `${handoff.handoff_id}: `}${isHandoffError(error) ? lineOf(error) : String(error)}`)
+      : `${handoff.handoff_id}: `}${isHandoffError(error) ? errorLine(error) : String(error)}`)
     if (line !== last) process.stderr.write(`${line}\n`)
     last = line
   }

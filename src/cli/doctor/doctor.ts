@@ -9,7 +9,7 @@ import type { Look } from '../../store/health.ts'
 import { KeyNames } from '../../store/keys.ts'
 import type { Store } from '../../store/store.ts'
 import { print, printJson } from '../output.ts'
-import { addressOf, withStore } from '../redis.ts'
+import { redisAddress, withStore } from '../redis.ts'
 import { askSentinels, checkCluster, checkSentinels } from './fleet.ts'
 import { askRights, checkRights } from './rights.ts'
 import { askServer, checkWrites, serverChecks } from './server.ts'
@@ -82,7 +82,7 @@ async function examineMaster (
   master: Master, seen: { look: Look | undefined, reason: string | null }, config: Config, cluster: boolean
 ): Promise<Placed[]> {
   const redis = master.calls
-  const server = addressOf(redis)
+  const server = redisAddress(redis)
   if (redis.status !== 'ready') {
     return [{
       level: 'error',

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { neededCommands, operatorCommands, readRights, optionalCommands } from '../../store/rights.ts'
-import type { RightsTold, Deployment } from '../../store/rights.ts'
+import type { RightsReply, Deployment } from '../../store/rights.ts'
 import { loadScripts } from '../../redis/scripts.ts'
 import { testedServers } from '../../redis/connect.ts'
 import { unseen } from './server.ts'
@@ -10,16 +10,16 @@ import type { Finding } from './server.ts'
  * The user's rights, with commands named as in ACL SETUSER: hset, cluster|slots. The service works without
  * `optionalCommands` and `forKeys`.
  */
-export interface Rights extends RightsTold { user: string, optionalCommands: string[], forKeys: string[] }
+export interface RightsReport extends RightsReply { user: string, optionalCommands: string[], forKeys: string[] }
 
 /** Uses the service's own readiness check. @param key a key of the service, on which all commands must be allowed */
-export async function askRights (redis: Redis, key: string, setup: Deployment): Promise<Rights> {
+export async function askRights (redis: Redis, key: string, setup: Deployment): Promise<RightsReport> {
   const scripts = loadScripts({ events: setup.events ? 'outbox' : undefined })
   const forKeys = operatorCommands(scripts, setup)
   const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
   const {
     lacking, missing, untold, said
-  } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsTold => {
+  } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsReply => {
     const refused = error.message.startsWith('NOPERM')
     return { lacking: refused ? ['EVAL'] : [], missing: [], untold: refused ? [] : all, said: error.message }
   })
@@ -39,7 +39,7 @@ function lower (names: readonly string[]): string[] {
   return names.map(name => name.toLowerCase())
 }
 
-export function checkRights (rights: Rights, prefix: string): Finding[] {
+export function checkRights (rights: RightsReport, prefix: string): Finding[] {
   const { user, untold, said } = rights
   const found = checkLacking(rights, prefix) ?? checkMissing(rights)
   const unasked = untold.length === 0 ? [] : [unseen(`whether ${user} may ${untold.join(', ')}`, said)]
@@ -49,7 +49,7 @@ export function checkRights (rights: Rights, prefix: string): Finding[] {
 
 const name = 'rights'
 
-function checkLacking ({ user, lacking, optionalCommands, forKeys }: Rights, prefix: string): Finding | null {
+function checkLacking ({ user, lacking, optionalCommands, forKeys }: RightsReport, prefix: string): Finding | null {
   const needed = lacking.filter(command => !optionalCommands.includes(command) && !forKeys.includes(command))
   const ofUse = lacking.filter(command => optionalCommands.includes(command))
   const grant = (
@@ -86,7 +86,7 @@ function checkLacking ({ user, lacking, optionalCommands, forKeys }: Rights, pre
   return null
 }
 
-function checkMissing ({ missing, said, optionalCommands, forKeys }: Rights): Finding | null {
+function checkMissing ({ missing, said, optionalCommands, forKeys }: RightsReport): Finding | null {
   if (missing.length === 0) return null
   const dispensable = missing.every(command => optionalCommands.includes(command) || forKeys.includes(command))
   return {

@@ -6,7 +6,7 @@ import { Problem } from '../../core/errors.ts'
 import { problems } from '../../core/schemas/problem.ts'
 import { fixed, oncePer, sendFixed } from '../fixed.ts'
 import { about, curlOf } from '../openapi.ts'
-import type { Endpoint } from '../openapi.ts'
+import type { ApiEndpoint } from '../openapi.ts'
 
 const alive = Type.Object({ status: Type.Literal('ok') }, { description: 'The process is alive.' })
 const ready = Type.Object({ status: Type.Literal('ready') }, { description: 'The service can take requests.' })
@@ -61,7 +61,7 @@ export interface Facts {
 }
 
 /** A description of the service for agents: Markdown, as llmstxt.org defines it, made from the routes' own schemas. */
-export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[], { baseUrl, workTtl }: Facts): void {
+export function llmsRoute (app: FastifyInstance, endpoints: readonly ApiEndpoint[], { baseUrl, workTtl }: Facts): void {
   const page = oncePer(baseUrl, url => fixed(text(endpoints, url, workTtl / 1000)))
   app.get('/llms.txt', { exposeHeadRoute: true, schema: { hide: true } }, async (request, reply) => {
     reply.headers({
@@ -73,7 +73,7 @@ export function llmsRoute (app: FastifyInstance, endpoints: readonly Endpoint[],
   })
 }
 
-function text (endpoints: readonly Endpoint[], baseUrl: string, workSeconds: number): string {
+function text (endpoints: readonly ApiEndpoint[], baseUrl: string, workSeconds: number): string {
   const shown = endpoints.filter(({ needsKey }) => needsKey)
   const part = (tag: string) => `## ${tag[0]!.toUpperCase()}${tag.slice(
     1
@@ -90,7 +90,7 @@ function text (endpoints: readonly Endpoint[], baseUrl: string, workSeconds: num
   ].join('\n')
 }
 
-function section (endpoint: Endpoint, baseUrl: string): string {
+function section (endpoint: ApiEndpoint, baseUrl: string): string {
   const { summary, description, method, path, scope, takes } = endpoint
   const members = Object.entries(takes).flatMap(([kind, all]) => all.map(({ name, type, required, description }) =>
     `- ${kind} \`${name}\` (${type}${required ? '; required' : ''}): ${description}`))
@@ -123,7 +123,7 @@ function conduct (workSeconds: number): string {
 `
 }
 
-function links (endpoints: readonly Endpoint[], baseUrl: string): string {
+function links (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
   return [
     `- [OpenAPI 3.1](${baseUrl}/openapi.json): every operation, answer and error, for programs`,
     `- [Documentation](${baseUrl}/docs): the same for people`,

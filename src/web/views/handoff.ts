@@ -4,7 +4,7 @@ import { expiryOf, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
 import { digestText, endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
-import { beginningOf, duration, expiresIn, jsonView, moment, size, visible, waitingFor } from '../text.ts'
+import { beginningOf, duration, expiresIn, jsonView, dateTag, size, visible, waitingFor } from '../text.ts'
 import { layout, notice } from './layout.ts'
 
 /** How much of a part the page shows, in characters; the download has the rest. */
@@ -32,7 +32,7 @@ export function handoffPage (caller: Caller, one: ToRead, draft?: Draft): string
       : notice('bad', why) + onward}<h1>Handoff from ${record.passedBy}</h1>
 <p class="facts"><span>!${waits
 ? waitingFor(record.createdAt, now)
-: html`passed !${moment(
+: html`passed !${dateTag(
   record.createdAt
 )}`}</span>!${waits ? html` <span>!${expiresIn(record.expiresAt, now)}</span>` : ''}</p>
 !${contents(address, one)}
@@ -140,7 +140,7 @@ export function standing (caller: Caller, one: ToRead): string | null {
   if (decision !== null) return verdictLine(caller, record.approval, decision) + endLine(caller, one)
   if (status === 'cancelled') return `${endLine(caller, one)}<p>There is nothing to decide any more.</p>`
   if (status === 'expired') {
-    return html`<p>This expired !${moment(
+    return html`<p>This expired !${dateTag(
       record.expiresAt
     )}. Nobody decided in time, and now nobody can. If it is still needed, an agent has to pass it again.</p>`
   }
@@ -151,7 +151,7 @@ export function standing (caller: Caller, one: ToRead): string | null {
 function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
   const said = JSON.parse(note) as string | null
   const what = approval === 'rejected' ? 'rejected' : 'approved'
-  return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${moment(at)}. A decision is final.</p>
+  return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${dateTag(at)}. A decision is final.</p>
 !${said === null ? '' : quote('Note', said)}`
 }
 
@@ -165,7 +165,7 @@ function endLine (caller: Caller, one: ToRead): string {
   if (end === null) return ''
   const sentence = (
     what: string
-  ) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${moment(end.at)}.`
+  ) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${dateTag(end.at)}.`
   if (status === 'failed') return `${sentence('could not do this')}</p>${told?.fault == null ? '' : fault(told.fault)}`
   if (status === 'declined') return `${sentence('declined this')}</p>${reason(told?.fault)}`
   if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(told?.cancelReason)}`
@@ -227,7 +227,7 @@ function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] 
 
 function windows ({ record: { extra } }: ToRead): Row[] {
   const rows: Row[] = []
-  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', moment(extra.availableAt)])
+  if (extra.availableAt !== undefined) rows.push(['Can’t be caught before', dateTag(extra.availableAt)])
   if (extra.workWithin !== undefined) rows.push(['Must be done within', `${duration(extra.workWithin)} of the catch`])
   if (extra.heartbeatWithin !== undefined) {
     rows.push(['Heartbeat at least every', `${duration(extra.heartbeatWithin)}, while an agent works on it`])

@@ -1,7 +1,7 @@
 import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import { about, curlOf } from '../../http/openapi.ts'
-import type { Endpoint } from '../../http/openapi.ts'
+import type { ApiEndpoint } from '../../http/openapi.ts'
 
 export interface Page {
   title: string
@@ -64,7 +64,7 @@ export function notice (kind: 'good' | 'bad', inside: string): string {
   return html`<div class="notice ${kind}" role="${kind === 'bad' ? 'alert' : 'status'}">!${inside}</div>`
 }
 
-export function frontView (endpoints: readonly Endpoint[], baseUrl: string): string {
+export function frontView (endpoints: readonly ApiEndpoint[], baseUrl: string): string {
   const command = (
     wanted: string
   ) => curlOf(endpoints.find(({ operationId }) => operationId === wanted)!, baseUrl).replace('curl ', 'curl -s ')
@@ -99,12 +99,12 @@ echo "$ID"</pre>
   return frame({ title: about.title, head: '', header: html`<span class="home">${about.title}</span>`, main })
 }
 
-function operation ({ method, path, summary }: Endpoint): string {
+function operation ({ method, path, summary }: ApiEndpoint): string {
   return html`<li><code>${method} ${path}</code> ${summary}</li>`
 }
 
 /** Empty with METRICS_PORT: then health is on that port. */
-function health (endpoints: readonly Endpoint[]): string {
+function health (endpoints: readonly ApiEndpoint[]): string {
   return endpoints.some(({ path }) => path === '/healthz')
     ? html`<li><a href="/healthz">Health</a>: does the service answer?</li>`
     : ''

@@ -7,7 +7,7 @@ import { Inboxes } from '../../../src/store/inboxes.ts'
 import { Leases } from '../../../src/store/leases.ts'
 import type { KeyNames } from '../../../src/store/keys.ts'
 import { loadScripts } from '../../../src/redis/scripts.ts'
-import type { Asked } from '../../../src/redis/call.ts'
+import type { ScriptRequest } from '../../../src/redis/call.ts'
 import { clockAtNow } from '../../helpers/scripts.ts'
 import type { Random } from '../random.ts'
 import type { Contents, Database, SortedSet, Stream, Type } from './database.ts'
@@ -17,7 +17,7 @@ import { Keyspace, ReplyError } from './keyspace.ts'
 /** Runs the scripts on simulated data and on a real Redis side by side, with the same calls, which the store's own code makes. */
 
 export interface Real { redis: Redis, keys: KeyNames, tag: string }
-type Call = Asked<unknown>
+type Call = ScriptRequest<unknown>
 
 const lifetimes = { workTtl: 900, retention: 600_000 }
 const told = { simulated: loadScripts({ events: 'outbox', lifetimes }), real: loadScripts({ events: 'outbox', clock: clockAtNow, lifetimes }) }

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import type { Call } from '../../../src/redis/call.ts'
+import type { ScriptCall } from '../../../src/redis/call.ts'
 import type { Command, Server } from './server.ts'
 import type { Session } from './session.ts'
 import type { Process, Task } from './time.ts'
@@ -39,8 +39,8 @@ export class Connection extends EventEmitter {
     this.#after(0, () => this.#connect())
   }
 
-  sendCommand (call: Call): void {
-    const { script, keys, texts, bytes } = call.asked
+  sendCommand (call: ScriptCall): void {
+    const { script, keys, texts, bytes } = call.request
     const args = bytes === undefined ? texts : [...texts, bytes]
     this.ask({
       kind: 'script',

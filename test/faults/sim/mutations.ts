@@ -1,4 +1,4 @@
-import type { Call } from '../../../src/redis/call.ts'
+import type { ScriptCall } from '../../../src/redis/call.ts'
 import type { ScriptName } from '../../../src/redis/scripts.ts'
 import type { Connection } from './connection.ts'
 import { luaMutations } from './lua-mutations.ts'
@@ -29,10 +29,10 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a fresh token each time a call is asked again',
     connection: connection => change(connection, 'sendCommand', send => {
-      const asked = new WeakSet<Call>()
-      return (call: Call) => {
-        const { script: { name }, texts } = call.asked
-        if (asked.has(call) && name in withToken) Object.assign(call.asked, { texts: withToken[name]!(texts, `fresh-${fresh++}`) })
+      const asked = new WeakSet<ScriptCall>()
+      return (call: ScriptCall) => {
+        const { script: { name }, texts } = call.request
+        if (asked.has(call) && name in withToken) Object.assign(call.request, { texts: withToken[name]!(texts, `fresh-${fresh++}`) })
         asked.add(call)
         send(call)
       }

@@ -1,16 +1,16 @@
 import { homeTag, inboxTag, tagOfDigest, tags } from '../../../src/core/ids.ts'
-import type { Place } from '../../../src/store/handoffs.ts'
+import type { HandoffPlace } from '../../../src/store/handoffs.ts'
 import type { Asked } from '../history.ts'
 import type { Random } from '../random.ts'
 
 /** A handoff, or a later attempt of one: its name in the history, and where it is. */
-export interface Target extends Place { name: string }
+export interface Target extends HandoffPlace { name: string }
 
 /** One handoff's script: how it is passed; which clients it has follows from `kind`. */
 export interface Story {
   kind: 'plain' | 'tried' | 'inbox'
   name: string
-  place: Place
+  place: HandoffPlace
   asked: Asked
   /** What pass's script takes besides. */
   options: string
