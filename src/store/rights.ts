@@ -18,7 +18,7 @@ const ofOperators = new Set<ScriptName>(['key-create', 'key-list', 'key-rotate',
 
 /** These run only where events are on. */
 const ofEvents = new Set<ScriptName>(['relay', 'outbox', 'trim', 'feed', 'webhook-create', 'webhook-list',
-  'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-claim',
+  'webhook-rotate', 'webhook-enable', 'webhook-delete', 'webhook-plan', 'webhook-replay', 'webhook-claim',
   'webhook-tried', 'webhook-deliveries'])
 
 /** The part of the configuration that needs rights of its own. */
