@@ -105,7 +105,7 @@ export async function buildApp (
   }, config.drainTimeout)
   letAnswersArrive(app)
   useSchemas(app)
-  const tellMoved = logTransitions(app, log)
+  const logMoved = logTransitions(app, log)
   const baseUrl = baseUrlOf(app, config, log)
   await useOpenApi(app, version, baseUrl)
   const endpoints = noteEndpoints(app)
@@ -181,7 +181,7 @@ export async function buildApp (
       requests,
       onMoved (request, { moved, traceparent }) {
         requests.count(moved)
-        tellMoved(request, moved, traceparent)
+        logMoved(request, moved, traceparent)
       },
       onFault: (error, request) => onFault(error, request.id),
     })

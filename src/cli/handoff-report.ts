@@ -3,10 +3,10 @@ import type { Config } from '../config.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import { deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
-  agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, toldText, willBeTriedAgain
+  agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
 } from '../handoffs/answers.ts'
 import type { InspectReply } from '../store/approvals.ts'
-import type { Told } from '../store/handoffs.ts'
+import type { AgentTexts } from '../store/handoffs.ts'
 import type { Store } from '../store/store.ts'
 import { Failure, due, harmless, print, span, unbroken, when } from './output.ts'
 import { whereabouts, withStore } from './redis.ts'
@@ -25,7 +25,7 @@ export interface Report {
 export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
   const head = `${JSON.stringify(members(found, place)).slice(
     0, -1
-  )},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(toldText(found.told, found.record))}`
+  )},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(agentMembers(found.texts, found.record))}`
   const schema = found.schema === null ? [] : [Buffer.from(',"result_schema":'), found.schema]
   const content = withPayload
     ? Buffer.concat([
@@ -126,7 +126,7 @@ export type Found = Extract<InspectReply, { outcome: 'found' }> & {
   id: string
   tenant: string
   result: Buffer | null
-  told: Told | null
+  texts: AgentTexts | null
 }
 
 export type ReportLine = [name: string, value: string]
@@ -156,25 +156,25 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
 }
 
 /** The state of the work. */
-export function workLines ({ now, record, told }: Found): ReportLine[] {
+export function workLines ({ now, record, texts }: Found): ReportLine[] {
   const { heartbeatDeadline, cancelRequestedAt } = record.extra
   const status = statusAt(record, now)
   const lines: ReportLine[] = []
   if (heartbeatDeadline !== undefined) {
     lines.push(['heartbeat', `due ${due(heartbeatDeadline, status === 'caught' || status === 'expired', now)}`])
   }
-  if (told?.progress != null) lines.push(['progress', `${when(told.progress.at, now)}${said(told.progress.told)}`])
+  if (texts?.progress != null) lines.push(['progress', `${when(texts.progress.at, now)}${afterColon(texts.progress.text)}`])
   // If it is cancelled by now, the line `ended` has the reason.
   if (cancelRequestedAt !== undefined) {
     lines.push([
-      'cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : said(told?.cancelReason)}`
+      'cancel', `requested ${when(cancelRequestedAt, now)}${status === 'cancelled' ? '' : afterColon(texts?.cancelReason)}`
     ])
   }
   return lines
 }
 
 /** How the handoff ended without being done, by whom and why, and its successor. */
-export function endLines ({ now, record, told }: Found): ReportLine[] {
+export function endLines ({ now, record, texts }: Found): ReportLine[] {
   const status = statusAt(record, now)
   const end = endOf(record, now)
   const { reissuedAs } = record.extra
@@ -182,7 +182,7 @@ export function endLines ({ now, record, told }: Found): ReportLine[] {
   if (end !== null) {
     const why = status === 'expired'
       ? `: ${expiryOf(record).because}`
-      : said(status === 'cancelled' ? told?.cancelReason : told?.fault)
+      : afterColon(status === 'cancelled' ? texts?.cancelReason : texts?.fault)
     lines.push(['ended', `${when(end.at, now)}${end.by === null ? '' : ` by ${end.by}`}${why}`])
   }
   if (reissuedAs !== undefined) lines.push(['reissued', `as ${reissuedAs}`])
@@ -191,7 +191,7 @@ export function endLines ({ now, record, told }: Found): ReportLine[] {
 }
 
 /** @param text JSON text, if there is one */
-function said (text: string | null | undefined): string {
+function afterColon (text: string | null | undefined): string {
   return text == null ? '' : `: ${harmless(unbroken(text))}`
 }
 
@@ -242,7 +242,7 @@ async function findIn (tenants: readonly string[], store: Store, id: string): Pr
     const place = { tenant, id, tag: tagOf(id) }
     const [inspection, status] = await Promise.all([store.approvals.inspect(place), store.handoffs.status(place)])
     if (inspection.outcome === 'not_found' || status.outcome === 'not_found') return undefined
-    return { id, tenant, ...inspection, result: status.result, told: status.told }
+    return { id, tenant, ...inspection, result: status.result, texts: status.texts }
   }))
   return looks.find(look => look !== undefined)
 }

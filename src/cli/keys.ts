@@ -22,7 +22,7 @@ export async function createKey (
   { tenant, name, scopes, expiresIn, inboxes, rateLimit, json = false }: CreateOptions
 ): Promise<void> {
   const made = await withKeys(keys => keys.create({
-    tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: whoAsks()
+    tenant, agent: name, scopes, expiresIn: expiresIn ?? null, ratePerMinute: rateLimit ?? null, inboxes, by: author()
   }))
   const { endsAt, createdAt } = made.record
   if (json) printJson({ id: made.id, key: made.key, ...members(made.record) })
@@ -36,7 +36,7 @@ export async function createKey (
   }
   const fault = await outputFault()
   if (fault === undefined) return
-  const isRevoked = await withKeys(keys => keys.revoke(made.id, whoAsks())).then(() => true, () => false)
+  const isRevoked = await withKeys(keys => keys.revoke(made.id, author())).then(() => true, () => false)
   throw new Failure(`the secret is lost, ${isRevoked
     ? `and ${made.id} was revoked`
     : `so revoke it (handoff keys revoke ${made.id})`}: ${notWritten(fault)}`)
@@ -63,7 +63,7 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
 export async function rotateKey (
   id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }
 ): Promise<void> {
-  const reply = await withKeys(keys => keys.rotate(id, grace, whoAsks()))
+  const reply = await withKeys(keys => keys.rotate(id, grace, author()))
   if (reply.outcome === 'not_found') throw unknownKey()
   if (reply.outcome !== 'rotated') {
     throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
@@ -84,7 +84,7 @@ export async function rotateKey (
 
 /** Revokes a key for good. Revoking it again is no error. */
 export async function revokeKey (id: string, { json = false }: { json?: boolean }): Promise<void> {
-  const reply = await withKeys(keys => keys.revoke(id, whoAsks()))
+  const reply = await withKeys(keys => keys.revoke(id, author()))
   if (reply.outcome === 'not_found') throw unknownKey()
   const revokedAt = iso(reply.at)
   if (json) return printJson({ id, revoked_at: revokedAt, already_revoked: reply.outcome === 'already_revoked' })
@@ -108,7 +108,7 @@ function unknownKey (): Failure {
 }
 
 /** Who runs the command, for the log of keys. */
-function whoAsks (): string {
+function author (): string {
   return `${userName()}@${hostname()}`
 }
 

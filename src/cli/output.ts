@@ -176,13 +176,13 @@ const shown = 40
 
 /** @param text the wrong value @param takes what the option takes */
 export function wrong (option: string, text: string, takes: string): UsageError {
-  return new UsageError(`${option}: ${told(text)} is not valid; it ${takes}`)
+  return new UsageError(`${option}: ${quoted(text)} is not valid; it ${takes}`)
 }
 
 /**
  * The input, quoted for one line. If it begins like an API key it isn't shown: a key in the wrong place stays secret.
  */
-function told (text: string): string {
+function quoted (text: string): string {
   if (text.startsWith('handoff_')) return 'a value that looks like an API key'
   const characters = [...text]
   return harmless(JSON.stringify(characters.length > shown ? `${characters.slice(0, shown).join('')}…` : text))

@@ -40,8 +40,8 @@ export async function reasonOf (store: Store, { message }: Unavailable): Promise
   const reason = await store.whyNotReady()
   const trouble: NodeJS.ErrnoException | undefined = [...store.masters.all()].find(master => master.trouble)?.trouble ??
     store.masters.trouble
-  const said = trouble?.message || trouble?.code || message
-  return reason === null ? said : `${reason} (${said})`
+  const detail = trouble?.message || trouble?.code || message
+  return reason === null ? detail : `${reason} (${detail})`
 }
 
 /** Where a handoff is stored. */

@@ -127,13 +127,13 @@ export async function replayWebhook (id: string, { since, ...options }: Options 
  * @returns the answer for people; undefined where it is printed already
  */
 async function run (
-  options: Options, ask: (service: WebhookService) => Promise<object | null>
+  options: Options, call: (service: WebhookService) => Promise<object | null>
 ): Promise<object | null | undefined> {
   const config = loadConfig()
   const secret = await secretOf(config)
   const answer = await withStore(config, config.replicas, ({ events, webhooks }) => {
     const isOn = events !== null && webhooks !== null && secret !== undefined
-    return ask(new WebhookService(isOn
+    return call(new WebhookService(isOn
       ? {
           events,
           webhooks,

@@ -1,4 +1,4 @@
-import { Timeout, backoff, moment, obeyed, onAbort, pause, sharedTimeout, since } from './clock.ts'
+import { Timeout, backoff, moment, retryPause, onAbort, pause, sharedTimeout, since } from './clock.ts'
 import type { Moment } from './clock.ts'
 import { HandoffError, abortedBy } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
@@ -29,7 +29,7 @@ export interface Settings {
   retryFor: number
   attemptTimeout: number
   /** When the last answer came. */
-  heard: Moment
+  answeredAt: Moment
 }
 
 export interface Request {
@@ -75,24 +75,24 @@ export async function call<T extends object> (
   const init = initOf(settings, request)
   const began = moment()
   let waited = 0
-  let unheard = false
+  let isSilent = false
   for (let round = 0; ; round++) {
-    const asked = moment()
+    const sentAt = moment()
     try {
-      const reply = await heard(settings, { url, init, attemptTimeout, wait, signal }, unheard)
-      settings.heard = moment()
+      const reply = await send(settings, { url, init, attemptTimeout, wait, signal }, isSilent)
+      settings.answeredAt = moment()
       return read<T>(reply, round > 0 ? again : undefined)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
       // Only where nothing came back in time: others tell that there is somebody, or close the connection.
-      unheard = error.code === 'timeout'
+      isSilent = error.code === 'timeout'
       // What the service was asked to wait isn't lost. But where nobody answers nobody waits.
-      waited = Math.min(wait * 1000, waited + since(asked))
+      waited = Math.min(wait * 1000, waited + since(sentAt))
       const left = retryFor + waited - since(began)
       if (left <= 0 || (error.retryAfter ?? 0) * 1000 > left) throw error
-      const told = obeyed(error.retryAfter)
+      const retryAfter = retryPause(error.retryAfter)
       // Not before Retry-After is over, and not all clients at the same moment then.
-      await pause(Math.max(told, Math.min(told + backoff(round), left)), signal)
+      await pause(Math.max(retryAfter, Math.min(retryAfter + backoff(round), left)), signal)
     }
   }
 }
@@ -104,11 +104,11 @@ interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, 
  * heard for a while: what went silent meanwhile would let it wait in vain, and nobody would know before its time is
  * over.
  */
-async function heard (
-  settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, unheard: boolean
+async function send (
+  settings: Settings, { url, init, attemptTimeout, wait, signal }: Sent, isSilent: boolean
 ): Promise<Reply> {
-  const probes = wait > 0 && (unheard || since(settings.heard) > silence)
-  const dispatcher = settings.ownFetch && (unheard || probes) ? newConnections() : undefined
+  const probes = wait > 0 && (isSilent || since(settings.answeredAt) > silence)
+  const dispatcher = settings.ownFetch && (isSilent || probes) ? newConnections() : undefined
   const more = dispatcher === undefined ? {} : { dispatcher }
   try {
     // Any answer will do.
@@ -267,11 +267,11 @@ export function reasonOf (error: unknown): string {
 function otherProtocol (error: unknown): string | undefined {
   const { cause = error } = error as { cause?: unknown }
   const { code = '', message = '' } = cause as { code?: string, message?: string }
-  const said = `${code} ${message}`
-  if (/wrong.version.number|packet.length.too.long|unknown.protocol|InvalidContentType/i.test(said)) {
+  const text = `${code} ${message}`
+  if (/wrong.version.number|packet.length.too.long|unknown.protocol|InvalidContentType/i.test(text)) {
     return 'this port doesn’t speak TLS; the address begins with http://, not https://'
   }
-  return /HPE_INVALID|Expected HTTP/.test(said)
+  return /HPE_INVALID|Expected HTTP/.test(text)
     ? 'what answered there isn’t HTTP; perhaps the address begins with https://'
     : undefined
 }
@@ -325,7 +325,7 @@ export function settingsOf (options: ClientOptions): Settings {
     ownFetch: fetch === undefined,
     retryFor,
     attemptTimeout,
-    heard: moment(),
+    answeredAt: moment(),
   }
 }
 

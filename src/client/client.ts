@@ -77,7 +77,7 @@ async function follow (
   let until = state
   // What it is now is to be known where nothing comes of the wait.
   for (let isKnown = timeout === Infinity; ;) {
-    const asked = moment()
+    const sentAt = moment()
     const status =
       await client.status(last.id, { ...isKnown && { wait, until }, signal, attemptTimeout, retryFor: Infinity })
     const next = follow ? status.reissued_as : undefined
@@ -93,7 +93,7 @@ async function follow (
     // The successor hasn't been made yet. A wait for the end also waits for its id.
     if (next === null) until = 'done'
     // The answer came early: the service is stopping, or a gateway doesn't let requests wait. So this pauses instead.
-    if (isKnown && since(asked) < 1000) await pause(200 + Math.random() * 800, signal)
+    if (isKnown && since(sentAt) < 1000) await pause(200 + Math.random() * 800, signal)
     isKnown = true
   }
 }

@@ -36,7 +36,7 @@ export function backoff (round: number): number {
 const maxRetryAfter = 3600_000
 
 /** How much of a Retry-After is waited for. @param seconds as the answer says @returns milliseconds */
-export function obeyed (seconds = 0): number {
+export function retryPause (seconds = 0): number {
   return seconds * 1000 > maxRetryAfter ? 0 : seconds * 1000
 }
 
@@ -168,21 +168,21 @@ interface Insistence { signal: AbortSignal | undefined, goesOn?: () => boolean, 
  * @param insistence.goesOn asked before each further call
  */
 export async function insist<T> (
-  ask: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence
+  send: () => Promise<T>, { signal, goesOn = () => true, onError = () => {} }: Insistence
 ): Promise<T> {
   let foreign = 0
   for (let round = 0; ; round++) {
-    let told = 0
+    let retryAfter = 0
     try {
-      return await ask()
+      return await send()
     } catch (error) {
       const mayPass = isHandoffError(error) &&
         (error.retryable || (error.status ?? 0) >= 500 || (isForeign(error) && foreign++ < maxForeign))
       if (!mayPass || !goesOn()) throw error
       onError(error)
-      told = obeyed(error.retryAfter)
+      retryAfter = retryPause(error.retryAfter)
     }
-    await pause(told + backoff(round), signal)
+    await pause(retryAfter + backoff(round), signal)
   }
 }
 

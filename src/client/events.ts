@@ -41,14 +41,14 @@ export async function * readEvents (
   const read = (after: string | undefined) => {
     // Without a place it doesn't wait: if that answer were lost, so would be all that came meanwhile.
     const wait = follow && after !== undefined ? maxWait : undefined
-    const ask = () => call<EventsPage>(
+    const request = () => call<EventsPage>(
       settings, { method: 'GET', path: `/api/events${queryOf({ after, ...filter, wait })}`, wait }, options
     )
-    return follow ? insist(ask, { signal, onError }) : ask()
+    return follow ? insist(request, { signal, onError }) : request()
   }
 
   for (let after = options.after ?? (follow ? undefined : oldest); ;) {
-    const asked = moment()
+    const sentAt = moment()
     const page = await unlessEnded(read(after), signal)
     if (page === undefined) return
     const answered = moment()
@@ -58,7 +58,7 @@ export async function * readEvents (
     }
     if (!follow && page.items.length === 0 && page.next === after) return
     // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
-    const isEarly = after !== undefined && page.items.length === 0 && since(asked) < 1000
+    const isEarly = after !== undefined && page.items.length === 0 && since(sentAt) < 1000
     const rest = !follow || page.items.length === pageSize
       ? 0
       : isEarly ? 200 + Math.random() * 800 : gap - since(answered)

@@ -61,7 +61,7 @@ export class Operations {
   async fail (
     id: string, error: Failure, { retry, ...options }: { retry?: boolean | undefined } & CallOptions = {}
   ): Promise<Failed> {
-    return await this.#post(pathOf('fail', id), { error: said(error), retry }, options, keyOf(options))
+    return await this.#post(pathOf('fail', id), { error: errorOf(error), retry }, options, keyOf(options))
   }
 
   /** Gives a caught handoff back undone. */
@@ -131,7 +131,7 @@ export class Operations {
 }
 
 /** An Error's message isn't enumerable: JSON would leave it out. */
-function said (error: Failure): Exclude<Failure, string> {
+function errorOf (error: Failure): Exclude<Failure, string> {
   if (typeof error === 'string') return { message: error }
   return error instanceof Error ? { ...failureOf(error), data: (error as { data?: JsonObject }).data ?? null } : error
 }

@@ -27,7 +27,7 @@ export type Reissued = WithText<api.ReissueAnswer>
 export type Status = WithText<api.StatusAnswer>
 export type Inbox = WithText<api.InboxAnswer>
 export type EventsPage = api.EventsAnswer
-type ToldEvent = api.EventsAnswer['items'][number]
+type ListedEvent = api.EventsAnswer['items'][number]
 /**
  * `webhook.disabled` is of no handoff. Without saying so its data would have to be told from the others' before these
  * can be read.
@@ -37,7 +37,7 @@ type OfNoHandoff<T> = T extends {
   data: infer D
 } ? Replace<T, { data: D & { handoff_id?: never, to?: never } }> : T
 /** What happened to a handoff: `data` depends on `type`. Clients must tolerate types that they don't know. */
-export type HandoffEvent = WithText<OfNoHandoff<ToldEvent>>
+export type HandoffEvent = WithText<OfNoHandoff<ListedEvent>>
 /**
  * Events are missing: what was to be read next isn't kept any more, or never was. The oldest that are kept come next.
  */

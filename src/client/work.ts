@@ -57,9 +57,9 @@ export async function work (
   }
   const oneEnds = () => new Promise<void>(resolve => { wake = resolve })
 
-  async function serve (handoff: Handoff, asked: Moment): Promise<void> {
+  async function serve (handoff: Handoff, sentAt: Moment): Promise<void> {
     running.add(handoff)
-    const lease = new Lease(client, handoff, asked)
+    const lease = new Lease(client, handoff, sentAt)
     try {
       const outcome = await outcomeOf(handler, handoff, lease)
       if (outcome === undefined || lease.isLost()) return onEnd(handoff, 'lost')
@@ -83,11 +83,13 @@ export async function work (
         await oneEnds()
         continue
       }
-      const asked = moment()
+      const sentAt = moment()
       const items = await take(client, inbox, Math.min(maxItems, concurrency - running.size), over.signal, onError)
-      for (const item of items) serve(item, asked).catch(crash)
+      for (const item of items) serve(item, sentAt).catch(crash)
       // An empty answer before its time: the service stops, or something in front of it doesn't let requests wait.
-      if (items.length === 0 && since(asked) < 1000) await pause(200 + Math.random() * 800, over.signal).catch(() => {})
+      if (items.length === 0 && since(sentAt) < 1000) {
+        await pause(200 + Math.random() * 800, over.signal).catch(() => {})
+      }
     }
   } finally {
     end()
@@ -141,7 +143,7 @@ export interface HeartbeatOptions extends CallOptions { progress?: Progress | un
  * How often, in milliseconds, a handoff without heartbeats is asked after: its passer may take it back, and its work's
  * time may be over.
  */
-const askedAfter = 10_000
+const checkInterval = 10_000
 
 /**
  * A caught handoff, for as long as it is this worker's. It sends the heartbeats. Its signal is aborted when the handoff
@@ -167,19 +169,19 @@ export class Lease {
   #beating = false
   readonly #timer: ReturnType<typeof setInterval>
 
-  /** @param asked when the catch was sent: the handoff can have been caught at any time since */
-  constructor (client: Operations, handoff: Handoff, asked: Moment) {
+  /** @param sentAt when the catch was sent: the handoff can have been caught at any time since */
+  constructor (client: Operations, handoff: Handoff, sentAt: Moment) {
     const { heartbeat_within: seconds, work_expires_at: workExpires } = handoff
     this.#client = client
     this.#id = handoff.handoff_id
     this.#within = seconds === undefined ? Infinity : seconds * 1000
-    this.#regular = seconds === undefined ? askedAfter : this.#within / 3
-    this.#soon = seconds === undefined ? askedAfter : Math.min(this.#within / 12, 1000)
+    this.#regular = seconds === undefined ? checkInterval : this.#within / 3
+    this.#soon = seconds === undefined ? checkInterval : Math.min(this.#within / 12, 1000)
     this.#pause = this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
     // Where the catch took long, a heartbeat at once tells how old it is. Without heartbeats that doesn't matter.
-    this.#tried = seconds === undefined ? moment() : asked
-    this.#renewed = since(asked) < this.#regular ? asked : moment()
+    this.#tried = seconds === undefined ? moment() : sentAt
+    this.#renewed = since(sentAt) < this.#regular ? sentAt : moment()
     // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.
     this.#timer = setInterval(() => this.#look(), Math.min(1000, this.#regular / 4))
     this.#look()
@@ -226,7 +228,7 @@ export class Lease {
   #look (): void {
     if (this.isLost() || this.#beating || since(this.#tried) < this.#pauseNow()) return
     this.#beating = true
-    this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#regular, askedAfter) })
+    this.heartbeat({ retryFor: 0, attemptTimeout: Math.min(this.#regular, checkInterval) })
       .catch(error => { this.#pause = Math.min(this.#regular, Math.max(this.#soon, retryAfterOf(error))) })
       .finally(() => { this.#beating = false })
   }
@@ -270,8 +272,8 @@ export async function report (
 ): Promise<void> {
   const options = () => ({ idempotencyKey: crypto.randomUUID(), signal: lease.signal, retryFor: reportedFor })
   const say = <T>(
-    ask: () => Promise<T>
-  ) => insist(ask, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
+    send: () => Promise<T>
+  ) => insist(send, { signal: lease.signal, goesOn: () => goesOn() && !lease.isLost() })
   const fail = (failure: Failure) => {
     const once = options()
     return say(() => client.fail(id, failure, once))

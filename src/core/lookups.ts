@@ -159,8 +159,8 @@ export class Lookups {
     const { limit, names } = owner
     let found = names.get(name)
     if (found === undefined) {
-      const asked = performance.now()
-      found = limit(() => this.#within(asked, name)).finally(() => {
+      const requestedAt = performance.now()
+      found = limit(() => this.#within(requestedAt, name)).finally(() => {
         names.delete(name)
         if (names.size === 0) this.#owners.delete(of)
       })
@@ -185,9 +185,9 @@ export class Lookups {
     for (const resolver of this.#underWay) resolver.cancel()
   }
 
-  async #within (asked: number, name: string): Promise<LookupAddress[]> {
+  async #within (requestedAt: number, name: string): Promise<LookupAddress[]> {
     if (this.#isClosed) throw new NotLookedUp('the service stops')
-    if (performance.now() - asked > this.#timeout) throw new NotLookedUp('too many names were before it')
+    if (performance.now() - requestedAt > this.#timeout) throw new NotLookedUp('too many names were before it')
     const own = (await this.#hosts.read()).get(name.toLowerCase()) ??
       (/(^|\.)localhost\.?$/i.test(name) ? ['127.0.0.1', '::1'] : [])
     if (own.length > 0) return own.map(asLookedUp)
@@ -202,7 +202,7 @@ export class Lookups {
     // Closed while the files were read: then nothing was there to cancel.
     if (this.#isClosed) resolver.cancel()
     try {
-      return await this.#ask(resolver, candidates(name, settings))
+      return await this.#query(resolver, candidates(name, settings))
     } finally {
       clearTimeout(timer)
       this.#underWay.delete(resolver)
@@ -211,7 +211,7 @@ export class Lookups {
     }
   }
 
-  async #ask (resolver: Resolver, names: readonly string[]): Promise<LookupAddress[]> {
+  async #query (resolver: Resolver, names: readonly string[]): Promise<LookupAddress[]> {
     for (const name of names) {
       if (this.#isClosed) break
       const { found, errors } = await this.#askServers(resolver, name)
@@ -230,14 +230,14 @@ export class Lookups {
    */
   async #askServers (resolver: Resolver, name: string): Promise<{ found: string[], errors: NodeJS.ErrnoException[] }> {
     const servers = resolver.getServers()
-    for (let asked = 1; ; asked++) {
+    for (let tried = 1; ; tried++) {
       const answers = await Promise.allSettled([resolver.resolve6(name), resolver.resolve4(name)])
       const found = answers.flatMap(answer => answer.status === 'fulfilled' ? answer.value : [])
       const errors =
         answers.flatMap(answer => answer.status === 'rejected' ? [answer.reason as NodeJS.ErrnoException] : [])
       const isRefused = errors.some(({ code }) => refusals.has(code!)) &&
         errors.every(({ code }) => refusals.has(code!) || noAddress.has(code!))
-      if (found.length > 0 || !isRefused || asked >= servers.length || this.#isClosed) return { found, errors }
+      if (found.length > 0 || !isRefused || tried >= servers.length || this.#isClosed) return { found, errors }
       // The first is now the last, for later names as well. No question is open, so they can be set.
       servers.push(servers.shift()!)
       resolver.setServers(servers)

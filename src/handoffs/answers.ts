@@ -5,7 +5,7 @@ import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
 import { deadlineOf, expiryOf, isTriedAgain, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
-import type { Caught, Handoffs, NewHandoff, StatusReply, Told } from '../store/handoffs.ts'
+import type { Caught, Handoffs, NewHandoff, StatusReply, AgentTexts } from '../store/handoffs.ts'
 import type { TakenHandoff } from '../store/inboxes.ts'
 import type { RefusedReply, Seen } from '../store/replies.ts'
 
@@ -151,7 +151,7 @@ export function statusText (id: string, found: Found): Buffer {
 
 /** The same for one of many: the handoff that was asked for, at its last attempt. @param shown of its result */
 export function itemText (asked: string, id: string, found: Found, shown: 'shown' | 'omitted' | 'none'): Buffer {
-  const { record, now, decision, result, told } = found
+  const { record, now, decision, result, texts } = found
   const { caught } = record
   const known = JSON.stringify({
     handoff_id: id,
@@ -170,7 +170,7 @@ export function itemText (asked: string, id: string, found: Found, shown: 'shown
   }
   return spliceAnswer(
     `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`,
-    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${toldText(told, record)}}`
+    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${agentMembers(texts, record)}}`
   )
 }
 
@@ -237,10 +237,10 @@ export function agreedMembers (
 }
 
 /** What agents said about it, in their own bytes: members to be appended to an object that has others. */
-export function toldText (told: Told | null, { status }: HandoffRecord): string {
-  if (told === null) return ''
-  const { fault, cancelReason, progress } = told
-  return (progress === null ? '' : `,"progress":${progress.told.slice(0, -1)},"at":"${iso(progress.at)}"}`) +
+export function agentMembers (texts: AgentTexts | null, { status }: HandoffRecord): string {
+  if (texts === null) return ''
+  const { fault, cancelReason, progress } = texts
+  return (progress === null ? '' : `,"progress":${progress.text.slice(0, -1)},"at":"${iso(progress.at)}"}`) +
     (cancelReason === null ? '' : `,"cancel_reason":${cancelReason}`) +
     (fault === null ? '' : `,"${status === 'failed' ? 'error' : 'reason'}":${fault}`)
 }

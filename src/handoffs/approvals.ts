@@ -4,7 +4,7 @@ import { statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
 import { Pace } from '../core/time.ts'
 import type { Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting } from '../store/approvals.ts'
-import type { Handoffs, Told } from '../store/handoffs.ts'
+import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import {
   agreedMembers, alreadyDecided, approvalText, digestText, excerpt, iso, membersText, placeOf, refusal, spliceAnswer
 } from './answers.ts'
@@ -14,7 +14,7 @@ import type { WaitOptions, Waiter } from './waiter.ts'
 export type Inspection = Omit<Extract<InspectReply, { outcome: 'found' }>, 'outcome'> & { id: string }
 
 /** The same for the page: with what agents said about its end, and whether the page can show its parent too. */
-export interface ToRead extends Inspection { told: Told | null, isParentShown: boolean }
+export interface ToRead extends Inspection { texts: AgentTexts | null, isParentShown: boolean }
 
 /** One entry of the list: the beginning of its task as JSON text, and whether the task is longer. */
 export interface Listed { id: string, record: HandoffRecord, task: string, truncated: boolean }
@@ -103,7 +103,7 @@ export class ApprovalService {
     const [itself, itsParent] =
       await Promise.all([explained.has(status) ? look(id) : null, parent === undefined ? null : look(parent)])
     return {
-      ...one, told: itself?.told ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none'
+      ...one, texts: itself?.texts ?? null, isParentShown: itsParent !== null && itsParent.record.approval !== 'none'
     }
   }
 

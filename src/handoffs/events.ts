@@ -232,7 +232,7 @@ export class EventStreams {
   ): AsyncGenerator<string> {
     const { retention } = this.#service.feed
     const end = performance.now() + maxStreamTime
-    let told = performance.now()
+    let lastSent = performance.now()
     let isMore = false
     for (let place = start; !stream.isStopped && !this.#draining && performance.now() < end;) {
       stream.begin()
@@ -242,10 +242,10 @@ export class EventStreams {
       isMore = read?.isMore ?? false
       const frames = (read?.isReset === true ? reset : '') +
         (read?.events ?? []).filter(event => passes(event, filter)).map(frameOf).join('')
-      const silence = performance.now() - told
+      const silence = performance.now() - lastSent
       if (frames !== '' || silence >= keepAlive) {
         yield frames || `: keep-alive\nid: ${place.next}\n\n`
-        told = performance.now()
+        lastSent = performance.now()
       } else if (read !== undefined && !isMore) {
         await stream.sleep(Math.min(keepAlive - silence, retention / 2))
       }

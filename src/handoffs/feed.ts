@@ -135,7 +135,7 @@ export interface Event { id: string, type: string, handoffId: string | null, inb
 
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: FeedEntry): Event {
-  const { type, data } = toldIn(text)
+  const { type, data } = eventIn(text)
   let json: string | undefined
   return {
     id,
@@ -151,7 +151,7 @@ export function readEvent ({ id, text }: FeedEntry): Event {
 }
 
 /** What an event tells, read off its text: its type, and its data. */
-export function toldIn (text: string): { type: string, data: object } {
+export function eventIn (text: string): { type: string, data: object } {
   const words = text.split(' ')
   const isOfWebhook = words[0]!.startsWith('webhook.')
   return {

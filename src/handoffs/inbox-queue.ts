@@ -22,12 +22,12 @@ export class WatchedList {
   #version = 0
   #looked = -Infinity
   #isSubscribed = false
-  readonly #hears: () => boolean
+  readonly #isConnected: () => boolean
 
   /** @param changed called when there may be more in the list than was known */
   constructor (subscriptions: Subscriptions, channel: string, changed: () => void) {
-    this.#hears = () => subscriptions.hears(channel)
-    this.heard = subscriptions.listen(channel, () => {
+    this.#isConnected = () => subscriptions.isConnected(channel)
+    this.subscribed = subscriptions.listen(channel, () => {
       this.#version++
       this.#mayHave = true
       changed()
@@ -38,11 +38,11 @@ export class WatchedList {
   }
 
   /** Resolves once the replica is subscribed, with the function that unsubscribes. */
-  readonly heard: Promise<() => void>
+  readonly subscribed: Promise<() => void>
 
   /** Does the replica get a message of each change? */
-  get hears (): boolean {
-    return this.#hears()
+  get isConnected (): boolean {
+    return this.#isConnected()
   }
 
   /**
@@ -99,7 +99,7 @@ export class InboxQueue {
     this.own = new WatchedList(subscriptions, ownChannel, changed)
     this.home = homeChannel === ownChannel ? this.own : new WatchedList(subscriptions, homeChannel, changed)
     // No message told of what entered before the replica was subscribed.
-    Promise.all([this.own.heard, this.home.heard]).then(changed, () => {})
+    Promise.all([this.own.subscribed, this.home.subscribed]).then(changed, () => {})
   }
 
   /** How many requests wait. */
@@ -112,7 +112,7 @@ export class InboxQueue {
    * forever.
    */
   get isUpToDate (): boolean {
-    return this.own.hears && this.home.hears && performance.now() - this.#looked < lookLifetime
+    return this.own.isConnected && this.home.isConnected && performance.now() - this.#looked < lookLifetime
   }
 
   /** Call it when a request is about to look. */
@@ -142,7 +142,7 @@ export class InboxQueue {
   readonly join = (ticket: Ticket): Listen => async wake => {
     ticket.wake = wake
     this.#tickets.add(ticket)
-    await Promise.all([this.own.heard, this.home.heard])
+    await Promise.all([this.own.subscribed, this.home.subscribed])
     // If any request has a turn, it sees to the owed one when its look ends.
     if (this.isOwed && ![...this.#tickets].some(({ hasTurn }) => hasTurn)) this.giveTurn()
     return () => this.#leave(ticket)
@@ -160,7 +160,7 @@ export class InboxQueue {
   }
 
   async close (): Promise<void> {
-    const stops = await Promise.all([this.own.heard, ...this.home === this.own ? [] : [this.home.heard]])
+    const stops = await Promise.all([this.own.subscribed, ...this.home === this.own ? [] : [this.home.subscribed]])
     for (const stop of stops) stop()
   }
 

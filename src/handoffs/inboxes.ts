@@ -8,7 +8,7 @@ import type { Claim, InboxPlace, Inboxes, TakenHandoff, InboxTurns } from '../st
 import { iso, sizeOf } from './answers.ts'
 import { InboxQueue } from './inbox-queue.ts'
 import type { Ticket, WatchedList } from './inbox-queue.ts'
-import { untilEndsAreHeard } from './waiter.ts'
+import { untilEndsAreNoticed } from './waiter.ts'
 import type { Listen, WaitOptions, Waiter } from './waiter.ts'
 
 /** The answer of a catch from an inbox: each item is like the answer of a catch by id. */
@@ -73,13 +73,13 @@ export class InboxService {
   }
 
   async catch (
-    caller: Caller, asked: InboxRequest, key: string | undefined, waiting: WaitOptions | null
+    caller: Caller, request: InboxRequest, key: string | undefined, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
-    if (caller.inboxes !== null && !caller.inboxes.has(asked.inbox)) throw new Problem('not_addressee')
-    const places = placesOf(caller.tenant, asked.inbox)
+    if (caller.inboxes !== null && !caller.inboxes.has(request.inbox)) throw new Problem('not_addressee')
+    const places = placesOf(caller.tenant, request.inbox)
     const batch = await (key === undefined
-      ? this.#wait(places, caller, asked, null, waiting)
-      : this.#catchOnce(places, caller, asked, key, waiting))
+      ? this.#wait(places, caller, request, null, waiting)
+      : this.#catchOnce(places, caller, request, key, waiting))
     if (batch.items.length === 0) this.counts.empty++
     else if (!batch.replayed) this.counts.taken += batch.items.length
     return batch
@@ -104,20 +104,20 @@ export class InboxService {
 
   /** Catches with an Idempotency-Key. The same request again gets what the key took, whichever inbox that was. */
   async #catchOnce (
-    places: Places, caller: Caller, asked: InboxRequest, key: string, waiting: WaitOptions | null
+    places: Places, caller: Caller, request: InboxRequest, key: string, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
     const scope = `${caller.tenant} ${caller.agent}`
     const token = digestToken(`catch-next ${scope}`, key, undefined)
     const keyed = {
       token,
-      request: digestToken('request', '', asked.bytes),
+      request: digestToken('request', '', request.bytes),
       asker: randomToken(),
       tag: tagOfDigest(`key ${scope} ${key}`)
     }
     const claim = await this.#inboxes.claim(keyed, this.#workTtl)
     if (claim === 'reused') throw new Problem('idempotency_key_reused')
     const before = claim === 'known' ? await this.#lookAgain(places, caller, keyed) : null
-    const batch = before ?? await this.#wait(places, caller, asked, keyed, waiting).catch(async error => {
+    const batch = before ?? await this.#wait(places, caller, request, keyed, waiting).catch(async error => {
       // After a Problem (the API key has ended, say) nothing was taken. After any other error, such as a lost
       // connection, something may have been.
       if (error instanceof Problem && claim === 'claimed') await this.#inboxes.unclaim(keyed)
@@ -150,20 +150,20 @@ export class InboxService {
   }
 
   async #wait (
-    places: Places, caller: Caller, asked: InboxRequest, keyed: Claim | null, waiting: WaitOptions | null
+    places: Places, caller: Caller, request: InboxRequest, keyed: Claim | null, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
     const queue = this.#queueOf(places)
-    const look = () => this.#look(queue, places, caller, { ...asked, isWaiting: waiting !== null }, keyed)
+    const look = () => this.#look(queue, places, caller, { ...request, isWaiting: waiting !== null }, keyed)
     if (waiting === null) return look()
     // With a key it looks at once, even if others wait: no other look finds what its key took before, as that is no
     // longer in the inbox.
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
     const lookInTurn = async () => {
-      // Where no message could come, Redis is asked, and the answer is 503 if it is away.
+      // Where no message could come, Redis is request, and the answer is 503 if it is away.
       if (!ticket.hasTurn && queue.isUpToDate) return nothing
       queue.looks()
-      await untilEndsAreHeard()
+      await untilEndsAreNoticed()
       if (waiting.isGone()) return nothing
       queue.begin(ticket)
       const found = await look().catch(error => {
@@ -214,11 +214,11 @@ export class InboxService {
    * `maxLookTime`.
    */
   async #look (
-    queue: InboxQueue, places: Places, caller: Caller, asked: InboxLookRequest, keyed: Claim | null
+    queue: InboxQueue, places: Places, caller: Caller, request: InboxLookRequest, keyed: Claim | null
   ): Promise<Found> {
     const end = performance.now() + maxLookTime
     for (;;) {
-      const found = await this.#take(queue, places, caller, asked, keyed)
+      const found = await this.#take(queue, places, caller, request, keyed)
       if (found.items.length > 0 || found.replayed || !found.isMore || performance.now() > end) return found
       if (found.isLeft === true) await sleep(sameKeyPause)
     }
@@ -229,32 +229,32 @@ export class InboxService {
    * from the home list.
    */
   async #take (
-    queue: InboxQueue, places: Places, caller: Caller, asked: InboxLookRequest, keyed: Claim | null,
+    queue: InboxQueue, places: Places, caller: Caller, request: InboxLookRequest, keyed: Claim | null,
     mustReadHome = false
   ): Promise<Found> {
     const { own, home } = places
     queue.touch()
     const atHome = home !== null && (mustReadHome || queue.home.isWorthALook(homeLookLifetime))
-      ? await this.#turnsOf(home, queue.home, asked.max)
+      ? await this.#turnsOf(home, queue.home, request.max)
       : unread
     const { turns } = atHome
-    const taken = await this.#takeFrom(own, caller, asked.max, keyed, 0, turns.length === 0 ? null : turns)
+    const taken = await this.#takeFrom(own, caller, request.max, keyed, 0, turns.length === 0 ? null : turns)
     // What the other request has taken from the home list meanwhile is this request's answer too.
     if (taken.isLeft === true && home !== null) {
       return { ...taken, ...await this.#takeFrom(home, caller, 0, keyed, 0, null), isMore: true }
     }
     // A request that doesn't wait gets no message later, for example about an approval just now. So before it gets
     // nothing, the home list is read.
-    const isUnseen = !asked.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
+    const isUnseen = !request.isWaiting && taken.items.length === 0 && !taken.replayed && taken.elsewhere === 0 &&
       turns.length === 0 && atHome.isMore
     if (home === null || (taken.elsewhere === 0 && !isUnseen)) {
       return { ...taken, isMore: taken.isMore || turns.length > 0 }
     }
     // Other requests with this key must see in the own list's partition that this one looks at the home list. That note
     // needs the home's turns.
-    if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, asked, keyed, true)
+    if (isUnseen && keyed !== null && !mustReadHome) return this.#take(queue, places, caller, request, keyed, true)
     const rest =
-      await this.#takeFrom(home, caller, isUnseen ? asked.max : taken.elsewhere, keyed, sizeOf(taken.items), [])
+      await this.#takeFrom(home, caller, isUnseen ? request.max : taken.elsewhere, keyed, sizeOf(taken.items), [])
     const items = inTurn(taken.items, rest.items)
     const replayed = taken.replayed || (taken.items.length === 0 && rest.replayed)
     // Another request took the home list's handoffs first. Without the note about them this key can take from the own

@@ -165,5 +165,5 @@ function unknownText (id: string): Buffer {
 }
 
 function withoutResult (reply: StatusReply): StatusReply {
-  return reply.outcome === 'found' ? { ...reply, result: null, told: null } : reply
+  return reply.outcome === 'found' ? { ...reply, result: null, texts: null } : reply
 }

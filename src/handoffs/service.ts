@@ -105,12 +105,12 @@ export class HandoffService {
   ): Promise<Answered<DoneAnswer>> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('done', key, bytes)
-    const ask = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
-    let reply = await ask('')
+    const call = (satisfied: string) => this.#handoffs.done(place, token, caller.agent, result ?? noResult, satisfied)
+    let reply = await call('')
     // The script is called twice at most, unless the id is used again meanwhile, with another schema.
     while (reply.outcome === 'unchecked') {
       await this.#schemas.check(reply.digest, reply.schema, result, caller)
-      reply = await ask(reply.digest)
+      reply = await call(reply.digest)
     }
     if (!('completedAt' in reply)) throw refusal(reply)
     return {
@@ -254,7 +254,7 @@ export interface AttemptOptions {
 }
 
 /** What identifies a catcher's request when it is sent again: its bytes, and its Idempotency-Key if it has one. */
-export interface Said { bytes: Buffer, key: string | undefined }
+export interface BodyAndKey { bytes: Buffer, key: string | undefined }
 
 const nothing = Buffer.alloc(0)
 
@@ -291,7 +291,7 @@ export class AttemptService {
 
   /** @param fault JSON text */
   async fail (
-    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: Said
+    caller: Caller, id: string, fault: Buffer, mayRetry: boolean, { bytes, key }: BodyAndKey
   ): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('fail', key, bytes)
     return endAnswer(
@@ -300,7 +300,7 @@ export class AttemptService {
   }
 
   /** @param reason JSON text */
-  async decline (caller: Caller, id: string, reason: Buffer, { bytes, key }: Said): Promise<Answered<EndAnswer>> {
+  async decline (caller: Caller, id: string, reason: Buffer, { bytes, key }: BodyAndKey): Promise<Answered<EndAnswer>> {
     const token = key === undefined ? randomToken() : digestToken('decline', key, bytes)
     return endAnswer(
       id, 'declined', await this.#attempts.decline(placeOf(caller, id), token, caller.agent, reason), key

@@ -17,15 +17,15 @@ export interface WaitOptions {
  * How many turns of the event loop it can take until the end of a connection is noticed: it is read in one and reported
  * in the next.
  */
-const turnsToHear = 2
+const turnsToNotice = 2
 
 /**
  * Await this before calling `isGone`. The end of a connection is read after everything else that came over it. So if a
  * request and the end both came while this process stood still, its client would seem to be there, and what is caught
  * for it would be lost.
  */
-export async function untilEndsAreHeard (): Promise<void> {
-  for (let turn = 0; turn < turnsToHear; turn++) await setImmediate()
+export async function untilEndsAreNoticed (): Promise<void> {
+  for (let turn = 0; turn < turnsToNotice; turn++) await setImmediate()
 }
 
 /** Calls `wake` at each change from then on. Resolves, once that is so, with the function that stops it. */

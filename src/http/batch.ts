@@ -12,7 +12,7 @@ import type { Caller } from '../core/model.ts'
 import { keyPattern, noQuery } from '../core/schemas/handoffs.ts'
 import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
-import { untilEndsAreHeard } from '../handoffs/waiter.ts'
+import { untilEndsAreNoticed } from '../handoffs/waiter.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
@@ -133,7 +133,7 @@ export class Batches {
     ) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       if (performance.now() - came > longAgo) {
-        await untilEndsAreHeard()
+        await untilEndsAreNoticed()
         // Nobody gets the answer, and what is caught for nobody is caught until its time is over.
         if (isGone()) throw new Problem('request_timeout')
         await grant().authorise()
@@ -166,15 +166,15 @@ const maxOperations = 100
 /**
  * How many faults are reported at most. The batch isn't read any further then: each of a million members may be wrong.
  */
-const faultsTold = 100
+const maxFaults = 100
 
 /** Collects what is wrong with a batch's envelope. */
 class Faults {
   readonly #found: Fault[] = []
 
-  /** @throws {Problem} when there are `faultsTold` of them */
+  /** @throws {Problem} when there are `maxFaults` of them */
   add (pointer: string, message: string): void {
-    if (this.#found.push({ pointer, message }) === faultsTold) this.refuse()
+    if (this.#found.push({ pointer, message }) === maxFaults) this.refuse()
   }
 
   repeated (pointer: string, name: string): void {
@@ -325,7 +325,7 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     const { pieces, moved } = await batches.run(
       entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...liveness(request) }
     )
-    limit.tell(reply)
+    limit.writeHeaders(reply)
     request.moved = moved
     const size = pieces.reduce((sum, { length }) => sum + length, 0)
     reply.header('content-type', jsonType).header('content-length', size)

@@ -182,7 +182,7 @@ export function logDecision (
 }
 
 /** Logs which handoffs a request moved, and to which status. @param traceparent the trace that a catch continues */
-export type TellMoved = (
+export type LogMoved = (
   request: FastifyRequest, moved: Pick<Moved, 'to' | 'ids'>, traceparent: string | undefined
 ) => void
 
@@ -191,9 +191,9 @@ export type TellMoved = (
  * start no hook is added, so requests pay nothing; a later change of the level has no effect.
  * @returns a function for moves that are known only after the answer has begun
  */
-export function logTransitions (app: FastifyInstance, log: RequestLog): TellMoved {
+export function logTransitions (app: FastifyInstance, log: RequestLog): LogMoved {
   if (!log.isLevelEnabled('debug')) return () => {}
-  const tell: TellMoved = (request, { to, ids }, traceparent) => {
+  const logMoved: LogMoved = (request, { to, ids }, traceparent) => {
     const { tenant, agent } = request.caller
     const fields = {
       tenant, agent, ...requestFields(request), ...traceparent !== undefined && { trace_id: traceIdOf(traceparent) }
@@ -207,11 +207,11 @@ export function logTransitions (app: FastifyInstance, log: RequestLog): TellMove
     const moved = request.moved ?? { to: moves === undefined ? [] : [moves] }
     // The page answers a success with a redirect, and a refusal with a page.
     if (moved.to.length > 0 && reply.statusCode < 400) {
-      tell(request, moved, readTraceparent(String(reply.getHeader('traceparent'))))
+      logMoved(request, moved, readTraceparent(String(reply.getHeader('traceparent'))))
     }
     done()
   })
-  return tell
+  return logMoved
 }
 
 /** Logs each handoff that expires by itself, at debug. Undefined if debug is off, so that Redis needn't name them. */

@@ -62,10 +62,10 @@ export function answerErrors (
  * The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first
  * (docs/api.md, "Errors").
  */
-const toldAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
+const refusedAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
 
 function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
-  return toldAfterRate.has(problem.code) ? limit?.refusal() ?? problem : problem
+  return refusedAfterRate.has(problem.code) ? limit?.refusal() ?? problem : problem
 }
 
 export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean

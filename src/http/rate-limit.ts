@@ -114,7 +114,7 @@ export class BatchLimit {
   }
 
   /** Writes how much is left, as on every answer; and if an operation was refused, when to try again. */
-  tell (reply: FastifyReply): void {
+  writeHeaders (reply: FastifyReply): void {
     if (this.#budget === undefined) return
     const now = performance.now()
     writeFields(this.#budget, now, reply)

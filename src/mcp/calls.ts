@@ -29,7 +29,7 @@ export interface ToolCallOptions {
 }
 
 /** A call that was read: its operation's input and the tool's own arguments, or the reason why it is refused. */
-export type Prepared = { tool: OperationTool } & ({ asked: OperationCall, own: OwnArguments } | { refusal: unknown })
+export type Prepared = { tool: OperationTool } & ({ input: OperationCall, own: OwnArguments } | { refusal: unknown })
 
 const nothing = Buffer.alloc(0)
 
@@ -62,7 +62,7 @@ export class ToolCalls {
     }
     try {
       const members = await tool.admit(request.caller, limit, call.args)
-      return { tool, ...this.#ask(tool, members, call, request) }
+      return { tool, ...this.#inputOf(tool, members, call, request) }
     } catch (refusal) {
       return { tool, refusal }
     }
@@ -81,7 +81,7 @@ export class ToolCalls {
     const { name } = call.tool.definition
     try {
       if ('refusal' in call) throw call.refusal
-      const outcome = await call.tool.run(call.asked)
+      const outcome = await call.tool.run(call.input)
       this.#options.onMoved(request, outcome)
       const result = resultOf(outcome, call.own.offset ?? 0)
       this.#options.requests.called(name, 'ok')
@@ -95,16 +95,16 @@ export class ToolCalls {
     }
   }
 
-  #ask (
+  #inputOf (
     tool: OperationTool, members: Members, { id: callId, traceparent }: ToolCall, request: FastifyRequest
-  ): { asked: OperationCall, own: OwnArguments } {
+  ): { input: OperationCall, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
     const waits = own.wait ? waitOptionsFor(own.wait * 1000, request) : null
     const waiting = waits !== null && callId !== undefined
       ? this.#cancelling.until(waits, request.caller, callId)
       : waits
-    const asked = {
+    const input = {
       caller: request.caller,
       id: own.id ?? '',
       // As in a query: what is null isn't there.
@@ -116,7 +116,7 @@ export class ToolCalls {
       traceparent: traceparent ?? traceparentOf(request),
       waiting,
     }
-    return { asked, own }
+    return { input, own }
   }
 
   /** The result of a call that is refused. */

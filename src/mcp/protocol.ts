@@ -48,14 +48,14 @@ export class Protocol {
         request, { parsedBody, authInfo: { token: '', clientId: '', scopes: [], extra: { exchange } } }
       )
     }
-    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !tellsProgress(exchange) })
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !sendsProgress(exchange) })
     await serverFor(exchange).connect(transport)
     return await transport.handleRequest(request, { parsedBody })
   }
 }
 
 /** Progress can only be sent in a stream. A call gets one if it may wait long and its client asked for progress. */
-function tellsProgress ({ message: { call }, wait }: Exchange): boolean {
+function sendsProgress ({ message: { call }, wait }: Exchange): boolean {
   return wait * 1000 > progressEvery && call?.progressToken !== undefined
 }
 
@@ -67,7 +67,7 @@ function serverFor (exchange: Exchange): Server {
   server.setRequestHandler('tools/list', () => ({ tools: [...tools] }))
   server.setRequestHandler('tools/call', async ({ params: { name } }, { mcpReq: { notify } }) => {
     if (call === undefined) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`)
-    if (!tellsProgress(exchange)) return await call()
+    if (!sendsProgress(exchange)) return await call()
     const progressToken = message.call!.progressToken!
     let progress = 0
     const timer = setInterval(() => {

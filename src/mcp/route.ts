@@ -46,7 +46,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
       if (message.call === null) await limit.spend()
       else call = await calls.prepare(message.call, request, limit)
     } finally {
-      limit.tell(reply)
+      limit.writeHeaders(reply)
     }
     if (message.cancels !== undefined) calls.cancel(request.caller, message.cancels)
     let ended: unknown

@@ -131,10 +131,10 @@ export function processFamilies (families: Families): () => void {
     // ended.
     await sleep(1)
     const seconds = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - resolution / 1000)
-    const told: Sample[] = [['p50', delay.percentile(50)], ['p99', delay.percentile(99)], ['max', delay.max]]
+    const samples: Sample[] = [['p50', delay.percentile(50)], ['p99', delay.percentile(99)], ['max', delay.max]]
       .map(([stat, nanoseconds]) => [{ stat: stat as string }, seconds(nanoseconds as number)])
     delay.reset()
-    return told
+    return samples
   })
   return () => { delay.disable() }
 }

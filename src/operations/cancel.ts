@@ -34,9 +34,9 @@ export function cancel ({ attempts }: Services) {
     async run ({ caller, id, body, members }) {
       const reason = body.reason == null ? undefined : members.raw('reason')
       const { answer, replayed } = await attempts.cancel(caller, id, body.force === true, reason)
-      const isAsked = answer.status === 'caught'
+      const isRequested = answer.status === 'caught'
       // A cancel may be repeated with a key or without, so no answer counts as a replay.
-      return { status: isAsked ? 202 : 200, answer, replayed: false, moved: moved('cancelled', id, replayed) }
+      return { status: isRequested ? 202 : 200, answer, replayed: false, moved: moved('cancelled', id, replayed) }
     },
   })
 }

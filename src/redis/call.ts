@@ -213,7 +213,7 @@ export function isCut ({ code }: NodeJS.ErrnoException): boolean {
  * the same TLS, so a Redis without a free place gets no more connections. A connection that was in use and broke isn't
  * listened to: the way back from an outage is as fast as before.
  */
-export function hearFirstWords (redis: Redis): void {
+export function reportRefusals (redis: Redis): void {
   const { connector } = redis as unknown as { connector: Connector }
   const connect = connector.connect.bind(connector)
   let words: Error | undefined
@@ -226,9 +226,9 @@ export function hearFirstWords (redis: Redis): void {
 
   async function listen (stream: Socket): Promise<Socket> {
     connector.firstError = undefined
-    const said = await firstWords(stream)
-    if (said !== '') {
-      words = new Error(said)
+    const message = await firstReply(stream)
+    if (message !== '') {
+      words = new Error(message)
       stream.destroy()
       connector.firstError = words
     }
@@ -237,18 +237,18 @@ export function hearFirstWords (redis: Redis): void {
 }
 
 /** What a server says before it is asked; empty if it says nothing, as one that lets us in. */
-function firstWords (stream: Socket): Promise<string> {
+function firstReply (stream: Socket): Promise<string> {
   return new Promise(resolve => {
-    let heard = ''
+    let received = ''
     const listener = (chunk: Buffer) => {
-      heard += chunk.toString('latin1')
-      if (heard.includes('\n') || heard.length > 1000) end()
+      received += chunk.toString('latin1')
+      if (received.includes('\n') || received.length > 1000) end()
     }
     const end = () => {
       clearTimeout(tooLong)
       clearTimeout(quiet)
       stream.off('data', listener).off('close', end).off('connect', connected).off('secureConnect', connected)
-      resolve(heard.replace(/^-/, '').split('\r\n')[0]!.slice(0, 1000))
+      resolve(received.replace(/^-/, '').split('\r\n')[0]!.slice(0, 1000))
     }
     const connected = () => {
       clearTimeout(quiet)

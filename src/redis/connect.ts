@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import type { RedisOptions } from 'ioredis'
 import type { ClusterNodes, Host, Sentinels, Standalone } from '../core/redis-url.ts'
-import { hearFirstWords } from './call.ts'
+import { reportRefusals } from './call.ts'
 
 /** The log that connecting needs, a part of pino's. */
 export interface ConnectionLog {
@@ -101,7 +101,7 @@ function access (username: string | undefined, password: string | undefined) {
 
 /** @param which the connection's name in the log */
 function watched (redis: Redis, which: object, log: ConnectionLog): Redis {
-  hearFirstWords(redis)
+  reportRefusals(redis)
   const reasons = new Set<string>()
   redis.on('ready', () => {
     if (reasons.size > 0) log.info(which, 'Redis is back')

@@ -87,7 +87,7 @@ export class Lane {
     if (this.#durability !== null) call.group = this.#group ??= this.#openGroup(call.request.tag, this.#durability)
     call.sentAt = performance.now()
     call.deadline = Math.floor((asking ? Math.min(askingUntil, call.givenUpAt) : call.givenUpAt) + this.#offset)
-    if (asking) this.#sayAsking()
+    if (asking) this.#sendAsking()
     this.#master.calls.sendCommand(call as never)
   }
 
@@ -153,7 +153,7 @@ export class Lane {
       const { calls, tags } = this.#master
       const own = tags[this.#groups++ % tags.length]
       // The master has no partitions, so it is importing the slot of the group's calls.
-      if (own === undefined) this.#sayAsking()
+      if (own === undefined) this.#sendAsking()
       group.commit(calls, barrierKey(own ?? tag), replicas).then(settle => {
         this.#underWay--
         this.#resume()
@@ -165,7 +165,7 @@ export class Lane {
   }
 
   /** ASKING: the next command may be in a slot that the node is importing. */
-  #sayAsking (): void {
+  #sendAsking (): void {
     this.#master.calls.asking().catch(() => {})
   }
 
@@ -334,13 +334,13 @@ export class StaleConnections {
       ? /^id=(\d+) addr=(\S+) laddr=(\S+)/.exec(String(info.value)) ?? []
       : []
     this.#known = former.filter((known, at) =>
-      known.server !== server || isUntold(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
+      known.server !== server || isUnanswered(ends[at] as PromiseSettledResult<unknown>)).slice(-remembered)
     if (id !== undefined && address !== undefined && server !== undefined) this.#known.push({ id, address, server })
   }
 }
 
 /** Whether the server didn't answer. A refusal is an answer, and final. */
-function isUntold (end: PromiseSettledResult<unknown>): boolean {
+function isUnanswered (end: PromiseSettledResult<unknown>): boolean {
   return end.status === 'rejected' && (end.reason as Error).name !== 'ReplyError'
 }
 

@@ -163,18 +163,18 @@ export class Lanes implements Dispatcher {
   }
 
   /** Another node has the slot (MOVED), or is importing it and has these keys already (ASK). */
-  #redirect (call: ScriptCall, told: string): void {
-    const master = this.#masters.toldBy(told)
+  #redirect (call: ScriptCall, redirection: string): void {
+    const master = this.#masters.redirected(redirection)
     const lane = master === undefined ? undefined : this.#lanes.get(master)
     if (lane === undefined) {
-      call.again(told)
+      call.again(redirection)
     } else if (/^(MOVED|ASK) /.test(call.lastError)) {
       // Redirected before: while the nodes disagree, they would redirect it to and fro. After a pause it may be
       // redirected again.
-      call.again(`sent to and fro: ${told}`)
+      call.again(`sent to and fro: ${redirection}`)
     } else {
-      call.lastError = told
-      lane.ask(call, told.startsWith('ASK ') ? call.sentAt + askHolds : null)
+      call.lastError = redirection
+      lane.ask(call, redirection.startsWith('ASK ') ? call.sentAt + askHolds : null)
     }
   }
 

@@ -46,7 +46,7 @@ export interface Masters {
    * @param error its reply: `MOVED 3999 127.0.0.1:6381`, `ASK 3999 127.0.0.1:6381`
    * @returns the other master; undefined outside a Cluster
    */
-  toldBy (error: string): Master | undefined
+  redirected (error: string): Master | undefined
   /** Why no master is known at all; undefined if that has never happened. */
   readonly trouble?: Error | undefined
   close (): void
@@ -74,7 +74,7 @@ export class OneMaster implements Masters {
   each (listener: (master: Master) => void): void { listener(this.#master) }
   onChange (): void {}
   doubt (): void {}
-  toldBy (): undefined {}
+  redirected (): undefined {}
 
   close (): void {
     this.#closed = true
@@ -91,10 +91,10 @@ const answerTimeout = 500
 
 /**
  * The slot map, as this node knows it.
- * @param asked the address of the node: in its reply it leaves out its own host if it doesn't know that
+ * @param node the address of the node: in its reply it leaves out its own host if it doesn't know that
  * @throws if it doesn't answer in time
  */
-export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]> {
+export async function askSlots (redis: Redis, node: Host): Promise<SlotRange[]> {
   const over = new AbortController()
   const { signal } = over
   try {
@@ -103,7 +103,7 @@ export async function askSlots (redis: Redis, asked: Host): Promise<SlotRange[]>
     const reply = await Promise.race([reached(redis, signal).then(() => redis.cluster('SLOTS')), tooLate])
     return (reply as unknown as SlotsReply).map(([start, end, ...nodes]) => {
       const [master, ...replicas] = nodes.map(([host, port, , more]) =>
-        ({ host: hostOf(host, more) ?? asked.host, port: Number(port) }))
+        ({ host: hostOf(host, more) ?? node.host, port: Number(port) }))
       return { start: Number(start), end: Number(end), master: master as Host, replicas }
     })
   } finally {
@@ -211,7 +211,7 @@ export class ClusterMasters implements Masters {
     if (!this.#asking && !this.#closed) this.#askIn(0)
   }
 
-  toldBy (error: string): Master | undefined {
+  redirected (error: string): Master | undefined {
     const [how, slot, name = ''] = error.split(' ')
     const colon = name.lastIndexOf(':')
     // ASK doesn't mean that the map has changed.
@@ -222,7 +222,7 @@ export class ClusterMasters implements Masters {
     this.#sentAt.set(master, performance.now())
     if (how === 'MOVED' && this.#bySlot[Number(slot)] !== master) {
       this.#bySlot[Number(slot)] = master
-      this.#tellChange()
+      this.#notifyChange()
     }
     return master
   }
@@ -258,14 +258,14 @@ export class ClusterMasters implements Masters {
     const hosts = [...this.#known, ...this.#address.nodes]
     const first = this.#turn++ % hosts.length
     for (const host of [...hosts.slice(first), ...hosts.slice(0, first)]) {
-      const ranges = await this.#ask(host).catch((error: Error) => this.#untold(host, error))
+      const ranges = await this.#ask(host).catch((error: Error) => this.#unanswered(host, error))
       if (this.#closed) return
       if (ranges.length > 0) return this.#learn(ranges)
     }
   }
 
   /** Logs why no node has ever answered, since nothing else does: once, because all are asked repeatedly. */
-  #untold (host: Host, error: Error): SlotRange[] {
+  #unanswered (host: Host, error: Error): SlotRange[] {
     if (this.#masters.size > 0 || this.#closed) return []
     if (this.trouble === undefined) {
       this.#log.warn({ node: nodeName(host), reason: error.message }, 'no node of the Cluster is reached')
@@ -301,7 +301,7 @@ export class ClusterMasters implements Masters {
     }
     // Only the partitions' slots are anybody's concern.
     if (left.length > 0 || [...this.#slotsByTag.values()].some(slot => before[slot] !== this.#bySlot[slot])) {
-      this.#tellChange()
+      this.#notifyChange()
     }
   }
 
@@ -322,7 +322,7 @@ export class ClusterMasters implements Masters {
     return master
   }
 
-  #tellChange (): void {
+  #notifyChange (): void {
     for (const master of this.#masters.values()) master.tags = []
     for (const [tag, slot] of this.#slotsByTag) (this.#bySlot[slot]?.tags as string[] | undefined)?.push(tag)
     for (const listener of this.#change) listener()

@@ -45,7 +45,7 @@ export class Subscriptions {
   constructor (masters: Masters) {
     this.#masters = masters
     masters.each(({ subscriber }) => {
-      subscriber.on('smessage', (name: string) => tell(this.#channels.get(name)))
+      subscriber.on('smessage', (name: string) => wakeAll(this.#channels.get(name)))
       // The master has ended subscriptions because their slot has moved. It may be back by now, so that the map never
       // changes.
       subscriber.on('moved', () => {
@@ -81,7 +81,7 @@ export class Subscriptions {
    * Whether this channel's messages can come, as far as is known. The connection for calls counts too: it notices
    * sooner that its server is silent.
    */
-  hears (name: string): boolean {
+  isConnected (name: string): boolean {
     const master = this.#masters.of(tagIn(name))
     return master?.subscriber.status === 'ready' && master.calls.status === 'ready'
   }
@@ -122,7 +122,7 @@ export class Subscriptions {
     if (!error.startsWith('MOVED')) return false
     if (!this.#wasRedirected()) {
       this.#redirectedAt = performance.now()
-      this.#masters.toldBy(error)
+      this.#masters.redirected(error)
     }
     return true
   }
@@ -137,7 +137,7 @@ export class Subscriptions {
       channel.on = this.#subscriberOf(name)
       this.#subscribe(channel, name)
       // Where it was redirected, nothing is to be read as yet: the next attempt tells.
-      channel.subscribed.then(isElsewhere => { if (!isElsewhere) tell(channel) })
+      channel.subscribed.then(isElsewhere => { if (!isElsewhere) wakeAll(channel) })
     }
   }
 
@@ -165,6 +165,6 @@ function subscriptionsOf ({ condition }: Redis): ReadonlySet<string> {
   return new Set(subscriber ? subscriber.channels('ssubscribe') : [])
 }
 
-function tell (channel: Channel | undefined): void {
+function wakeAll (channel: Channel | undefined): void {
   for (const wake of channel?.listeners ?? []) wake()
 }

@@ -18,7 +18,7 @@ interface Waiting {
   /** How long the worker may run for it, in milliseconds of CPU; by the clock where the system doesn't tell. */
   limit: number
   /** When it was queued, by performance.now. */
-  asked: number
+  queuedAt: number
   resolve: (verdict: SchemaVerdict) => void
   reject: (error: unknown) => void
 }
@@ -73,7 +73,7 @@ export class Thread {
   judge (job: Job, limit: number, whose: JobOwner): Promise<SchemaVerdict> {
     if (this.#isClosed) return Promise.reject(unavailable())
     return new Promise((resolve, reject) => {
-      this.#waiting.add({ job, limit, asked: performance.now(), resolve, reject }, whose)
+      this.#waiting.add({ job, limit, queuedAt: performance.now(), resolve, reject }, whose)
       if (this.#worker === undefined) this.#start()
       this.#next()
     })
@@ -113,7 +113,7 @@ export class Thread {
     if (!this.#isReady || this.#underWay !== undefined) return
     const next = this.#waiting.take()
     if (next === undefined) return this.#worker!.unref()
-    if (performance.now() - next.asked > this.#options.patience) {
+    if (performance.now() - next.queuedAt > this.#options.patience) {
       next.reject(unavailable())
       return this.#next()
     }

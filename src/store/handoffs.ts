@@ -59,13 +59,13 @@ export type DoneReply = { outcome: 'done', completedAt: number } | { outcome: 'r
  * What agents said: the error given to fail or the reason given to decline, the reason given to cancel, and the last
  * progress. JSON text.
  */
-export interface Told {
+export interface AgentTexts {
   fault: string | null
   cancelReason: string | null
-  progress: { at: number, told: string } | null
+  progress: { at: number, text: string } | null
 }
 export type ReadReply = CaughtReply | RefusedReply<HolderRefusal | 'not_addressee'>
-export type StatusReply = { outcome: 'found', result: Buffer | null, told: Told | null } & Seen | {
+export type StatusReply = { outcome: 'found', result: Buffer | null, texts: AgentTexts | null } & Seen | {
   outcome: 'not_found'
 }
 
@@ -271,7 +271,7 @@ function readStatus (reply: unknown): StatusReply {
     outcome: 'found',
     ...readSeen(now, record, extra, decision),
     result: (result ?? null) as Buffer | null,
-    told: extra === undefined
+    texts: extra === undefined
       ? null
       : { fault: textOf(fault), cancelReason: textOf(cancelReason), progress: parseProgress(textOf(progress)) },
   }
@@ -289,10 +289,10 @@ function textOf (bytes: unknown): string | null {
 }
 
 /** Field `g`. */
-function parseProgress (text: string | null): Told['progress'] {
+function parseProgress (text: string | null): AgentTexts['progress'] {
   if (text === null) return null
   const space = text.indexOf(' ')
-  return { at: Number(text.slice(0, space)), told: text.slice(space + 1) }
+  return { at: Number(text.slice(0, space)), text: text.slice(space + 1) }
 }
 
 function readSweep (reply: unknown): Swept {

@@ -143,7 +143,7 @@ async function look (master: Master, readiness: Readiness): Promise<Look> {
 async function tryScripts (
   tag: string, { lanes, scripts, rights, keyNames, newMark }: Readiness
 ): Promise<Omit<Look, 'master' | 'memory'>> {
-  const { lacking, missing, untold, said } = await rights.ask(tag)
+  const { lacking, missing, unknown, messages: said } = await rights.ask(tag)
   if (lacking.length > 0) {
     return { reason: `Redis does not let this service run ${lacking.join(', ')}: its user needs more rights.` }
   }
@@ -158,8 +158,8 @@ async function tryScripts (
     reason: null,
     ...String(outcome) === 'no_room' && { refuses: 'full' },
     ...mark !== null && { mark: { tag, value: String(mark) } },
-    ...untold.length > 0 &&
-      { doubt: { reason: `Redis can’t be asked whether it lets this service run ${untold.join(', ')}.`, said } },
+    ...unknown.length > 0 &&
+      { doubt: { reason: `Redis can’t be asked whether it lets this service run ${unknown.join(', ')}.`, said } },
   }
 }
 
@@ -190,7 +190,7 @@ function unsafeSetting (info: ServerInfo): string | null {
 const quiet = 15_000
 
 /** What is wrong with a master that the log has told of. */
-interface Told { reason: string, refuses: Refusal | undefined, lastSeen: number }
+interface LoggedTrouble { reason: string, refuses: Refusal | undefined, lastSeen: number }
 
 /** What an operator is told of a full Redis. */
 export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; ' +
@@ -207,7 +207,7 @@ export class Checks {
   readonly #look: () => Promise<ReadinessVerdict>
   readonly #log: CheckLog
   readonly #quiet: number
-  readonly #told = new Map<string, Told>()
+  readonly #logged = new Map<string, LoggedTrouble>()
   #underWay: Promise<string | null> | undefined
   #last: string | null | undefined
   #lastDoubt: string | undefined
@@ -268,7 +268,7 @@ export class Checks {
     if (reason === null) this.#lastDoubt = doubt?.reason
     this.#looks = looks
     for (const look of looks) {
-      this.#tell(look, reason)
+      this.#logState(look, reason)
       this.#compare(look)
     }
     return reason
@@ -292,22 +292,23 @@ export class Checks {
    * One master of a Cluster may be in trouble while the service is ready. What makes the service unready has been told
    * as such.
    */
-  #tell ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
+  #logState ({ master, reason: unready, said, refuses, memory }: Look, whole: string | null): void {
     const reason = refuses === 'full' ? whyFull : unready
-    const told = this.#told.get(master)
+    const logged = this.#logged.get(master)
     const numbers = memory !== undefined && { used_memory: memory.used, maxmemory: memory.limit }
     if (reason !== null && reason === whole) return
     if (reason !== null) {
-      this.#told.set(master, { reason, refuses, lastSeen: performance.now() })
-      if (told?.reason === reason) return
+      this.#logged.set(master, { reason, refuses, lastSeen: performance.now() })
+      if (logged?.reason === reason) return
       this.#log.warn(
         { master, reason, ...said !== undefined && { said }, ...numbers },
         refuses === undefined ? 'a Redis master can’t serve' : 'Redis refuses writes'
       )
-    } else if (told !== undefined && performance.now() - told.lastSeen >= this.#quiet) {
-      this.#told.delete(master)
+    } else if (logged !== undefined && performance.now() - logged.lastSeen >= this.#quiet) {
+      this.#logged.delete(master)
       this.#log.info(
-        { master, ...numbers }, told.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again'
+        { master, ...numbers },
+        logged.refuses === undefined ? 'a Redis master serves again' : 'Redis takes writes again'
       )
     }
   }

@@ -77,7 +77,7 @@ interface Channel {
   wakes: Set<() => void>
   /** Runs while nobody is to be woken again. */
   timer: NodeJS.Timeout | undefined
-  isAsked: boolean
+  isRequested: boolean
   leave: Promise<() => void>
 }
 
@@ -113,22 +113,22 @@ export class Paced {
     const channel: Channel = {
       wakes: new Set(),
       timer: undefined,
-      isAsked: false,
-      leave: this.#subscriptions.listen(name, () => this.#told(channel))
+      isRequested: false,
+      leave: this.#subscriptions.listen(name, () => this.#requestWake(channel))
     }
     this.#channels.set(name, channel)
     return channel
   }
 
-  #told (channel: Channel): void {
-    channel.isAsked = true
+  #requestWake (channel: Channel): void {
+    channel.isRequested = true
     if (channel.timer === undefined) this.#wake(channel)
   }
 
   #wake (channel: Channel): void {
     channel.timer = undefined
-    if (!channel.isAsked) return
-    channel.isAsked = false
+    if (!channel.isRequested) return
+    channel.isRequested = false
     channel.timer = setTimeout(
       () => this.#wake(channel), this.#pace + Math.min(maxExtraTerm, channel.wakes.size * morePerListener)
     )

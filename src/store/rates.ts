@@ -140,22 +140,23 @@ export class RateBudget {
   #askRedis (): void {
     this.#asking = true
     const waiting = this.#waiting
-    const asked = performance.now()
-    if (asked >= this.#spendUntil) this.#spent = 0
-    this.#take(waiting.length, this.#spent + waiting.length).then(taken => this.#got(taken, asked), (error: Error) => {
+    const requestedAt = performance.now()
+    if (requestedAt >= this.#spendUntil) this.#spent = 0
+    const taking = this.#take(waiting.length, this.#spent + waiting.length)
+    taking.then(taken => this.#got(taken, requestedAt), (error: Error) => {
       this.#asking = false
       this.#waiting = []
       for (const answer of waiting) answer(error, false)
     })
   }
 
-  #got ({ given, left, now, ends }: RateGrant, asked: number): void {
+  #got ({ given, left, now, ends }: RateGrant, requestedAt: number): void {
     const here = performance.now()
     if (ends !== this.#ends) this.#spent = 0
     this.#ends = ends
     // Counted from before the call, and a thousandth shorter, since the clocks may run at different rates: it may end
     // too early, never too late.
-    this.#spendUntil = asked + (ends - now) * 0.999
+    this.#spendUntil = requestedAt + (ends - now) * 0.999
     this.#resets = here + (ends - now)
     this.#refuseUntil = left === 0 ? Math.min(this.#resets, here + budgetLifetime) : 0
     this.#held = given

@@ -36,11 +36,11 @@ export class Relay {
   /** Takes the events off a script's reply. @returns what the reply is without them */
   readonly take = (tag: string, reply: unknown): unknown => {
     const parts = reply as unknown[]
-    if (!isTold(parts[0])) return reply
-    const told = parts[1] as Buffer[]
-    for (let at = 0; at < told.length; at += 3) {
+    if (!hasEvents(parts[0])) return reply
+    const events = parts[1] as Buffer[]
+    for (let at = 0; at < events.length; at += 3) {
       this.#note(
-        tag, told[at]!.toString('latin1'), told[at + 1]!.toString('latin1'), told[at + 2]!.toString('latin1')
+        tag, events[at]!.toString('latin1'), events[at + 1]!.toString('latin1'), events[at + 2]!.toString('latin1')
       )
     }
     return parts[2]
@@ -148,7 +148,7 @@ function inParts ({ tag, from, events }: EventBatch): EventBatch[] {
   return parts
 }
 
-function isTold (tag: unknown): boolean {
+function hasEvents (tag: unknown): boolean {
   return Buffer.isBuffer(tag) && tag.length === 4 && tag.toString('latin1') === 'told'
 }
 
@@ -294,14 +294,14 @@ export class RelayRound {
 
   /** Moves what is missing in the feed. */
   async #check (tenant: string, outboxes: Watched[]): Promise<void> {
-    const asked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
+    const checked = new Map(outboxes.map(outbox => [outbox.tag, outbox.last]))
     const missing =
-      await this.#events.relay(tenant, [...asked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
+      await this.#events.relay(tenant, [...checked].map(([tag, last]) => ({ tag, from: String(last), events: [] })))
     // Numbers are moments in microseconds.
     for (const {
       tag
-    } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() + this.#redisAhead - asked.get(tag)! / 1000)
-    const note = (outbox: Watched) => { if (outbox.last === asked.get(outbox.tag)) outbox.isChecked = true }
+    } of missing) this.lag = Math.max(this.lag ?? 0, Date.now() + this.#redisAhead - checked.get(tag)! / 1000)
+    const note = (outbox: Watched) => { if (outbox.last === checked.get(outbox.tag)) outbox.isChecked = true }
     for (const outbox of outboxes) if (!missing.some(({ tag }) => tag === outbox.tag)) note(outbox)
     // The next round asks for the others again.
     for (const outbox of await this.#catchUp(tenant, missing, outboxes)) note(outbox)

@@ -50,9 +50,9 @@ export interface RightsReply {
   /** Commands that the server doesn't have: it is of another version, or hides them from everyone. */
   missing: string[]
   /** Commands that Redis couldn't be asked about: they may be allowed or not. */
-  untold: string[]
+  unknown: string[]
   /** Redis's own messages about the last two; empty if there are none. */
-  said: string
+  messages: string
 }
 
 /** Checks whether the ACL lets the service's user do what it does on a master. */
@@ -80,15 +80,15 @@ export class RightsCheck {
     })
       .catch((error: Error) => {
         if (error instanceof Unavailable) throw error
-        return { lacking: [], missing: [], untold: [...this.#needed], said: error.message }
+        return { lacking: [], missing: [], unknown: [...this.#needed], messages: error.message }
       })
   }
 }
 
 /** Reads the reply of rights.lua. */
 export function readRights (reply: unknown): RightsReply {
-  const [, lacking, untold] = tagged(reply).map(String) as [string, string, string]
-  const unanswered = untold.split('\n').filter(line => line !== '').map(line => {
+  const [, lacking, unknown] = tagged(reply).map(String) as [string, string, string]
+  const unanswered = unknown.split('\n').filter(line => line !== '').map(line => {
     const [name = '', ...words] = line.split(' ')
     return { name, words: words.join(' ') }
   })
@@ -96,8 +96,8 @@ export function readRights (reply: unknown): RightsReply {
   return {
     lacking: lacking.split(' ').filter(name => name !== ''),
     missing: names(unanswered.filter(isMissing)),
-    untold: names(unanswered.filter(one => !isMissing(one))),
-    said: [...new Set(unanswered.map(({ words }) => words))].join('; '),
+    unknown: names(unanswered.filter(one => !isMissing(one))),
+    messages: [...new Set(unanswered.map(({ words }) => words))].join('; '),
   }
 }
 

@@ -101,7 +101,7 @@ export class Webhooks {
    * Tells whoever delivers that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who
    * ends before says nothing.
    */
-  async tell (): Promise<void> {
+  async notify (): Promise<void> {
     await this.#options.connectionTo(this.#options.tags[0]!)?.spublish(this.channel, '').catch(() => {})
   }
 

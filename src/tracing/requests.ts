@@ -9,25 +9,25 @@ import type { ScriptCallMessage } from '../redis/call.ts'
 export class RequestTrace {
   readonly startTime = Date.now()
   /** The client's trace context; without a span if the client sent none. */
-  readonly asked: Context
+  readonly parent: Context
   /** The request's own span, once its trace is known. */
   span: Span | undefined
   #waiting: Array<(span: Span) => void> = []
 
-  constructor (asked: Context) {
-    this.asked = asked
+  constructor (parent: Context) {
+    this.parent = parent
   }
 
   begin (span: Span): void {
     this.span = span
-    for (const tell of this.#waiting) tell(span)
+    for (const listener of this.#waiting) listener(span)
     this.#waiting = []
   }
 
   /** Calls `tell` with the request's span: now, or as soon as there is one. */
-  whenBegun (tell: (span: Span) => void): void {
-    if (this.span === undefined) this.#waiting.push(tell)
-    else tell(this.span)
+  whenBegun (listener: (span: Span) => void): void {
+    if (this.span === undefined) this.#waiting.push(listener)
+    else listener(this.span)
   }
 }
 
@@ -60,7 +60,7 @@ export function traceRequests (app: FastifyInstance): void {
     noteRequest(request, own)
     // A catch's trace is known only from its handoff.
     if (request.routeOptions.config.resumesTrace !== true) {
-      own.begin(startSpan(request, own, own.asked))
+      own.begin(startSpan(request, own, own.parent))
       carry(own, request.headers)
     }
     done()
@@ -69,7 +69,7 @@ export function traceRequests (app: FastifyInstance): void {
     const own = traceOf(request)
     const traceparent = reply.getHeader('traceparent')
     if (own !== undefined && own.span === undefined && traceparent !== undefined) {
-      own.begin(startSpan(request, own, propagation.extract(ROOT_CONTEXT, { traceparent }), own.asked))
+      own.begin(startSpan(request, own, propagation.extract(ROOT_CONTEXT, { traceparent }), own.parent))
       const headers: Record<string, string> = {}
       carry(own, headers)
       reply.header('traceparent', headers.traceparent)
@@ -107,7 +107,7 @@ function carry ({ span }: RequestTrace, headers: Record<string, unknown>): void 
 
 function end (request: FastifyRequest, reply: FastifyReply, own: RequestTrace): void {
   // A catch that got no handoff belongs only to its client's trace.
-  if (own.span === undefined) own.begin(startSpan(request, own, own.asked))
+  if (own.span === undefined) own.begin(startSpan(request, own, own.parent))
   const { statusCode } = reply
   own.span!.setAttribute('http.response.status_code', statusCode)
   if (statusCode >= 500) {

@@ -54,7 +54,7 @@ export class Deliverer {
   readonly #replayTurn = pLimit(1)
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
-  #isTold = true
+  #isNotified = true
   #lookedAt = -Infinity
   #leave: Promise<() => void> | undefined
 
@@ -66,7 +66,7 @@ export class Deliverer {
   start (): void {
     const { store, webhooks } = this.#options
     this.#leave = store.subscriptions.listen(webhooks.channel, () => {
-      this.#isTold = true
+      this.#isNotified = true
       this.#goRound()
     })
     this.#timer = setInterval(() => this.#goRound(), renewal)
@@ -90,20 +90,20 @@ export class Deliverer {
     if (this.#timer === undefined) return
     this.#round ??= this.#lookRound().catch(error => this.#failed(error)).finally(() => {
       this.#round = undefined
-      if (this.#isTold) this.#goRound()
+      if (this.#isNotified) this.#goRound()
     })
   }
 
   async #lookRound (): Promise<void> {
     const { store, webhooks } = this.#options
-    const isTold = this.#isTold
-    this.#isTold = false
+    const isNotified = this.#isNotified
+    this.#isNotified = false
     if (!await store.takeDelivering(leaseDuration)) {
       this.#lookedAt = -Infinity
       this.#forget().catch(error => this.#failed(error))
       return
     }
-    if (!isTold && performance.now() - this.#lookedAt < slowRound) return
+    if (!isNotified && performance.now() - this.#lookedAt < slowRound) return
     const tenants = new Set(await webhooks.tenants(store.reachedTags()))
     this.#lookedAt = performance.now()
     for (const tenant of tenants) {

@@ -1,6 +1,6 @@
 import { NotLookedUp } from '../core/lookups.ts'
 import { iso } from '../handoffs/answers.ts'
-import { isBehind, isEventId, readEvent, toldIn } from '../handoffs/feed.ts'
+import { isBehind, isEventId, readEvent, eventIn } from '../handoffs/feed.ts'
 import { randomToken } from '../core/ids.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import type { Fault } from '../core/errors.ts'
@@ -56,7 +56,7 @@ export class WebhookService {
         { detail: `This tenant has ${maxWebhooks} webhooks, and no more are allowed; delete one first.` }
       )
     }
-    await webhooks.tell()
+    await webhooks.notify()
     return { ...members(made), secret: secrets.secretOf(made.id, made.generation) }
   }
 
@@ -72,7 +72,7 @@ export class WebhookService {
     // First, so that one that a lost reply has deleted already isn't unknown.
     await this.#find(tenant, id)
     await this.#on.webhooks.delete(tenant, id)
-    await this.#on.webhooks.tell()
+    await this.#on.webhooks.notify()
   }
 
   /** @param grace how long the old secret signs as well, in seconds */
@@ -87,7 +87,7 @@ export class WebhookService {
 
   async enable (tenant: string, id: string): Promise<object> {
     const enabled = found(isWebhookId(id) ? await this.#on.webhooks.enable(tenant, id) : null)
-    await this.#on.webhooks.tell()
+    await this.#on.webhooks.notify()
     return members(enabled)
   }
 
@@ -104,7 +104,7 @@ export class WebhookService {
         'unavailable', { detail: 'Too many deliveries of this webhook are pending; see them, and try again later.' }
       )
     }
-    await webhooks.tell()
+    await webhooks.notify()
     return { id: testId }
   }
 
@@ -142,7 +142,7 @@ export class WebhookService {
     const outcome = await webhooks.replay(tenant, id, place)
     if (outcome === 'not_found') throw new Problem('not_found')
     if (outcome === 'disabled') return { replayed: 0 }
-    await webhooks.tell()
+    await webhooks.notify()
     return { replayed: count, ...isMore && { more: true } }
   }
 
@@ -240,7 +240,7 @@ function deliveryMembers (
   const time = (at: number | null) => at === null ? null : iso(at)
   return {
     id,
-    type: toldIn(text).type,
+    type: eventIn(text).type,
     status,
     attempts,
     last_status: lastStatus,

@@ -3,7 +3,7 @@ import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { webhookTypes } from '../core/model.ts'
 import { iso } from '../handoffs/answers.ts'
-import { isBehind, passes, readEvent, toldIn } from '../handoffs/feed.ts'
+import { isBehind, passes, readEvent, eventIn } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -30,7 +30,7 @@ export class TenantWebhooks {
   readonly #endpoints = new Map<string, WebhookEndpoint>()
   #looking: Promise<void> | undefined
   #replaying: Promise<void> | undefined
-  #isAsked = false
+  #isRequested = false
   #isStopped = false
   /** Whether webhooks may have been made, changed or deleted since they were read. */
   #isStale = true
@@ -56,7 +56,7 @@ export class TenantWebhooks {
   }
 
   readonly #wake = () => {
-    this.#isAsked = true
+    this.#isRequested = true
     if (this.#isStopped) return
     this.#leave ??= this.#options.events.listen(this.#tenant, this.#wake)
     this.#looking ??= this.#look().catch(error => {
@@ -65,14 +65,14 @@ export class TenantWebhooks {
     }).finally(() => {
       this.#looking = undefined
       // Asked after the last look, and before this.
-      if (this.#isAsked) this.#wake()
+      if (this.#isRequested) this.#wake()
     })
   }
 
   async #look (): Promise<void> {
     await this.#leave
-    while (this.#isAsked && !this.#isStopped) {
-      this.#isAsked = false
+    while (this.#isRequested && !this.#isStopped) {
+      this.#isRequested = false
       if (this.#isStale) await this.#read()
       const enabled = [...this.#endpoints.values()].filter(({ webhook, isFull }) =>
         webhook.disabled === null && !isFull)
@@ -175,11 +175,11 @@ export class TenantWebhooks {
     }
     const planned =
       await this.#options.webhooks.plan(this.#tenant, endpoint.webhook.id, endpoint.webhook.cursor, last, wanted)
-    if (planned.outcome === 'gone') this.#isStale = this.#isAsked = true
+    if (planned.outcome === 'gone') this.#isStale = this.#isRequested = true
     else if (planned.outcome === 'full') endpoint.isFull = true
     else {
       endpoint.webhook.cursor = endpoint.readTo = planned.place
-      if (isMore || planned.outcome === 'moved') this.#isAsked = true
+      if (isMore || planned.outcome === 'moved') this.#isRequested = true
       endpoint.wake()
     }
   }
@@ -224,7 +224,7 @@ export class WebhookEndpoint {
   readonly #underWay = new Set<Promise<void>>()
   #isFailing = false
   #isClaiming = false
-  #isAsked = false
+  #isRequested = false
   #isStopped = false
   #timer: NodeJS.Timeout | undefined
   webhook: Webhook
@@ -244,13 +244,13 @@ export class WebhookEndpoint {
 
   /** Something may be due. */
   wake (): void {
-    this.#isAsked = true
+    this.#isRequested = true
     if (this.#isClaiming || this.#isStopped) return
     this.#isClaiming = true
     clearTimeout(this.#timer)
     this.#claimAll().catch(error => this.#failed(error)).finally(() => {
       this.#isClaiming = false
-      if (this.#isAsked && this.#free > 0) this.wake()
+      if (this.#isRequested && this.#free > 0) this.wake()
     })
   }
 
@@ -266,8 +266,8 @@ export class WebhookEndpoint {
   }
 
   async #claimAll (): Promise<void> {
-    while (this.#isAsked && !this.#isStopped) {
-      this.#isAsked = false
+    while (this.#isRequested && !this.#isStopped) {
+      this.#isRequested = false
       if (this.#free <= 0) return
       const claimed =
         await this.#options.webhooks.claim(this.#tenant, this.webhook.id, this.#free, claimLease, randomToken())
@@ -295,7 +295,7 @@ export class WebhookEndpoint {
 
   async #try ({ url, generation, oldUntil, now }: Claimed, delivery: Delivery): Promise<void> {
     const { secrets, sender } = this.#options
-    const { type, data } = toldIn(delivery.text)
+    const { type, data } = eventIn(delivery.text)
     const body = JSON.stringify({ type, timestamp: iso(timeOf(delivery.id)), data })
     const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, delivery.id, new Date(now), body)
     const takenAt = performance.now()

@@ -23,11 +23,11 @@ t.test('a command that the server doesn’t have is found', async t => {
 })
 
 t.test('doctor notes rights that it can’t check', t => {
-  const nothing = { user: 'handoff', lacking: [], missing: [], untold: [], said: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
+  const nothing = { user: 'handoff', lacking: [], missing: [], unknown: [], messages: '', optionalCommands: ['client|kill'], forKeys: ['xadd'] }
   t.match(checkRights(nothing, 'handoff'), [{ level: 'ok' }])
-  const findings = checkRights({ ...nothing, untold: ['hset'], said: 'ERR Wrong number of args' }, 'handoff')
+  const findings = checkRights({ ...nothing, unknown: ['hset'], messages: 'ERR Wrong number of args' }, 'handoff')
   t.strictSame(findings, [{ level: 'note', name: 'unseen', saw: 'cannot see whether handoff may hset: ERR Wrong number of args' }])
-  t.match(checkRights({ ...nothing, lacking: ['get'], untold: ['hset'] }, 'handoff'), [{ level: 'error', name: 'rights' }, { name: 'unseen' }])
+  t.match(checkRights({ ...nothing, lacking: ['get'], unknown: ['hset'] }, 'handoff'), [{ level: 'error', name: 'rights' }, { name: 'unseen' }])
   t.end()
 })
 

@@ -13,7 +13,7 @@ const hour = 3_600_000
 /** Sets Redis's clock to when a webhook's delivery is tried again, or beyond, and has it looked at. @returns the pause that it had */
 async function untilNext ({ setClock, store }: WebhookApp, delivery: Delivery, beyond = 0): Promise<number> {
   await setClock(Date.parse(delivery.next_at!) + beyond)
-  store.webhooks!.tell()
+  store.webhooks!.notify()
   return Date.parse(delivery.next_at!) - Date.parse(delivery.last_at!)
 }
 
@@ -138,7 +138,7 @@ t.test('72 hours of failures without one success disable it', async t => {
   let passed = 0
   const passAt = async (hours: number) => {
     await setClock(start + hours * hour)
-    store.webhooks!.tell()
+    store.webhooks!.notify()
     await pass()
     passed++
   }

@@ -32,17 +32,17 @@ export function madeFor<T> ({ url }: AskOptions, make: (settings: ClientOptions)
 
 /**
  * Calls the service and prints the answer: for people, or with `json` literally.
- * @param told the answer for people
+ * @param format the answer for people
  * @param catches whether the answer is what was caught
  * @returns the exit status
  */
 export async function ask<T extends Answer> (
-  options: AskOptions, call: (client: HandoffClient) => Promise<T>, told: (answer: T) => string, catches = false
+  options: AskOptions, call: (client: HandoffClient) => Promise<T>, format: (answer: T) => string, catches = false
 ): Promise<number> {
   const client = clientFor(options)
   try {
     const answer = await call(client)
-    print(options.json ? answer.text : told(answer))
+    print(options.json ? answer.text : format(answer))
     const fault = await outputFault()
     if (fault !== undefined) await lost(client, answer, catches, fault)
     return 0

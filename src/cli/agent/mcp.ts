@@ -32,9 +32,9 @@ export async function mcp (options: AskOptions): Promise<number> {
   const { baseUrl, authorization } = madeFor(options, settingsOf)
   const bridge = new Bridge(`${baseUrl}/mcp`, authorization!)
   const underWay = new Set<Promise<void>>()
-  let isHeard = true
+  let isRead = true
   const deaf = () => {
-    isHeard = false
+    isRead = false
     bridge.abandon()
     process.stdin.destroy()
   }
@@ -45,7 +45,7 @@ export async function mcp (options: AskOptions): Promise<number> {
       underWay.add(sent)
     }
   } catch (error) {
-    if (isHeard) throw error
+    if (isRead) throw error
   }
   bridge.close()
   await Promise.all(underWay)
@@ -199,8 +199,8 @@ function waitsToCatch (message: Message): boolean {
 async function passEvents (response: Response, message: Message): Promise<void> {
   let isAnswered = false
   for await (const data of eventsOf(response)) {
-    const said = read(data)
-    if (said !== null && 'id' in said && !('method' in said)) isAnswered = true
+    const event = read(data)
+    if (event !== null && 'id' in event && !('method' in event)) isAnswered = true
     write(data, message)
   }
   if (!isAnswered) refuse(message, 'The service’s answer broke off.')
@@ -214,8 +214,8 @@ function refuse ({ id, method }: Message, message: string, data?: object): void 
 }
 
 /** @param to what it answers: whoever caught something is told if the answer doesn't arrive */
-function write (said: object | string, to?: Message): void {
-  const line = typeof said === 'string' ? said : JSON.stringify(said)
+function write (message: object | string, to?: Message): void {
+  const line = typeof message === 'string' ? message : JSON.stringify(message)
   process.stdout.write(`${line}\n`, error => {
     if (error == null || to === undefined || !catches(to)) return
     for (const [, id] of line.matchAll(

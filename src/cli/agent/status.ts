@@ -20,7 +20,7 @@ export async function status (options: StatusOptions, ids: readonly string[]): P
     const shown = await answer
     if (index > 0 && !options.json) print('')
     if ('answer' in shown) print(options.json ? shown.answer.text : lines(shown.answer.text))
-    else result = said(options, shown.refusal, ids.length === 1)
+    else result = refusalCode(options, shown.refusal, ids.length === 1)
   }
   return result
 }
@@ -39,7 +39,7 @@ async function statusOf (client: HandoffClient, id: string, { wait = 0, until }:
 }
 
 /** @param isOnly then the error ends the command, as that of any other */
-function said (options: StatusOptions, error: unknown, isOnly: boolean): number {
+function refusalCode (options: StatusOptions, error: unknown, isOnly: boolean): number {
   try {
     return refused(options, error)
   } catch (failure) {

@@ -29,13 +29,13 @@ export async function work (inbox: string, [command, ...args]: string[], options
     throw new UsageError(`there is no command ${JSON.stringify(command ?? '')} here`)
   }
   const client = clientFor(options)
-  const tell = quiet ? () => {} : say
-  const worker = new Worker(client, command, args, tell)
+  const report = quiet ? () => {} : say
+  const worker = new Worker(client, command, args, report)
   const unlisten = onStopSignal(worker.stop, () => process.exit(1))
   try {
     await client.work(inbox, async (handoff, { signal }) => {
       if (once) worker.stop()
-      tell('caught', handoff, handoff.task)
+      report('caught', handoff, handoff.task)
       return await worker.carryOut(handoff, signal)
     }, { concurrency: once ? 1 : concurrency, signal: worker.over, onError: complaints(), onEnd: worker.ended })
   } catch (error) {
@@ -54,7 +54,7 @@ class Worker {
   readonly #command: string
   readonly #args: readonly string[]
   readonly #over = new AbortController()
-  readonly #tell: typeof say
+  readonly #report: typeof say
   /** Why commands failed, until that is told. */
   readonly #failures = new WeakMap<Handoff, string>()
   readonly #declined = new WeakSet<Handoff>()
@@ -62,8 +62,8 @@ class Worker {
   /** Why the command can't be started any more. */
   broken: Error | undefined
 
-  constructor (client: HandoffClient, command: string, args: readonly string[], tell: typeof say) {
-    this.#tell = tell
+  constructor (client: HandoffClient, command: string, args: readonly string[], report: typeof say) {
+    this.#report = report
     this.#client = client
     this.#command = command
     this.#args = args
@@ -77,7 +77,7 @@ class Worker {
 
   readonly ended = (handoff: Handoff, how: string) => {
     if (!this.#declined.has(handoff)) {
-      this.#tell(how, handoff, how === 'failed' ? this.#failures.get(handoff) : undefined)
+      this.#report(how, handoff, how === 'failed' ? this.#failures.get(handoff) : undefined)
     }
   }
 
@@ -101,7 +101,7 @@ class Worker {
       () => this.#client.decline(handoff.handoff_id, reason, once), { signal, goesOn: () => !this.over.aborted }
     )
     this.#declined.add(handoff)
-    this.#tell('declined', handoff, reason)
+    this.#report('declined', handoff, reason)
     return undefined
   }
 
@@ -200,27 +200,28 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
     return { ended: new Promise((resolve, reject) => child.once('error', reject)), end: async () => {} }
   }
   const chunks: Buffer[] = []
-  let [size, heard] = [0, 0]
-  let said = ''
+  let [size, reads] = [0, 0]
+  let errorOutput = ''
   const decoder = new StringDecoder('utf8')
   child.stdout.on('data', (chunk: Buffer) => {
-    heard++
+    reads++
     size += chunk.length
     if (size <= maxOutputBytes) chunks.push(chunk)
     else signalGroup(child, 'SIGKILL')
   })
   child.stderr.on('data', (chunk: Buffer) => {
-    heard++
+    reads++
     process.stderr.write(chunk)
     // Not from the middle of a surrogate pair on.
-    said = (said + decoder.write(chunk)).slice(-maxMessageLength).replace(/^[\udc00-\udfff]/, '')
+    errorOutput = (errorOutput + decoder.write(chunk)).slice(-maxMessageLength).replace(/^[\udc00-\udfff]/, '')
   })
   // It needn't read what it is given.
   child.stdin.on('error', () => {}).end(handoff.text)
-  child.once('exit', () => hangUp(child, () => heard))
+  child.once('exit', () => hangUp(child, () => reads))
   const ended = new Promise<Ended>(resolve => {
     child.once('close', (code, by) => {
-      const message = size > maxOutputBytes ? `its standard output is longer than ${maxOutputBytes} bytes` : said.trim()
+      const message =
+        size > maxOutputBytes ? `its standard output is longer than ${maxOutputBytes} bytes` : errorOutput.trim()
       resolve({
         status: size > maxOutputBytes ? 'too much output' : code ?? String(by), output: Buffer.concat(chunks), message
       })
@@ -233,9 +234,9 @@ export function run (handoff: Handoff, command: string, args: readonly string[])
  * Hears what a command that has ended still had to say, and no more: what it left in the background may hold its
  * standard output open for good. All that it wrote itself is in the pipes by now.
  */
-async function hangUp (child: ChildProcess, heard: () => number): Promise<void> {
-  for (let round = 0, before = -1; round < maxSilences && heard() !== before; round++) {
-    before = heard()
+async function hangUp (child: ChildProcess, reads: () => number): Promise<void> {
+  for (let round = 0, before = -1; round < maxSilences && reads() !== before; round++) {
+    before = reads()
     await sleep(silence)
     // Where this process stood still meanwhile the timer comes before what is there to be read.
     await setImmediate()

@@ -18,18 +18,18 @@ export async function askRights (redis: Redis, key: string, setup: Deployment): 
   const forKeys = operatorCommands(scripts, setup)
   const all = [...neededCommands(scripts, setup), ...optionalCommands, ...forKeys]
   const {
-    lacking, missing, untold, said
+    lacking, missing, unknown, messages
   } = await redis.eval(scripts.rights.source, 0, all.join(' '), key).then(readRights, (error: Error): RightsReply => {
     const refused = error.message.startsWith('NOPERM')
-    return { lacking: refused ? ['EVAL'] : [], missing: [], untold: refused ? [] : all, said: error.message }
+    return { lacking: refused ? ['EVAL'] : [], missing: [], unknown: refused ? [] : all, messages: error.message }
   })
   const user = redis.options.username ?? 'default'
   return {
     user,
     lacking: lower(lacking),
     missing: lower(missing),
-    untold: lower(untold),
-    said,
+    unknown: lower(unknown),
+    messages,
     optionalCommands: lower(optionalCommands),
     forKeys: lower(forKeys)
   }
@@ -40,11 +40,11 @@ function lower (names: readonly string[]): string[] {
 }
 
 export function checkRights (rights: RightsReport, prefix: string): Finding[] {
-  const { user, untold, said } = rights
+  const { user, unknown, messages } = rights
   const found = checkLacking(rights, prefix) ?? checkMissing(rights)
-  const unasked = untold.length === 0 ? [] : [unseen(`whether ${user} may ${untold.join(', ')}`, said)]
-  if (found !== null) return [found, ...unasked]
-  return unasked.length > 0 ? unasked : [{ level: 'ok', name, saw: `${user} has all rights that the service needs` }]
+  const unchecked = unknown.length === 0 ? [] : [unseen(`whether ${user} may ${unknown.join(', ')}`, messages)]
+  if (found !== null) return [found, ...unchecked]
+  return unchecked.length > 0 ? unchecked : [{ level: 'ok', name, saw: `${user} has all rights that the service needs` }]
 }
 
 const name = 'rights'
@@ -86,13 +86,13 @@ function checkLacking ({ user, lacking, optionalCommands, forKeys }: RightsRepor
   return null
 }
 
-function checkMissing ({ missing, said, optionalCommands, forKeys }: RightsReport): Finding | null {
+function checkMissing ({ missing, messages, optionalCommands, forKeys }: RightsReport): Finding | null {
   if (missing.length === 0) return null
   const dispensable = missing.every(command => optionalCommands.includes(command) || forKeys.includes(command))
   return {
     level: dispensable ? 'note' : 'error',
     name: 'commands',
-    saw: `Redis does not have ${missing.join(', ')}: ${said}`,
+    saw: `Redis does not have ${missing.join(', ')}: ${messages}`,
     set: `a tested server (${testedServers.join(', ')}) without renamed commands`,
     why: dispensable ? 'the service works without them, but not as well' : 'the service needs them',
   }

@@ -316,8 +316,8 @@ function unseenInfo ({ info, refusals }: ServerFacts): Finding | null {
   if (info === null) {
     return refusals.info === undefined ? null : unseen('version, memory, persistence, replicas', refusals.info)
   }
-  const untold = fields.filter(field => info[field] === undefined)
-  return untold.length === 0 ? null : unseen(untold.join(', '), 'not in INFO')
+  const absent = fields.filter(field => info[field] === undefined)
+  return absent.length === 0 ? null : unseen(absent.join(', '), 'not in INFO')
 }
 
 function unseenSettings ({ refusals }: ServerFacts): Finding | null {

@@ -149,26 +149,26 @@ export function standing (caller: Caller, one: ToRead): string | null {
 
 /** Who decided what and when, and their note. */
 function verdictLine (caller: Caller, approval: string, { by, at, note }: Decision): string {
-  const said = JSON.parse(note) as string | null
+  const text = JSON.parse(note) as string | null
   const what = approval === 'rejected' ? 'rejected' : 'approved'
   return html`<p><strong>${nameOf(by, caller)} ${what} this</strong> !${dateTag(at)}. A decision is final.</p>
-!${said === null ? '' : quote('Note', said)}`
+!${text === null ? '' : quote('Note', text)}`
 }
 
 /**
  * How the handoff ended without being done: by whom, when and why. Empty otherwise, and if it expired without a catch.
  */
 function endLine (caller: Caller, one: ToRead): string {
-  const { record, now, told } = one
+  const { record, now, texts } = one
   const status = statusAt(record, now)
   const end = endOf(record, now)
   if (end === null) return ''
   const sentence = (
     what: string
   ) => html`<p><strong>${end.by === null ? 'This' : nameOf(end.by, caller)} ${what}</strong> !${dateTag(end.at)}.`
-  if (status === 'failed') return `${sentence('could not do this')}</p>${told?.fault == null ? '' : fault(told.fault)}`
-  if (status === 'declined') return `${sentence('declined this')}</p>${reason(told?.fault)}`
-  if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(told?.cancelReason)}`
+  if (status === 'failed') return `${sentence('could not do this')}</p>${texts?.fault == null ? '' : fault(texts.fault)}`
+  if (status === 'declined') return `${sentence('declined this')}</p>${reason(texts?.fault)}`
+  if (status === 'cancelled') return `${sentence('cancelled this')}${takenFrom(one)}</p>${reason(texts?.cancelReason)}`
   if (status !== 'expired' || record.caught === null) return ''
   const missed = expiryOf(record).because === 'stalled' ? 'sent no heartbeat in time' : 'was not done in time'
   return `${sentence('expired')} ${html`${record.caught.by} had caught it and ${missed}.`}${willBeTriedAgain(
@@ -200,8 +200,8 @@ function fault (text: string): string {
 }
 
 /** Text that a person or an agent wrote. */
-function quote (what: string, said: string): string {
-  return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(said)}</blockquote>`
+function quote (what: string, text: string): string {
+  return html`<p>${what}:</p><blockquote class="text" dir="auto">!${visible(text)}</blockquote>`
 }
 
 /** How much of a digest is visible at first, in characters: as many as two people can compare by eye. */

@@ -25,7 +25,7 @@ export function listPage ({ caller, part, flash, isFirst }: ListPage): string {
     title: 'Waiting for approval',
     caller,
     main: html`!${flash}<h1>Waiting for your approval</h1>
-<p id="count" role="status" aria-live="polite">${told(part, isFirst)}</p>
+<p id="count" role="status" aria-live="polite">${waitingCount(part, isFirst)}</p>
 !${list}
 <noscript><p class="quiet">Without JavaScript, reload the page to see new handoffs.</p></noscript>`,
   })
@@ -42,13 +42,13 @@ export function liveList (part: ListPart, focus: boolean): string {
 /** The list's next state. It replaces the count only if that changed, because screen readers read it out each time. */
 export function listFragment (part: ListPart, changed: boolean): string {
   const changedCount = changed
-    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${told(part, true)}</p>`
+    ? html`<p id="count" role="status" aria-live="polite" hx-swap-oob="innerHTML">${waitingCount(part, true)}</p>`
     : ''
   return liveList(part, false) + changedCount
 }
 
 /** How many wait. Where the page has all of them, they are counted there: it leaves out what has expired. */
-function told ({ items, next, count }: ListPart, isFirst: boolean): string {
+function waitingCount ({ items, next, count }: ListPart, isFirst: boolean): string {
   if (items.length === 0 && next !== null) return 'The oldest handoffs no longer wait. Later ones may.'
   if (items.length === 0) return 'No handoff waits. New ones appear here by themselves.'
   const all = isFirst && next === null ? items.length : Math.max(count, items.length)

@@ -45,7 +45,7 @@ export function seenBy (topology: Pick<Topology, 'connections'>, open: () => Con
 
 /** Like OneMaster in src/redis/masters.ts. */
 export function oneMaster (master: Master): Masters {
-  return { of: () => master, all: () => [master], each: listener => listener(master), onChange () {}, doubt () {}, toldBy: () => undefined, close () {} }
+  return { of: () => master, all: () => [master], each: listener => listener(master), onChange () {}, doubt () {}, redirected: () => undefined, close () {} }
 }
 
 /** Faults that any server may have. */
