@@ -219,7 +219,7 @@ function targetsFor ({ webhookAllow }: Config, atOnce: number, { webhooks: more 
 }
 
 /**
- * BASE_URL's path must not begin like one of the service's own paths: then nobody could tell whether a proxy has
+ * BASE_URL's path must not begin like one of the service's own paths: then it would be unknown whether a proxy has
  * removed it.
  */
 function refuseOwnPath (basePath: string, { routes }: Requests): void {
@@ -243,7 +243,7 @@ function bareApp (
   })
   app.decorate('basePath', basePath)
   app.setErrorHandler(answerError)
-  // Outside the instances that read bodies, none is read: nobody knows there who sends it.
+  // Outside the instances that read bodies, none is read: the sender isn't known there.
   app.removeAllContentTypeParsers()
   app.addSchema(problem)
   requests.watch(app)

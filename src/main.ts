@@ -86,7 +86,7 @@ async function serve (
   store.sweeper.start()
   store.relayRound?.start()
   app.deliverer?.start()
-  // So that the log has the reason even if nobody asks /readyz.
+  // So that the log has the reason even if /readyz isn't asked.
   setInterval(() => store.whyNotReady(), readinessCheck).unref()
   log.info({ address }, 'listening')
   if (operations !== undefined) log.info({ address: operations }, 'metrics and health listen')

@@ -90,7 +90,7 @@ export class StoredKeys {
 
   /**
    * Looks up keys with open requests that the cache no longer confirms: they have changed, or their time is over.
-   * #lookUp tells these requests of an end. A slow read of the log alone is no reason: it had no change.
+   * #lookUp notifies these requests of an end. A slow read of the log alone is no reason: it had no change.
    */
   #lookAtOpen (): void {
     const time = this.#keyLog.timeAt(performance.now())

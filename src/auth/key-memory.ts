@@ -109,7 +109,7 @@ export class KnownKey {
 interface Listener { digest: string, ended: () => void }
 
 /**
- * Open requests that must learn of the end of their key, by key id. They are told in the same tick in which this
+ * Open requests that must learn of the end of their key, by key id. They are notified in the same tick in which this
  * replica learns of the end, so none acts on a key that is known here to have ended.
  */
 export class KeyEnds {
@@ -142,7 +142,7 @@ export class KeyEnds {
     return ids
   }
 
-  /** Tells the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
+  /** Notifies the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
   learn (id: string, entry: KnownKey | null): void {
     const listeners = this.#byId.get(id)
     if (listeners === undefined) return

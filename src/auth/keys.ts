@@ -164,7 +164,7 @@ export class Credentials {
 export interface Grant {
   /**
    * Checks that it is still valid. Call it right before each step. Usually the cache answers at once.
-   * @throws {Error} the answer to send: it has ended, or Redis can't tell
+   * @throws {Error} the answer to send: it has ended, or Redis can't answer
    */
   authorise (): void | Promise<void>
   /**

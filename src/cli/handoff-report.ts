@@ -203,7 +203,7 @@ export interface LookOptions {
 }
 
 /**
- * Shows a handoff, and where it is stored. Changes nothing and needs no key: whoever has Redis's password is the
+ * Shows a handoff, and where it is stored. Changes nothing and needs no key: the one with Redis's password is the
  * operator.
  */
 export async function look (id: string, { tenant, json = false, payload = false }: LookOptions): Promise<void> {
@@ -223,7 +223,7 @@ export async function look (id: string, { tenant, json = false, payload = false 
 }
 
 /**
- * An id tells its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known
+ * An id has its partition but not its tenant, and the Redis key contains the tenant. So this looks in every known
  * tenant, all in the one partition and at once. A scan would keep a Redis with millions of keys busy for seconds.
  * @throws {Failure} no such handoff
  */

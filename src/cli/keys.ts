@@ -102,7 +102,7 @@ function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T
   return withRecords(store => use(store.keyRecords))
 }
 
-/** The message doesn't repeat the input: somebody may have typed a secret instead of an id. */
+/** The message doesn't repeat the input: it may be a secret, typed instead of an id. */
 function unknownKey (): Failure {
   return new Failure('no key has this id: see handoff keys list')
 }

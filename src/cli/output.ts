@@ -93,10 +93,10 @@ writeWhole(process.stdout, error => error)
 // There may be room again for a later one.
 writeWhole(process.stderr, () => null)
 
-/** Why something printed before didn't get to standard output; undefined where all did. It is told once. */
+/** Why something printed before didn't get to standard output; undefined where all did. It is reported once. */
 export async function outputFault (): Promise<NodeJS.ErrnoException | undefined> {
   while (process.stdout.writableLength > 0 && !process.stdout.destroyed) await sleep(10)
-  // A pipe's fault is told a moment later.
+  // A pipe's fault is reported a moment later.
   await setImmediate()
   const found = fault
   fault = undefined

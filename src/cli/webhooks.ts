@@ -79,7 +79,7 @@ export async function rotateWebhook (
   await secretArrived()
 }
 
-/** @throws {Failure} it was made, but nobody has it */
+/** @throws {Failure} it was made, but wasn't shown */
 async function secretArrived (): Promise<void> {
   const fault = await outputFault()
   if (fault !== undefined) {

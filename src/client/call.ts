@@ -84,9 +84,9 @@ export async function call<T extends object> (
       return read<T>(reply, round > 0 ? again : undefined)
     } catch (error) {
       if (!(error instanceof HandoffError) || !error.retryable) throw error
-      // Only where nothing came back in time: others tell that there is somebody, or close the connection.
+      // Only where nothing came back in time: others show that a server is there, or close the connection.
       isSilent = error.code === 'timeout'
-      // What the service was asked to wait isn't lost. But where nobody answers nobody waits.
+      // What the service was asked to wait isn't lost. But where no server answers none waits.
       waited = Math.min(wait * 1000, waited + since(sentAt))
       const left = retryFor + waited - since(began)
       if (left <= 0 || (error.retryAfter ?? 0) * 1000 > left) throw error
@@ -101,7 +101,7 @@ interface Sent { url: string, init: Init, attemptTimeout: number, wait: number, 
 
 /**
  * One attempt, on new connections if the last was `unheard`. A long one is preceded by a short one where nothing was
- * heard for a while: what went silent meanwhile would let it wait in vain, and nobody would know before its time is
+ * heard for a while: what went silent meanwhile would let it wait in vain, and it would be unknown before its time is
  * over.
  */
 async function send (
@@ -214,7 +214,7 @@ const dispatcherKey = Symbol.for('undici.globalDispatcher.1')
 /**
  * New connections. Where one of those that fetch keeps is dead and says nothing, the others are dead as well, and it
  * would take one after the other.
- * @returns undefined where the runtime has no such thing, or somebody has replaced it
+ * @returns undefined where the runtime has no such thing, or it was replaced
  */
 export function newConnections (): Connections | undefined {
   const found = (globalThis as { [dispatcherKey]?: { constructor: new () => Connections } })[dispatcherKey]
@@ -238,7 +238,7 @@ export async function attempt (
   const forget = signal && onAbort(signal, stop)
   timeout.join()
   try {
-    // A redirect isn't followed: the payload would go to an address that nobody has named.
+    // A redirect isn't followed: the payload would go to an address that wasn't configured.
     const response = await fetch(url, { ...init, redirect: 'manual', signal: timeout.signal } as RequestInit)
     return { status: response.status, headers: response.headers, text: await response.text() }
   } catch (cause) {
@@ -263,7 +263,7 @@ export function reasonOf (error: unknown): string {
   return otherProtocol(error) || inner || code || message || String(error)
 }
 
-/** In words, where the address begins with the wrong one of http: and https:. Each runtime tells it in its own way. */
+/** In words, where the address begins with the wrong one of http: and https:. Each runtime says it in its own way. */
 function otherProtocol (error: unknown): string | undefined {
   const { cause = error } = error as { cause?: unknown }
   const { code = '', message = '' } = cause as { code?: string, message?: string }
@@ -277,7 +277,7 @@ function otherProtocol (error: unknown): string | undefined {
 }
 
 /**
- * In words, where an answer redirects: no request follows it. Browsers tell nothing else of such an answer, and its
+ * In words, where an answer redirects: no request follows it. Browsers show nothing else of such an answer, and its
  * status as 0.
  */
 export function redirectOf (status: number, headers: Headers): string | undefined {

@@ -30,7 +30,7 @@ export function backoff (round: number): number {
 }
 
 /**
- * The longest Retry-After that is waited for, in milliseconds. A longer one is somebody's mistake, and a worker would
+ * The longest Retry-After that is waited for, in milliseconds. A longer one is a mistake, and a worker would
  * be deaf for as long.
  */
 const maxRetryAfter = 3600_000

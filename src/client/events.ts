@@ -7,7 +7,7 @@ import type { EventsPage, EventsReset, HandoffEvent } from './types.ts'
 
 export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /**
-   * The event behind which it begins: an id, or `0-0` for the oldest that is kept. Left out: from now on, and without
+   * The event after which it begins: an id, or `0-0` for the oldest that is kept. Left out: from now on, and without
    * `follow` the oldest.
    */
   after?: string | undefined
@@ -17,9 +17,9 @@ export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {
   handoffId?: string | undefined
   /** Only events of handoffs for this inbox. */
   inbox?: string | undefined
-  /** With false it ends behind the newest event instead of waiting for the next; true where it is left out. */
+  /** With false it ends after the newest event instead of waiting for the next; true where it is left out. */
   follow?: boolean | undefined
-  /** Told what went wrong while it goes on. */
+  /** Called with what went wrong while it goes on. */
   onError?: ((error: unknown) => void) | undefined
 }
 
@@ -30,7 +30,7 @@ const pageSize = 100
 const gap = 100
 
 /**
- * Reads page by page, each when the one before has been used: so whoever is slow has no more than a page in memory. A
+ * Reads page by page, each when the one before has been used: so a slow reader has no more than a page in memory. A
  * page that was asked for again is the same from the same place on, which is why each event comes once.
  */
 export async function * readEvents (

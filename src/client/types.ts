@@ -58,7 +58,7 @@ export type BatchResults = WithText<{
 const maxMessageLength = 4000
 const takenAsCode = /^[A-Za-z0-9._-]{1,64}$/
 
-/** What is told of something thrown. It may be anything, also what throws when it is looked at. */
+/** What is reported of something thrown. It may be anything, also what throws when it is looked at. */
 export function failureOf (error: unknown): Exclude<Failure, string> {
   try {
     return readFailure(error)

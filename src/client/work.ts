@@ -179,7 +179,7 @@ export class Lease {
     this.#soon = seconds === undefined ? checkInterval : Math.min(this.#within / 12, 1000)
     this.#pause = this.#regular
     this.#workExpires = workExpires === undefined ? Infinity : Date.parse(workExpires)
-    // Where the catch took long, a heartbeat at once tells how old it is. Without heartbeats that doesn't matter.
+    // Where the catch took long, a heartbeat at once shows how old it is. Without heartbeats that doesn't matter.
     this.#tried = seconds === undefined ? moment() : sentAt
     this.#renewed = since(sentAt) < this.#regular ? sentAt : moment()
     // Short steps, since timers stand still while a machine sleeps: soon after it wakes this looks at the clock.

@@ -136,7 +136,7 @@ export function isName (text: string): boolean {
 /** What a webhook's URL is written with. */
 export const urlPattern = '^[!-~]{1,2048}$'
 
-/** The caller: the identity behind an API key. A handoff belongs to its passer's tenant. */
+/** The caller: the identity of an API key. A handoff belongs to its passer's tenant. */
 export interface Caller {
   tenant: string
   agent: string
@@ -149,7 +149,7 @@ export interface Caller {
   inboxes: ReadonlySet<string> | null
 }
 
-/** The caller behind a key from the environment. */
+/** The caller with a key from the environment. */
 export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>): Caller {
   return { tenant, agent, scopes: new Set(scopes), keyId: null, ratePerMinute: null, inboxes: null }
 }
@@ -157,7 +157,7 @@ export function callerOf (tenant: string, agent: string, scopes: Iterable<Scope>
 /** A configured key and its caller. */
 export interface ApiKey { caller: Caller, secret: string }
 
-/** What events tell (lua/lib/events.lua), each behind `handoff.` in its type. */
+/** What events say (lua/lib/events.lua), each after `handoff.` in its type. */
 export const happenings = [
   'passed', 'approved', 'rejected', 'caught', 'done', 'failed', 'declined', 'cancelled', 'cancel_requested', 'expired',
   'reissued'
@@ -244,7 +244,7 @@ export function isTriedAgain (record: HandoffRecord): boolean {
   return record.caught !== null && record.extra.reissuedAs === undefined && hasNext(record)
 }
 
-/** Are attempts left, and has nobody asked to cancel it? */
+/** Are attempts left, and wasn't its cancelling requested? */
 export function hasNext ({ extra: { attempt = 1, maxAttempts = 1, cancelRequestedAt } }: HandoffRecord): boolean {
   return attempt < maxAttempts && cancelRequestedAt === undefined
 }

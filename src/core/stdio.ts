@@ -15,9 +15,9 @@ const maxEndTime = 1000
 
 const lineFeed = 10
 
-/** What a writer tells of its lines. */
+/** What a writer reports of its lines. */
 export interface Losses {
-  /** Called for the first line that is lost. @param why the error's code, as ENOSPC; or that nobody reads */
+  /** Called for the first line that is lost. @param why the error's code, as ENOSPC; or that there is no reader */
   onLost (why: string): void
   /** Called when everything is written again. @param lines how many were lost meanwhile */
   onBack (lines: number): void

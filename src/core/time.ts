@@ -12,7 +12,7 @@ export function readDuration (text: string): number | undefined {
 }
 
 /**
- * One run of the work: `over` resolves when the next run may begin; `next` is that run, once somebody has asked for it.
+ * One run of the work: `over` resolves when the next run may begin; `next` is that run, once it was asked for.
  */
 interface Run<T> { over: Promise<unknown>, next: Promise<T> | undefined }
 

@@ -11,7 +11,7 @@ export interface Embedded {
   keys: LocalKeys | undefined
   /** What the secrets of webhooks are derived from, if events are on and nothing else is configured. */
   webhookSecret: string | undefined
-  /** Tells the command on this machine where the service listens. */
+  /** Shows the command on this machine where the service listens. */
   listensAt (address: string): Promise<void>
   stop (): Promise<void>
 }
@@ -90,7 +90,7 @@ export interface LocalKeys {
 
 /**
  * The keys of this machine: one for an agent and one for an approver, in files in `dataDir` (mode 0600), made if
- * missing. `created` tells whether either was made now. Throws an EmbeddedError for a file without a valid key.
+ * missing. `created` says whether either was made now. Throws an EmbeddedError for a file without a valid key.
  * @param newKey makes a key
  */
 export async function localKeys (dataDir: string, newKey: () => string): Promise<LocalKeys> {

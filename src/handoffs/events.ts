@@ -53,7 +53,7 @@ export class EventService {
     return this.#reader
   }
 
-  /** At most `limit` events behind `after`; without it those from now on. Where it waits, until there is one. */
+  /** At most `limit` events after `after`; without it those from now on. Where it waits, until there is one. */
   async page (
     tenant: string, filter: EventFilter, after: string | undefined, limit: number, waiting: WaitOptions | null
   ): Promise<EventPage> {
@@ -69,7 +69,7 @@ export class EventService {
     if (waiting === null) return look()
     const listen = (wake: () => void) => feed.listen(tenant, () => {
       reader.changed(tenant)
-      // All that wait are told in one go, and share what is read then. Only those that it is for look again.
+      // All that wait are woken in one go, and share what is read then. Only those that it is for look again.
       queueMicrotask(() => {
         reader.next(tenant, place).then(({ events, place: reached, isReset, isMore }) => {
           if (isReset || isMore || events.some(event => passes(event, filter))) wake()
@@ -181,7 +181,7 @@ export class EventStreams {
   }
 
   /**
-   * The text of a stream. Call `close` when it is over, also where nobody has begun to read the text.
+   * The text of a stream. Call `close` when it is over, also where no reader has begun on the text.
    * @param key who may have ten at once
    * @throws {Problem} that key has as many
    */

@@ -13,7 +13,7 @@ const searchesAtOnce = 2
 
 /** Where a reader is. */
 export interface FeedPlace {
-  /** The event behind which it reads. */
+  /** The event after which it reads. */
   after: string
   /** Where a client goes on from here. Where nothing is kept it is a time: nothing before it is missing. */
   next: string
@@ -22,7 +22,7 @@ export interface FeedPlace {
 }
 
 /**
- * What comes next. `isReset`: what was behind the place isn't kept any more, or never was. `isMore`: the end may not be
+ * What comes next. `isReset`: what came after the place isn't kept any more, or never was. `isMore`: the end may not be
  * reached.
  */
 export interface Read { events: Event[], place: FeedPlace, isReset: boolean, isMore: boolean }
@@ -56,7 +56,7 @@ export class FeedReader {
     for (const place of this.#pages.keys()) if (place.startsWith(`${tenant} `)) this.#pages.delete(place)
   }
 
-  /** @param isSearch it is behind a full page: then it takes turns */
+  /** @param isSearch it follows a full page: then it takes turns */
   async next (tenant: string, place: FeedPlace, isSearch = false): Promise<Read> {
     const found = await this.#page(tenant, place.after, isSearch)
     const isReset = isLost(place, found, this.#feed.retention)
@@ -72,7 +72,7 @@ export class FeedReader {
     const at = page.isNoted ? clock : await this.#feed.note(tenant)
     // Something came meanwhile.
     if (at === null) return { events, isReset, isMore: true, place: isReset ? placeBehind(fromOldest) : place }
-    // The same as long as it is recent: so whoever reads on to the end sees that this is it. An event of this
+    // The same as long as it is recent: so a reader that goes on to the end sees that this is it. An event of this
     // millisecond may still come.
     const isRecent = !isReset && timeIn(place.next) >= at - this.#feed.retention / 2
     return {
@@ -103,12 +103,12 @@ export class FeedReader {
   }
 }
 
-/** The place behind an event, or behind a time. */
+/** The place after an event, or after a time. */
 export function placeBehind (after: string): FeedPlace {
   return { after, next: after, seen: null }
 }
 
-/** Is anything missing that was behind this place, or was the place never there? The one rule for pages and streams. */
+/** Is anything missing that came after this place, or was the place never there? The one rule for pages and streams. */
 function isLost (
   { after, seen }: FeedPlace, { newest, oldest, clock, since }: Omit<Page, 'events'>, retention: number
 ): boolean {
@@ -150,7 +150,7 @@ export function readEvent ({ id, text }: FeedEntry): Event {
   }
 }
 
-/** What an event tells, read off its text: its type, and its data. */
+/** What an event says, read off its text: its type, and its data. */
 export function eventIn (text: string): { type: string, data: object } {
   const words = text.split(' ')
   const isOfWebhook = words[0]!.startsWith('webhook.')
@@ -185,7 +185,7 @@ export function passes (event: Event, { types, handoffId, inbox }: EventFilter):
     (inbox === null || event.inbox === inbox)
 }
 
-/** Does one id of a feed come behind another? */
+/** Does one id of a feed come after another? */
 export function isBehind (one: string, other: string): boolean {
   const [oneTime, oneCount] = partsOf(one)
   const [time, count] = partsOf(other)

@@ -80,8 +80,8 @@ export interface Ticket {
  * The requests that wait at this replica for one inbox, the one that has waited longest first. Each message gives one
  * request a turn to look; the others sleep on. If every request has a turn when a message comes, the queue remembers
  * that it owes a turn (`isOwed`). The next request that ends its look then looks again or hands its turn on. A request
- * also hands its turn on when it leaves before using it, and when its look left something behind. So whatever enters,
- * some request begins a look after it; and while nothing enters, nobody asks Redis, but for a look every five seconds
+ * also hands its turn on when it leaves before using it, and when its look left something. So whatever enters,
+ * some request begins a look after it; and while nothing enters, Redis isn't asked, but for a look every five seconds
  * at most, in case a message was lost.
  */
 export class InboxQueue {
@@ -98,7 +98,7 @@ export class InboxQueue {
     const changed = () => this.giveTurn()
     this.own = new WatchedList(subscriptions, ownChannel, changed)
     this.home = homeChannel === ownChannel ? this.own : new WatchedList(subscriptions, homeChannel, changed)
-    // No message told of what entered before the replica was subscribed.
+    // No message reported what entered before the replica was subscribed.
     Promise.all([this.own.subscribed, this.home.subscribed]).then(changed, () => {})
   }
 
@@ -108,7 +108,7 @@ export class InboxQueue {
   }
 
   /**
-   * Does nobody's turn mean that the inbox is empty? Not if this replica wouldn't be told of what enters, and not
+   * If no request has a turn, is the inbox empty? Not if this replica gets no message of what enters, and not
    * forever.
    */
   get isUpToDate (): boolean {

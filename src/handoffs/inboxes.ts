@@ -23,7 +23,7 @@ export interface InboxRequest { inbox: string, max: number, bytes: Buffer }
 interface InboxLookRequest extends InboxRequest { isWaiting: boolean }
 
 /**
- * What a look found. `isMore`: there may be more behind it. `isLeft`: another request with the same Idempotency-Key is
+ * What a look found. `isMore`: there may be more after it. `isLeft`: another request with the same Idempotency-Key is
  * taking for both.
  */
 interface Found extends InboxCatch { isMore: boolean, isLeft?: boolean }
@@ -171,7 +171,7 @@ export class InboxService {
         queue.giveTurn()
         throw error
       })
-      // Nobody else knows of what this look left behind, or of what entered while all were looking. A replayed answer
+      // No other request knows of what this look left, or of what entered while all were looking. A replayed answer
       // was no look at the inbox.
       const isMore = found.isMore || found.replayed || queue.isOwed
       ticket.hasTurn = isMore && found.items.length === 0 && !found.replayed
@@ -203,7 +203,7 @@ export class InboxService {
       const stops = await Promise.all([
         queue.join(ticket)(wake), ...channels.map(channel => this.#subscriptions.listen(channel, look))
       ])
-      // No message told of what the key took before these subscriptions, so this request gets a turn now.
+      // No message reported what the key took before these subscriptions, so this request gets a turn now.
       ticket.hasTurn = true
       return () => { for (const stop of stops) stop() }
     }

@@ -32,7 +32,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
   app.decorateRequest('caller', null as unknown as Caller)
   app.decorateRequest('grant', function (this: FastifyRequest) {
     const { authorization = '' } = this.headers
-    // The header has passed authentication, so it has the form: a scheme, and the key behind it.
+    // The header has passed authentication, so it has the form: a scheme, and the key after it.
     return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), this.routeOptions.config.scope)
   })
   const admit = (request: FastifyRequest, caller: Caller | undefined) => {

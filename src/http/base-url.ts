@@ -60,7 +60,7 @@ export function baseUrlOf (
   return () => baseUrl
 }
 
-/** The machine's name in place of every address. One that can't stand in a URL helps nobody: then loopback's. */
+/** The machine's name in place of every address. One that can't stand in a URL is of no use: then loopback's. */
 function nameFor (host: string): string {
   if (!everyAddress.includes(host)) return host
   const name = hostname()

@@ -134,7 +134,7 @@ export class Batches {
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       if (performance.now() - came > longAgo) {
         await untilEndsAreNoticed()
-        // Nobody gets the answer, and what is caught for nobody is caught until its time is over.
+        // No client gets the answer, and what is caught for none stays caught until its time is over.
         if (isGone()) throw new Problem('request_timeout')
         await grant().authorise()
       }

@@ -209,7 +209,7 @@ export class Bodies {
     return new Problem('unavailable', noRoom)
   }
 
-  /** The agent's share, or the address's while nobody knows whose request it is. */
+  /** The agent's share, or the address's while the request's agent is unknown. */
   #shareOf (request: FastifyRequest): Share {
     const { caller } = request
     if (caller == null) return partOf(this.#strangers.parts, networkOf(request.ip), shareOf.address, this.#strangers)
@@ -274,7 +274,7 @@ function receive (
     at += some.length
   }
   const onEnd = () => stop(null, at === bytes.length ? bytes : bytes.subarray(0, at))
-  // The upload broke off: nobody hears the answer.
+  // The upload broke off: no client gets the answer.
   const onError = () => stop(new Problem('invalid_request'))
   raw.on('data', onData)
   raw.on('end', onEnd)

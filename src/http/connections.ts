@@ -22,7 +22,7 @@ const parserCodes: Record<string, ErrorCode> = {
  */
 const linger = 1000
 
-/** Answers on the socket itself and closes it: after the error, nobody can tell where the next request would begin. */
+/** Answers on the socket itself and closes it: after the error, it is unknown where the next request would begin. */
 export function answerSocketErrors (base: string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => answer(base, error, socket)
 }
@@ -77,7 +77,7 @@ function boundPipelining (server: Server): void {
   const handlers = server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
   server.removeAllListeners('request')
   server.on('request', (request, response) => {
-    // A response has its connection once it is its turn: only those behind another one are counted.
+    // A response has its connection once it is its turn: only those after another one are counted.
     if (response.socket === null) {
       const { socket } = request
       // Those that node has read with the one that was too many.
@@ -197,7 +197,7 @@ declare module 'fastify' {
 }
 
 export interface Draining {
-  /** Is the service about to stop? Then it still serves, and tells clients to close their connections. */
+  /** Is the service about to stop? Then it still serves, and asks clients to close their connections. */
   now: boolean
   start (): void
   /** How many connections had to be cut because they didn't end in time. */

@@ -11,7 +11,7 @@ export function fixed (text: string): Fixed {
 }
 
 /**
- * Makes once what depends on BASE_URL alone: whoever asks needs no key, so each request must cost little. Before the
+ * Makes once what depends on BASE_URL alone: a client needs no key, so each request must cost little. Before the
  * service listens its URL may still change, and then it is made anew.
  */
 export function oncePer<T> (baseUrl: () => string, make: (baseUrl: string) => T): () => T {

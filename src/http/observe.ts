@@ -250,7 +250,7 @@ export function traceIdOf (traceparent: string): string {
 }
 
 const clientsOwn = /^[A-Za-z0-9._-]{1,128}$/
-/** The number tells one process's ids apart; this prefix tells processes apart. */
+/** The number distinguishes one process's ids; this prefix distinguishes processes. */
 const process = randomToken().slice(0, 11)
 let number = 0
 

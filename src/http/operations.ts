@@ -71,7 +71,7 @@ export function waitOptions (request: FastifyRequest): WaitOptions | null {
 export function liveness (request: FastifyRequest): Pick<WaitOptions, 'grant' | 'isGone'> {
   return {
     grant: () => request.grant(),
-    // Use the connection, not the response. A response that is pipelined behind another one has no connection yet, and
+    // Use the connection, not the response. A response that is pipelined after another one has no connection yet, and
     // never learns that it closed.
     isGone: () => request.raw.socket.destroyed,
   }

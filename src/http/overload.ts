@@ -106,7 +106,7 @@ interface Queue {
 /**
  * Lets a few operations at a time ask each master of Redis; the others wait for their turn. Tenants take turns: each
  * has at most as many operations before the master's queue as may run at once, so another tenant's next one waits
- * behind those only.
+ * for those only.
  */
 export class MasterTurns {
   readonly #atOnce: number
@@ -118,7 +118,7 @@ export class MasterTurns {
 
   /**
    * Runs the operation when it is its turn.
-   * @param operation is told for how many milliseconds it has waited
+   * @param operation gets the milliseconds for which it has waited
    * @throws {Unavailable} without having run, if the master turned out to answer nothing while the operation waited.
    *   Otherwise it would have a call's whole budget before it for each turn that it waits, and the master would get all
    *   of them when it is back, however late.
@@ -252,7 +252,7 @@ export class BatchAnswers {
   readonly tenant: string
   readonly #room: AnswerRoom
   /**
-   * One operation at a time waits for room, with the others behind it: each that waits is tried whenever some becomes
+   * One operation at a time waits for room, with the others after it: each that waits is tried whenever some becomes
    * free.
    */
   readonly #line = pLimit(1)
@@ -304,7 +304,7 @@ export class BatchAnswers {
     })
   }
 
-  /** Call it when the answers are sent, or nobody gets them. */
+  /** Call it when the answers are sent, or can't be. */
   end (): void {
     if (this.#isOver) return
     this.#isOver = true

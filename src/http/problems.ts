@@ -59,7 +59,7 @@ export function answerErrors (
 }
 
 /**
- * The faults of a request itself. A batch over its agent's limit isn't told of them: the limit comes first
+ * The faults of a request itself. A batch over its agent's limit doesn't report them: the limit comes first
  * (docs/api.md, "Errors").
  */
 const refusedAfterRate = new Set<ErrorCode>(['invalid_request', 'unsupported_media_type', 'payload_too_large'])
@@ -71,7 +71,7 @@ function afterRate (problem: Problem, { limit }: FastifyRequest): Problem {
 export type AnswerPage = (problem: Problem, request: FastifyRequest, reply: FastifyReply) => boolean
 
 /**
- * Somebody who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON.
+ * A person who opens an address in a browser. Programs may copy a browser's Accept, but send their key, and get JSON.
  */
 function isBrowser ({ method, headers }: FastifyRequest): boolean {
   return (method === 'GET' || method === 'HEAD') && headers.authorization === undefined &&
@@ -114,7 +114,7 @@ const parts = [['querystring', 'query'], ['headers', 'headers']] as const
  * What comes first if a body is refused: a wrong query, header field or media type is told before that (docs/api.md,
  * "Errors"). The body is limited, read and validated first. So the others are looked at here, which costs only the
  * requests that are refused.
- * @returns the error itself, or another that is to be told instead
+ * @returns the error itself, or another to be reported instead
  */
 export function firstFault (error: unknown, request: FastifyRequest): unknown {
   const { validationContext } = error as FastifyError

@@ -22,7 +22,7 @@ const small = 16 * 1024
 
 /**
  * Limits how many requests an agent may make in a minute, whichever replicas it asks. It runs after authentication and
- * before the body is read. Beyond the limit the answer is 429, and all answers tell how much is left
+ * before the body is read. Beyond the limit the answer is 429, and all answers say how much is left
  * (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say, the answer is 503, as the request's own would be.
  * @fastify/rate-limit does none of this: it writes other header fields, asks its store on each request, and makes three
  * promises each time.

@@ -23,7 +23,7 @@ const readsAtOnce = 4
 const expecting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Tells a client that waits for it to send its body. Call it before a body is read, and only then: what is refused
+ * Asks a client that waits for it to send its body. Call it before a body is read, and only then: what is refused
  * needn't be sent.
  */
 export function continueBody (request: IncomingMessage): void {
@@ -76,7 +76,7 @@ class Lingering {
   prepare (request: IncomingMessage): void {
     const { socket } = request
     if (socket?.destroySoon === undefined) return
-    // Whoever has begun to read counts as a reader. Without one, node drops the rest as fast as it comes.
+    // What has begun to read counts as a reader. Without one, node drops the rest as fast as it comes.
     request.pause()
     request.read()
     socket.destroySoon = () => {

@@ -52,7 +52,7 @@ export function mcpRoute (app: FastifyInstance, options: McpOptions): void {
     let ended: unknown
     let isAnswering = false
     const run = call && (() => calls.run(call, request).catch((error: Problem) => {
-      // Its status has been sent, so the call is told: a stream has begun.
+      // Its status has been sent, so the call is notified: a stream has begun.
       if (isAnswering) return calls.refuse(error, request)
       throw ended = error
     }))
@@ -118,7 +118,7 @@ export function originCheck (origins: readonly string[], isNamed: boolean, baseU
 }
 
 /**
- * A browser sends its page's origin; other clients send none. So a page that somebody happens to open can't call a
+ * A browser sends its page's origin; other clients send none. So a page that a person happens to open can't call a
  * service on their machine.
  */
 function refuseOrigin (

@@ -21,7 +21,7 @@ export interface Sources {
   /** Null where webhooks are off. */
   deliverer: Pick<Deliverer, 'counts' | 'disabled'> | null
   isDraining: () => boolean
-  /** Results of key look-ups, and refusals by rate limit or load shedding; absent where nobody counts them. */
+  /** Results of key look-ups, and refusals by rate limit or load shedding; absent where they aren't counted. */
   keys?: { hits: number, misses: number, refused: number, shed: number, throttled: number }
   refused?: { limited: number, shed: number, bodies: number }
   /** How many bytes of request bodies are held. */

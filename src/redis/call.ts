@@ -18,7 +18,7 @@ export interface ScriptRequest<T> {
   decode (reply: unknown): T
 }
 
-/** Whoever is responsible for a call until it is settled. */
+/** What is responsible for a call until it is settled. */
 export interface Dispatcher {
   /** The call got no valid answer, and may get one if it is retried. */
   again (call: ScriptCall): void
@@ -82,7 +82,7 @@ export class ScriptCall {
     this.#reject = reject
   }
 
-  /** Settles the call with the script's reply, unless it was given up meanwhile: then nobody waits for it. */
+  /** Settles the call with the script's reply, unless it was given up meanwhile: then no caller waits for it. */
   answer (reply: unknown): void {
     if (this.settled) return
     this.#end()
@@ -187,7 +187,7 @@ function isLate (tag: unknown): boolean {
 }
 
 /**
- * How long a new connection waits for Redis's first words, in milliseconds: Redis says at once why it lets nobody in.
+ * How long a new connection waits for Redis's first words, in milliseconds: Redis says at once why it refuses.
  */
 const quietFor = 200
 /**
@@ -207,7 +207,7 @@ export function isCut ({ code }: NodeJS.ErrnoException): boolean {
 }
 
 /**
- * Tells Redis's own words where it closes a new connection, as at maxclients. ioredis writes as soon as it is
+ * Reports Redis's message where it closes a new connection, as at maxclients. ioredis writes as soon as it is
  * connected; then the reset hides what Redis said. So an attempt that follows such a reset listens before anything is
  * written, and its error has Redis's words. It is the attempt that ioredis makes anyway, to the same address and with
  * the same TLS, so a Redis without a free place gets no more connections. A connection that was in use and broke isn't

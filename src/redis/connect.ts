@@ -138,7 +138,7 @@ export interface ServerVersion {
   tested: boolean
 }
 
-/** Undefined if INFO doesn't tell. */
+/** Undefined if INFO doesn't report it. */
 export function versionOf (info: ServerInfo): ServerVersion | undefined {
   // Valkey's redis_version is the Redis version that it is compatible with.
   const make = info.valkey_version === undefined ? 'Redis' : 'Valkey'
@@ -152,7 +152,7 @@ export function versionOf (info: ServerInfo): ServerVersion | undefined {
   }
 }
 
-/** Undefined if INFO doesn't tell; 0 for a master without replicas. */
+/** Undefined if INFO doesn't report it; 0 for a master without replicas. */
 export function onlineReplicas (info: ServerInfo): number | undefined {
   if (info.role === undefined) return undefined
   return Object.entries(info).filter(([field, value]) =>

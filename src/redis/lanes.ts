@@ -94,7 +94,7 @@ export class Lanes implements Dispatcher {
     return [...this.#lanes].map(([{ name }, { fullRefusals }]) => [name, fullRefusals])
   }
 
-  /** Gives up all open calls. Whoever made the connections closes them. */
+  /** Gives up all open calls. The caller that made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
     for (const lane of this.#lanes.values()) lane.close()

@@ -130,7 +130,7 @@ async function reached (redis: Redis, signal: AbortSignal): Promise<void> {
   if (redis.status === 'ready') return
   const closed = once(redis, 'close', { signal }).then(() => { throw new Error('it is not reached') })
   await Promise.race([once(redis, 'ready', { signal }), closed]).catch((error: Error) => {
-    // The next attempt tells what Redis said as it closed this one.
+    // The next attempt reports what Redis said as it closed this one.
     if (!isCut(error)) throw error
     return once(redis, 'ready', { signal })
   })

@@ -86,7 +86,7 @@ export class Subscriptions {
     return master?.subscriber.status === 'ready' && master.calls.status === 'ready'
   }
 
-  /** Whoever made the connections closes them. */
+  /** The caller that made the connections closes them. */
   close (): void {
     clearInterval(this.#timer)
     clearTimeout(this.#renewal)
@@ -136,7 +136,7 @@ export class Subscriptions {
       if (!wants(channel, name)) continue
       channel.on = this.#subscriberOf(name)
       this.#subscribe(channel, name)
-      // Where it was redirected, nothing is to be read as yet: the next attempt tells.
+      // Where it was redirected, nothing can be read yet: the next attempt decides.
       channel.subscribed.then(isElsewhere => { if (!isElsewhere) wakeAll(channel) })
     }
   }

@@ -15,7 +15,7 @@ export interface SchemaVerdict { schema: Fault[], output: Fault[] }
 
 interface Waiting {
   job: Job
-  /** How long the worker may run for it, in milliseconds of CPU; by the clock where the system doesn't tell. */
+  /** How long the worker may run for it, in milliseconds of CPU; by the clock where the system doesn't report it. */
   limit: number
   /** When it was queued, by performance.now. */
   queuedAt: number
@@ -36,14 +36,14 @@ export interface ThreadOptions {
   patience: number
   /**
    * How long a job may take by the clock, in milliseconds, however little of it the worker has run: a busy machine must
-   * not keep those behind it.
+   * not hold up the jobs after it.
    */
   maxJobTime: number
 }
 
 /**
  * One worker thread, which does one job after the other. It starts with the first job, doesn't keep an idle process
- * alive, and is replaced if a job makes it overrun or crash: that job is too slow, and those behind it go on.
+ * alive, and is replaced if a job makes it overrun or crash: that job is too slow, and the jobs after it go on.
  */
 export class Thread {
   readonly #options: ThreadOptions
@@ -200,7 +200,7 @@ class Queue {
     this.#tenants.set(tenant, agents)
   }
 
-  /** The next job, by turns: those of whoever had the last one only if nobody else waits. */
+  /** The next job, by turns: those of the last one's owner only if no other waits. */
   take (): Waiting | undefined {
     const tenant = firstBut(this.#tenants, this.#last.tenant)
     if (tenant === undefined) return undefined

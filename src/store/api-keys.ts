@@ -171,7 +171,7 @@ export class KeyRecords {
     }
   }
 
-  /** The channel that tells of changes. */
+  /** The channel of their changes. */
   get channel (): string {
     return this.#log
   }

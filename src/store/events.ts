@@ -91,7 +91,7 @@ export class Events {
     })
   }
 
-  /** What an outbox has behind this number, at most so many. */
+  /** What an outbox has after this number, at most so many. */
   outbox (tag: string, tenant: string, after: string, max: number): Promise<string[]> {
     const keys = [this.#keyNames.outbox(tag, tenant)]
     return this.#lanes.call({
@@ -111,7 +111,7 @@ export class Events {
     })
   }
 
-  /** Reads a tenant's feed behind an id. @param after null: only the newest and the oldest id are asked for */
+  /** Reads a tenant's feed after an id. @param after null: only the newest and the oldest id are asked for */
   read (tenant: string, after: string | null, max: number): Promise<FeedPage> {
     const tag = homeTagOf(tenant, this.#tags)
     const [feed, note] = this.#feedKeys(tag, tenant)

@@ -8,7 +8,7 @@ import type { KeyNames } from './keys.ts'
 import type { RightsCheck } from './rights.ts'
 
 /**
- * How long the mark of a data set stays if nobody writes it again, in milliseconds: 30 days. Whoever remembers it
+ * How long the mark of a data set stays if it isn't written again, in milliseconds: 30 days. Whoever remembers it
  * writes it every 5 s.
  */
 const markDuration = 2_592_000_000
@@ -86,7 +86,7 @@ export interface Look extends Omit<ReadinessVerdict, 'looks'> {
   refuses?: Refusal
   /** The mark of the data set that it has, and in which partition; left out if that wasn't seen. */
   mark?: { tag: string, value: string }
-  /** In bytes, where it tells. */
+  /** In bytes, where it reports that. */
   memory?: { used: number, limit: number }
 }
 
@@ -189,10 +189,10 @@ function unsafeSetting (info: ServerInfo): string | null {
  */
 const quiet = 15_000
 
-/** What is wrong with a master that the log has told of. */
+/** What is wrong with a master, as logged. */
 interface LoggedTrouble { reason: string, refuses: Refusal | undefined, lastSeen: number }
 
-/** What an operator is told of a full Redis. */
+/** What the log says of a full Redis. */
 export const whyFull = 'Redis is full: it has used maxmemory. What makes it larger is answered 503, pass above all; ' +
   'done and cancel make room. ' +
   'Raise maxmemory, or see that handoffs are done or cancelled.'
@@ -228,7 +228,7 @@ export class Checks {
   }
 
   /**
-   * Why Redis can't serve; null if it can. Whoever asks during a check gets its result, so any number of probes cost
+   * Why Redis can't serve; null if it can. A probe during a check gets its result, so any number of probes cost
    * Redis one check at a time.
    */
   whyNotReady (): Promise<string | null> {

@@ -24,7 +24,7 @@ export interface Wanted {
   lifetime: number | null
   /** The request's digest; '-' without an Idempotency-Key. */
   request: string
-  /** Tells apart the requests that have this token. */
+  /** Distinguishes the requests that have this token. */
   asker: string
   /** The turns in the home list, ascending, as `turns` read them; null if the reply needn't have turns. */
   turns: readonly string[] | null
@@ -46,7 +46,7 @@ export type TakeReply = {
   items: TakenHandoff[]
 } | { outcome: 'reused' } | { outcome: 'left' }
 
-/** Each entry is a turn and a length in bytes. `isMore`: there may be more behind those that were looked at. */
+/** Each entry is a turn and a length in bytes. `isMore`: there may be more after those that were looked at. */
 export interface InboxTurns { turns: string[], isMore: boolean }
 
 /** `oldestAt`: when the oldest one entered, in milliseconds; null if there is none. */
@@ -123,12 +123,12 @@ export class Inboxes {
     return this.#lanes.call({ script: this.#scripts.unclaim, tag, keys: [key], texts: [expected], decode: tagged })
   }
 
-  /** The channel that tells when a token has taken something here. */
+  /** The channel that announces when a token has taken something here. */
   takenChannelOf ({ tag }: InboxPlace, token: string): string {
     return this.#keyNames.taken(tag, token)
   }
 
-  /** The channel that tells when something has entered this list. */
+  /** The channel that announces when something has entered this list. */
   channelOf ({ tag, tenant, inbox }: InboxPlace): string {
     return this.#keyNames.inbox(tag, tenant, inbox)
   }

@@ -59,7 +59,7 @@ export class KeyNames {
     return `${this.partition(tag)}q:${token}`
   }
 
-  /** What transitions of a tenant told here and may not be in its feed yet (lua/lib/relayed.lua). */
+  /** What transitions of a tenant appended here and may not be in its feed yet (lua/lib/relayed.lua). */
   outbox (tag: string, tenant: string): string {
     return `${this.outboxes(tag)}:${tenant}`
   }
@@ -69,7 +69,7 @@ export class KeyNames {
     return `${this.partition(tag)}o`
   }
 
-  /** A tenant's events, in one order; and the channel where new ones are told. */
+  /** A tenant's events, in one order; and the channel where new ones are announced. */
   feed (tag: string, tenant: string): string {
     return this.#isOneRedis ? this.feeds() + tenant : `${this.partition(tag)}e:${tenant}`
   }
@@ -89,7 +89,7 @@ export class KeyNames {
     return `${this.feed(tag, tenant)}:moved`
   }
 
-  /** Who looks for events that nobody has moved to their feed. */
+  /** Who looks for events that no replica has moved to their feed. */
   relay (tag: string): string {
     return `${this.partition(tag)}relay`
   }
@@ -143,7 +143,7 @@ export class KeyNames {
     return `${this.partition(tag)}keys:over`
   }
 
-  /** The log of changes of API keys, and the channel that tells of them. */
+  /** The log of changes of API keys, and the channel that announces them. */
   apiKeysLog (tag: string): string {
     return `${this.partition(tag)}keys:log`
   }

@@ -7,7 +7,7 @@ import { tagged } from './replies.ts'
 
 /**
  * How long a master that didn't take a lease is passed over, in milliseconds. A call to it may take 2 s, in which
- * nobody holds the lease.
+ * no replica holds the lease.
  */
 const passedOverFor = 30_000
 
@@ -67,7 +67,7 @@ export class Leases {
 }
 
 /**
- * How much longer nobody is woken again for each listener, and at most, in milliseconds: thousands at once would leave
+ * How much longer no listener is woken again for each one, and at most, in milliseconds: thousands at once would leave
  * no time for others.
  */
 const morePerListener = 0.05
@@ -75,14 +75,14 @@ const maxExtraTerm = 250
 
 interface Channel {
   wakes: Set<() => void>
-  /** Runs while nobody is to be woken again. */
+  /** Runs while no listener is to be woken again. */
   timer: NodeJS.Timeout | undefined
   isRequested: boolean
   leave: Promise<() => void>
 }
 
 /**
- * Listens to channels on which much is told: all listeners of one are woken at once, and then not again for a while.
+ * Listens to channels with many messages: all listeners of one are woken at once, and then not again for a while.
  */
 export class Paced {
   readonly #subscriptions: Subscriptions

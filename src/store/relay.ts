@@ -169,7 +169,7 @@ const partitionsPerCall = 256
 /**
  * How long the tenants' calls are waited for, in milliseconds. Those of a tenant that take longer (its feed's master
  * lacks replicas that acknowledge) go on by themselves, and the tenant gets no others meanwhile. Otherwise the lease
- * would run out in each round, and nobody would get to the rest.
+ * would run out in each round, and no replica would get to the rest.
  */
 const patience = 250
 

@@ -91,7 +91,7 @@ function parseExtra (text: string): Extra {
   return extra
 }
 
-/** Parses field `d`; null if nobody has decided. */
+/** Parses field `d`; null if it isn't decided. */
 export function parseDecision (text: unknown): Decision | null {
   if (text == null) return null
   const [at, by, token, ...note] = String(text).split(' ')

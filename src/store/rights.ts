@@ -43,7 +43,7 @@ function commandsIn ({ source }: Script): string[] {
   return [...source.matchAll(/\bp?call\('([A-Z]+)'/g)].map(([, name]) => name as string)
 }
 
-/** What a user may not do, as far as Redis tells. */
+/** What a user may not do, as far as Redis says. */
 export interface RightsReply {
   /** Commands that the user may not run. */
   lacking: string[]

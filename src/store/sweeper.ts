@@ -24,7 +24,7 @@ const glancesAtOnce = 84
 /** How many handoffs each further call expires, if the first found that many: half a millisecond of Redis. */
 const batch = 40
 /**
- * How many further calls are under way at once at one master. Other calls to it wait behind no more than these, however
+ * How many further calls are under way at once at one master. Other calls to it wait for no more than these, however
  * much is due. Two, so that it always has the next one and gives the backlog all the time that others leave.
  */
 const callsAtOnce = 2
@@ -174,7 +174,7 @@ export class Sweeper {
   /** Sweeps each partition that this master has in the backlog in turn, one call at a time, until none is left. */
   async #drain (master: string | undefined): Promise<void> {
     const { masterOf, reaches } = this.#options
-    // The loop also reaches partitions that are put back meanwhile, behind the others.
+    // The loop also reaches partitions that are put back meanwhile, after the others.
     for (const tag of this.#backlog) {
       if (masterOf(tag) !== master) continue
       this.#backlog.delete(tag)

@@ -30,7 +30,7 @@ export interface Webhook {
   disabled: DisabledReason | null
   /** The last event of the feed that was looked at. */
   cursor: string
-  /** Behind which event and up to which it still has to replay; null where it replays nothing. */
+  /** After which event and up to which it still has to replay; null where it replays nothing. */
   replay: { from: string, to: string } | null
 }
 
@@ -92,13 +92,13 @@ export class Webhooks {
     this.#options = options
   }
 
-  /** Where it is told that webhooks of any tenant changed. */
+  /** Where it is announced that webhooks of any tenant changed. */
   get channel (): string {
     return this.#keyNames.webhookTenants(this.#options.tags[0]!)
   }
 
   /**
-   * Tells whoever delivers that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who
+   * Notifies the deliverer that webhooks changed. It may be lost: then it is found later. Resolves when it is said: who
    * ends before says nothing.
    */
   async notify (): Promise<void> {
@@ -187,7 +187,7 @@ export class Webhooks {
     )
   }
 
-  /** The webhook is to get again what is behind this id. Whoever delivers plans it, some at a time. */
+  /** The webhook is to get again what came after this id. The deliverer plans it, some at a time. */
   replay (tenant: string, id: string, after: string): Promise<ReplayOutcome> {
     const { tag, webhook } = this.#keysOf(tenant, id)
     return this.#call('webhook-replay', tag, [webhook], [after], ([outcome]) => outcome as ReplayOutcome)

@@ -24,7 +24,7 @@ export class RequestTrace {
     this.#waiting = []
   }
 
-  /** Calls `tell` with the request's span: now, or as soon as there is one. */
+  /** Calls `listener` with the request's span: now, or as soon as there is one. */
   whenBegun (listener: (span: Span) => void): void {
     if (this.span === undefined) this.#waiting.push(listener)
     else listener(this.span)

@@ -93,7 +93,7 @@ export function decisionRoutes (
 
 /**
  * After a decision comes the list, with the focus on the next handoff. Not that handoff's page: a second press of the
- * same key would then decide what nobody has read.
+ * same key would then decide what wasn't read.
  */
 async function decide (
   { approvals, log, refused }: {
@@ -107,7 +107,7 @@ async function decide (
   const note = noteOf(request.body)
   const problem = faultOf(note, verdict)
   const seen = seenOf(request.body)
-  // The handoff's page itself says why: somebody has decided, it has expired, or the id is another handoff's.
+  // The handoff's page itself says why: a person has decided, it has expired, or the id is another handoff's.
   const refuse = (code: ErrorCode, one: ToRead) => {
     refused(code)
     return show(
@@ -136,7 +136,7 @@ async function decide (
 
 const standing = new Set<string>(['already_decided', 'cancelled', 'expired', 'self_approval', 'content_changed'])
 
-/** Which content the page showed: when it was passed, and its digest. Without a time nobody knows what was read. */
+/** Which content the page showed: when it was passed, and its digest. Without a time it is unknown what was read. */
 function seenOf (form: Record<string, unknown> | undefined): SeenByPerson {
   const { created_at: at, digest } = form ?? {}
   return { createdAt: typeof at === 'string' ? Date.parse(at) : NaN, ...typeof digest === 'string' && { digest } }

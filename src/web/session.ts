@@ -175,12 +175,12 @@ function signInUrl (next: string, ended: boolean): string {
 }
 
 const schema = { hide: true }
-/** A key and a path. Nobody knows yet who sends them. */
+/** A key and a path. The sender isn't known yet. */
 const form = { schema, bodyLimit: 16 * 1024 }
 
 type Form = Record<string, unknown> | undefined
 
-/** The same sentence for every fault: it must not tell a stranger what kind of key this is. */
+/** The same sentence for every fault: it must not show a stranger what kind of key this is. */
 const wrongKey = 'This key can’t be used here. Check it, or ask the operator of this service for an approver key.'
 
 export function signInRoutes (app: FastifyInstance, baseUrl: () => string, signIn: SignIn): void {

@@ -81,7 +81,7 @@ function span (milliseconds: number, whole: (parts: number) => number): string {
   return `${whole(milliseconds / length)} ${name}`
 }
 
-/** A duration that somebody set, in full: `1 h 30 min`. @param milliseconds of whole seconds */
+/** A duration from a setting, in full: `1 h 30 min`. @param milliseconds of whole seconds */
 export function duration (milliseconds: number): string {
   const parts: string[] = []
   let left = milliseconds

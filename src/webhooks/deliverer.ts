@@ -50,7 +50,7 @@ export class Deliverer {
   readonly #options: DelivererOptions
   readonly #sender: Sender
   readonly #tenants = new Map<string, TenantWebhooks>()
-  /** One step of a replay at a time, whoever's: each tenant asks for one, and asks again behind the others. */
+  /** One step of a replay at a time, for all tenants: each asks for one, and asks again after the others. */
   readonly #replayTurn = pLimit(1)
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined

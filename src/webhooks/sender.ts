@@ -115,13 +115,13 @@ function drain (answer: IncomingMessage): void {
   })
 }
 
-/** What is told of an error: its name for programs, never its message, in which there may be anything. */
+/** What is reported of an error: its name for programs, never its message, in which there may be anything. */
 function nameOf ({ name, code }: NodeJS.ErrnoException): string {
   if (name === 'AbortError') return 'timeout'
   return /^\w{1,64}$/.test(code ?? '') ? code! : 'failed'
 }
 
-/** After how long a delivery is tried again, in milliseconds: behind the first attempt, the second, and so on. */
+/** After how long a delivery is tried again, in milliseconds: after the first attempt, the second, and so on. */
 export const pauses: readonly number[] = [
   5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 28_800_000
 ]
@@ -147,7 +147,7 @@ export function pauseAfter (
 }
 
 /**
- * Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the clock of whoever sent it.
+ * Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3), by the sender's clock.
  * @returns milliseconds; null for none
  */
 export function readRetryAfter (

@@ -23,14 +23,14 @@ const pageSize = 500
 const pagesCounted = 10
 const busy =
   'The URL’s name was not looked up: others of this tenant are, or the service stops. Send the request again.'
-/** The event behind which a feed's very first one is. */
+/** The event before a feed's very first one. */
 const fromOldest = '0-0'
 const lastOfMillisecond = '18446744073709551615'
 
 export interface WebhookParts { events: Events, webhooks: Webhooks, secrets: WebhookSecrets, targets: Targets }
 export interface NewWebhook { url: string, types: string[] | null, inbox: string | null }
 
-/** What is done with webhooks, for whoever asks: over HTTP, or with the command. */
+/** What is done with webhooks, for any caller: over HTTP, or with the command. */
 export class WebhookService {
   readonly #parts: WebhookParts | null
 
@@ -165,7 +165,7 @@ export class WebhookService {
       if (error instanceof NotLookedUp) {
         throw new Problem('unavailable', { detail: busy, headers: { 'retry-after': '5' } })
       }
-      // Not which address: whoever asks needn't know the names of this network.
+      // Not which address: the caller needn't know the names of this network.
       return 'must be an https URL of a public address; the service’s operator may allow others'
     })
   }
@@ -201,7 +201,7 @@ function faultsOf (types: string[] | null, inbox: string | null): Fault[] {
   return faults
 }
 
-/** The place in a feed behind which an event is, or all from a time on. */
+/** The place in a feed right before an event, or all from a time on. */
 function placeBefore (since: string): string | null {
   if (isEventId(since)) {
     const [time, count] = since.split('-').map(BigInt) as [bigint, bigint]

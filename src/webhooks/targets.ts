@@ -9,8 +9,8 @@ type Address = ReturnType<typeof ipaddr.process>
 type Network = [address: Address, bits: number]
 
 /**
- * A target that webhooks may not go to, or a name that has no address. The two are one to whoever made the webhook:
- * otherwise it would tell which names this network has.
+ * A target that webhooks may not go to, or a name that has no address. The two are one to the webhook's owner:
+ * otherwise it would show which names this network has.
  */
 export class TargetRefused extends Error {
   override name = 'TargetRefused'
@@ -18,7 +18,7 @@ export class TargetRefused extends Error {
 }
 
 /**
- * Where webhooks may go: whoever may make one must not reach what only the service's own network reaches. The addresses
+ * Where webhooks may go: their owners must not reach what only the service's own network reaches. The addresses
  * of a name are checked where it is resolved for the connection, so the one that is connected to is one that was
  * checked.
  */

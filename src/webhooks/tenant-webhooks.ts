@@ -41,7 +41,7 @@ export class TenantWebhooks {
     this.#options = options
   }
 
-  /** Webhooks may have changed, or somebody wants all of it looked at again. */
+  /** Webhooks may have changed, or all of it is to be looked at again. */
   refresh (): void {
     this.#isStale = true
     this.#wake()
@@ -151,11 +151,11 @@ export class TenantWebhooks {
     if (outcome === 'full') endpoint.isReplayFull = true
     else endpoint.webhook.replay = outcome !== 'planned' || place === null ? null : { from: place, to }
     if (outcome === 'planned') endpoint.wake()
-    // Deleted, disabled, or somebody has it replay from elsewhere or further: Redis says which.
+    // Deleted, disabled, or a replay was requested from elsewhere or further: Redis says which.
     else if (outcome !== 'full') this.refresh()
   }
 
-  /** Makes the deliveries of what is behind a place in the feed. */
+  /** Makes the deliveries of what comes after a place in the feed. */
   async #plan (place: string, endpoints: WebhookEndpoint[]): Promise<void> {
     const { entries } = await this.#options.events.read(this.#tenant, place, pageSize)
     const last = entries.at(-1)
@@ -167,7 +167,7 @@ export class TenantWebhooks {
     }))
   }
 
-  /** @param isMore there is more behind it: then its place is kept even where nothing was for it */
+  /** @param isMore there is more after it: then its place is kept even where nothing was for it */
   async #planFor (endpoint: WebhookEndpoint, wanted: FeedEntry[], last: string, isMore: boolean): Promise<void> {
     if (wanted.length === 0 && !isMore) {
       endpoint.readTo = last
@@ -300,7 +300,7 @@ export class WebhookEndpoint {
     const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, delivery.id, new Date(now), body)
     const takenAt = performance.now()
     const answer = await sender.send(this.#tenant, url, headers, body)
-    // Whoever stops it ends the attempts: another replica makes this one again.
+    // Stopping it ends the attempts: another replica makes this one again.
     if (this.#isStopped && answer.error === 'timeout') return
     const tried = outcomeOf(answer, type, delivery.attempts + 1)
     this.#isFailing = tried.outcome !== 'delivered'
@@ -344,10 +344,10 @@ function outcomeOf ({ status, error, retryAfter }: Answer, type: string, tried: 
   return after === null ? { outcome: 'failed', ...how } : { outcome: 'again', ...how, after }
 }
 
-/** What somebody sends to try a webhook. */
+/** The event that tries a webhook. */
 export const testType = 'webhook.test'
 
-/** When what a delivery is of happened: an event's id begins with it, and so does a test's behind its name. */
+/** When what a delivery is of happened: an event's id begins with it, and so does a test's after its name. */
 export function timeOf (id: string): number {
   return Number(/\d+/.exec(id)![0])
 }

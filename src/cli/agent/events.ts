@@ -21,7 +21,7 @@ export async function events (options: EventsOptions): Promise<number> {
   const over = new AbortController()
   const end = () => over.abort()
   const unlisten = onStopSignal(end, () => process.exit(1))
-  // Nobody reads any more: `handoff events --follow | head -1`.
+  // Standard output is closed: `handoff events --follow | head -1`.
   process.stdout.once('error', end)
   try {
     for await (const event of client.events({
@@ -31,7 +31,7 @@ export async function events (options: EventsOptions): Promise<number> {
       else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')
       else print(eventLine(event))
     }
-    // Whoever reads them ends it by closing the pipe.
+    // The reader ends it by closing the pipe.
     const fault = await outputFault()
     if (fault !== undefined && fault.code !== 'EPIPE') throw new Failure(notWritten(fault))
     return 0

@@ -25,7 +25,7 @@ const byteOrderMark = Buffer.from('\ufeff')
 const versionMember = 'io.modelcontextprotocol/protocolVersion'
 
 /**
- * Forwards messages until standard input ends and every message has been answered, or nobody takes answers.
+ * Forwards messages until standard input ends and every message has been answered, or no client takes answers.
  * @returns the exit status
  */
 export async function mcp (options: AskOptions): Promise<number> {
@@ -107,7 +107,7 @@ class Bridge {
     for (const { ending } of this.#waiting.values()) ending.abort()
   }
 
-  /** Never rejects: what goes wrong is a JSON-RPC error, for whoever waits for an answer. */
+  /** Never rejects: what goes wrong is a JSON-RPC error, for the client that waits for an answer. */
   async send (line: Buffer): Promise<void> {
     const message = read(line.toString())
     if (message === null) {
@@ -121,7 +121,7 @@ class Bridge {
     const ending = new AbortController()
     if (id !== undefined) this.#waiting.set(id, { ending, message })
     try {
-      // A redirect isn't followed: the payload would go to an address that nobody has named.
+      // A redirect isn't followed: the payload would go to an address that wasn't configured.
       const response = await fetch(
         this.#address,
         { method: 'POST', headers: this.#headersOf(message), body: line, redirect: 'manual', signal: ending.signal }
@@ -206,14 +206,14 @@ async function passEvents (response: Response, message: Message): Promise<void> 
   if (!isAnswered) refuse(message, 'The service’s answer broke off.')
 }
 
-/** Answers with an error, where somebody waits for an answer. */
+/** Answers with an error, where the client waits for an answer. */
 function refuse ({ id, method }: Message, message: string, data?: object): void {
   if (id !== undefined && method !== undefined) {
     write({ jsonrpc: '2.0', id, error: { code: -32000, message, ...data !== undefined && { data } } })
   }
 }
 
-/** @param to what it answers: whoever caught something is told if the answer doesn't arrive */
+/** @param to what it answers: if it doesn't arrive, what it caught is reported */
 function write (message: object | string, to?: Message): void {
   const line = typeof message === 'string' ? message : JSON.stringify(message)
   process.stdout.write(`${line}\n`, error => {

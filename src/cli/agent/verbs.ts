@@ -204,7 +204,7 @@ export function parseKey (option: string, text: string): string {
 
 function read (option: string, file: string | number): string {
   try {
-    // Other bytes than UTF-8's would be replaced, and nobody would see it.
+    // Other bytes than UTF-8's would be replaced without a sign.
     return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
   } catch (error) {
     throw new UsageError(`${option}: ${oneLine((error as Error).message)}`)

@@ -55,7 +55,7 @@ class Worker {
   readonly #args: readonly string[]
   readonly #over = new AbortController()
   readonly #report: typeof say
-  /** Why commands failed, until that is told. */
+  /** Why commands failed, until that is reported. */
   readonly #failures = new WeakMap<Handoff, string>()
   readonly #declined = new WeakSet<Handoff>()
   readonly #ending = new Set<Promise<void>>()

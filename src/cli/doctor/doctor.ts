@@ -69,7 +69,7 @@ function readyFinding (reason: string | null, isFull: boolean): Finding {
   return { level: 'ok', name: 'ready', saw: 'the service can serve' }
 }
 
-/** Waits until all known masters are connected, or the time is over. Findings tell of the others. */
+/** Waits until all known masters are connected, or the time is over. Findings report the others. */
 async function untilReached (store: Store): Promise<void> {
   for (const deadline = performance.now() + connectTimeout; performance.now() < deadline;) {
     const masters = [...store.masters.all()]

@@ -99,7 +99,7 @@ export function checkSentinels (sentinels: readonly SentinelFacts[]): Finding[] 
 
 function checkReached ({ at, silent }: SentinelFacts): Finding {
   if (silent === undefined) return { level: 'ok', name: 'sentinel', saw: `${at} answers` }
-  // The Sentinel is there but refuses to tell.
+  // The Sentinel is there but refuses to answer.
   if (/^(NOPERM|NOAUTH|WRONGPASS)/.test(silent)) return unseen(`what the Sentinel ${at} knows`, silent)
   return {
     level: 'warning',

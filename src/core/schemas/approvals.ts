@@ -5,7 +5,7 @@ import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, objec
 
 /** The schemas of what people see and decide. */
 
-/** In characters. Nobody reads a longer note; a document belongs elsewhere. */
+/** In characters. People don't read a longer note; a document belongs elsewhere. */
 export const maxNoteLength = 4000
 // Tabs and line breaks are text. Other control characters could mislead the reader.
 const noteRules = {

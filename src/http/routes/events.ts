@@ -54,7 +54,7 @@ export function eventsRoute (app: FastifyInstance, service: EventService, stream
     const {
       text, close
     } = streams.open(caller.tenant, caller.keyId ?? caller, filter, start, waitOptionsFor(Infinity, request))
-    // Some proxies collect an answer before they pass it on, unless they are told not to.
+    // Some proxies collect an answer before they pass it on, unless the answer says not to.
     reply.headers({ 'content-type': streamType, 'x-accel-buffering': 'no' })
     // 'close' comes whatever ends it, also where its client has gone before anything was read.
     return Readable.from(text, { objectMode: false, highWaterMark: 1 }).once('close', close)

@@ -158,7 +158,7 @@ export function skillRoutes (app: FastifyInstance, baseUrl: () => string): void 
   const skill = oncePer(baseUrl, url => fixed(skillText(url)))
   const listed = oncePer(baseUrl, url => fixed(JSON.stringify(indexOf(url, skill().body))))
   const options = { exposeHeadRoute: true, schema: { hide: true } }
-  // The folder itself answers with the index too: whoever looks there asks what it has.
+  // The folder itself answers with the index too: a client that looks there asks what it has.
   for (const path of [folder, `${folder}/`, `${folder}/index.json`]) app.get(path, options, index)
   app.get(`${folder}/${name}/SKILL.md`, options, async (request, reply) => {
     reply.headers({ ...headers, 'content-type': 'text/markdown; charset=utf-8' })

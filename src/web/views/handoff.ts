@@ -114,7 +114,7 @@ function leftOut (address: string, characters: number): string {
 export interface Draft { note: string, problem?: string, isAnother?: boolean }
 
 /**
- * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what nobody has read.
+ * One form, two buttons. Neither has the focus at first: a key pressed twice must not decide what wasn't read.
  * @param address of the handoff's page @param createdAt when the shown content was passed @param digest of that content
  */
 export function decisionForm (address: string, createdAt: number, digest: string, draft?: Draft): string {

@@ -82,7 +82,7 @@ export function signInPage (baseUrl: () => string, next: string, problem?: strin
   })
 }
 
-/** @param host whose service it is: nobody should type a key without knowing where it goes */
+/** @param host whose service it is: a person should know where a key goes before typing it */
 function signInForm (host: string, next: string, problem?: string): string {
   return html`<h1>Sign in</h1>
 <p>To the ${about.title} at <strong class="host">${host}</strong>, where people approve or reject what agents pass on.</p>
