@@ -5,7 +5,7 @@ import { homeTag, randomHomeId, randomId, randomToken, tagOf, tags } from '../sr
 import { cutMembers } from '../src/core/json.ts'
 import { digestOf } from '../src/handoffs/service.ts'
 import type { HandoffPlace } from '../src/store/handoffs.ts'
-import { KeyNames } from '../src/store/keys.ts'
+import { KeyNames } from '../src/store/key-names.ts'
 import { openStore } from '../src/store/store.ts'
 import type { Store } from '../src/store/store.ts'
 import { passBody } from './load.ts'

@@ -16,7 +16,7 @@ import { ApiKeys } from './auth/keys.ts'
 import { onStopSignal, stopSignals } from './core/stdio.ts'
 import { newKeyId, newSecret } from './store/api-keys.ts'
 import { openStore } from './store/store.ts'
-import { StoredKeys } from './auth/key-cache.ts'
+import { StoredKeys } from './auth/stored-keys.ts'
 
 /** How often Redis is checked for the log, in milliseconds. */
 const readinessCheck = 5000

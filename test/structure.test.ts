@@ -24,7 +24,7 @@ function withFile (path: string, text: string): Source[] {
 
 /** One for each kind of rule. */
 const breaches: Array<[path: string, text: string, fault: RegExp]> = [
-  ['redis/new.ts', "import { KeyNames } from '../store/keys.ts'", /^redis\/new.ts must not import store\/keys.ts/],
+  ['redis/new.ts', "import { KeyNames } from '../store/key-names.ts'", /^redis\/new.ts must not import store\/key-names.ts/],
   ['redis/new.ts', "import type { HandoffRecord } from '../core/model.ts'", /^redis\/new.ts must not import core\/model.ts/],
   ['handoffs/new.ts', "import type { FastifyReply } from 'fastify'", /handoffs\/new.ts imports fastify/],
   ['http/new.ts', 'const it = await import(name)', /must not import \(name\)/],
@@ -35,7 +35,7 @@ const breaches: Array<[path: string, text: string, fault: RegExp]> = [
   ['http/new.ts', 'const { env } = process', /reads the environment/],
   ['store/new.ts', 'export const key = (prefix, member) => `$' + '{prefix}:h:$' + '{member}`', /builds a Redis key/],
   ['store/new.ts', '\n'.repeat(400) + 'export {}', /401 lines/],
-  ['store/keys.ts', "import './handoffs.ts'", /a cycle: .*store\/keys.ts -> store\/handoffs.ts/],
+  ['store/key-names.ts', "import './handoffs.ts'", /a cycle: .*store\/key-names.ts -> store\/handoffs.ts/],
 ]
 
 t.test('the checker finds each breach', async t => {

@@ -6,7 +6,7 @@
  */
 import { Redis } from 'ioredis'
 import { randomId, tagOf } from '../../src/core/ids.ts'
-import { KeyNames, memberOf } from '../../src/store/keys.ts'
+import { KeyNames, memberOf } from '../../src/store/key-names.ts'
 import { serve } from './app.ts'
 import type { Passed } from './app.ts'
 

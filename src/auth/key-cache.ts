@@ -1,311 +1,156 @@
-import { Unavailable } from '../core/errors.ts'
+import { LRUCache } from 'lru-cache'
 import type { Caller } from '../core/model.ts'
-import type { Subscriptions } from '../redis/subscriptions.ts'
-import { digest, idOfSecret, markOf, placeOfId, readMark } from '../store/api-keys.ts'
-import type { KeyRecords } from '../store/api-keys.ts'
-import { KeyEnds, KeyMemory, KnownKey } from './key-memory.ts'
+import type { Lookup } from '../store/api-keys.ts'
+
+/** The cache's size: at most so many keys, and as many unknown ids. */
+const remembered = 10_000
 
 /**
- * How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
- * begun.
+ * Look-ups of keys: those under way, and a replica's cache. StoredKeys decides whether a cached one is recent enough.
  */
-const trust = 1500
-/** Look-ups of unknown keys per second, at most. */
-const unknownPerSecond = 500
+export class KeyMemory {
+  /** Look-ups under way, by id, so that simultaneous requests cause one look-up. */
+  readonly underWay = new Map<string, Promise<KnownKey | null>>()
+  readonly #known = new LRUCache<string, KnownKey>({ max: remembered })
+  /** Unknown ids and invalid digests, with the time of their look-up. Separate, so that they can't evict keys. */
+  readonly #wrong = new LRUCache<string, number>({ max: remembered })
 
-/**
- * Keys from Redis, as a replica caches them. A cached key is true as of its look-up, and as of every later read of the
- * log without an entry about it (auth/key-cache.ts). It is trusted for 1.5 s from the later of the two. So a key that
- * was revoked, rotated or has expired stops working everywhere within 2 s, whatever messages are lost: a replica that
- * can't read the log for longer than that trusts nothing, and while Redis is away it answers 503, not that a key is
- * wrong.
- *
- * The work that outsiders can cause is bounded: a secret with a wrong checksum causes no look-up, unknown ids are
- * cached too (separately, so that they can't evict keys), and look-ups of uncached ones are limited per second.
- */
-export class StoredKeys {
-  readonly counts = noCounts()
-  readonly #records: KeyRecords
-  readonly #memory: KeyMemory
-  readonly #keyLog: KeyLog
-  readonly #ends = new KeyEnds()
-  /** Look-ups of unknown keys in the current second. */
-  #guesses = 0
-  #secondBegan = -Infinity
-
-  /** @param memory the cache, which tests can empty */
-  constructor (records: KeyRecords, subscriptions: Subscriptions, log: KeyCacheLog, memory = new KeyMemory()) {
-    this.#records = records
-    this.#memory = memory
-    this.#keyLog = new KeyLog(records, subscriptions, this.#memory, log)
+  get (id: string): KnownKey | undefined {
+    return this.#known.get(id)
   }
 
-  start (): void {
-    this.#keyLog.start(() => this.#lookAtOpen())
+  /** Like `get`, without counting as a use. */
+  peek (id: string): KnownKey | undefined {
+    return this.#known.peek(id)
   }
 
-  stop (): void {
-    this.#keyLog.stop()
+  /** @param entry null for an unknown key @param begun when the look-up began */
+  remember (id: string, entry: KnownKey | null, begun: number): void {
+    if (entry === null) this.#wrong.set(id, begun)
+    else this.#known.set(id, entry)
   }
 
-  /** The key's caller, if cached and trusted. */
-  recall (secret: string): Caller | undefined {
-    const entry = this.#memory.get(placeOfId(secret))
-    if (entry === undefined) return undefined
-    // Compared by the secret's hash, as in ApiKeys.
-    const end = entry.secrets.get(secret)
-    if (end === undefined) return undefined
-    const now = performance.now()
-    if (!this.#isTrue(entry, now) || this.#keyLog.timeAt(now) >= end) return undefined
-    this.counts.hits++
-    return entry.caller
-  }
-
-  isFamiliar (secret: string): boolean {
-    return this.#memory.peek(placeOfId(secret))?.secrets.has(secret) === true
-  }
-
-  /** @see ApiKeys.find */
-  find (secret: string): Caller | undefined | Promise<Caller | undefined> {
-    const id = idOfSecret(secret)
-    return id === null ? this.#refuse() : this.#find(id, digest(secret), secret)
-  }
-
-  /** @returns undefined for a secret that can't be one of these keys' */
-  markOf (secret: string): string | undefined {
-    const id = idOfSecret(secret)
-    return id === null ? undefined : markOf(id, digest(secret))
-  }
-
-  findByMark (mark: string): Caller | undefined | Promise<Caller | undefined> {
-    const read = readMark(mark)
-    return read === null ? this.#refuse() : this.#find(read.id, read.digested)
-  }
-
-  /** @see ApiKeys.onEnd */
-  onEnd (mark: string, ended: () => void): (() => void) | undefined {
-    const read = readMark(mark)
-    return read === null ? undefined : this.#ends.listen(read.id, read.digested, ended)
+  /** @param digest of a secret that is invalid, by this look-up */
+  rememberWrong (digest: string, { begun }: KnownKey): void {
+    this.#wrong.set(digest, begun)
   }
 
   /**
-   * Looks up keys with open requests that the cache no longer confirms: they have changed, or their time is over.
-   * #lookUp notifies these requests of an end. A slow read of the log alone is no reason: it had no change.
+   * When the look-up began that found this secret invalid; undefined if there is none. A rotation may just have made
+   * the secret valid, so an invalid digest counts only as long as its key hasn't changed.
    */
-  #lookAtOpen (): void {
-    const time = this.#keyLog.timeAt(performance.now())
-    const isGood = (id: string, digested: string) => {
-      const entry = this.#memory.get(id)
-      return entry !== undefined && !entry.isStale && (entry.endOf(digested) ?? 0) > time
-    }
-    // If Redis can't answer now, the next read of the log repeats this.
-    for (const id of this.#ends.doubtful(isGood)) this.#lookUp(id, true).catch(() => {})
+  wrongSince (id: string, digest: string): number | undefined {
+    const nobodysSince = this.#wrong.get(id)
+    if (nobodysSince !== undefined) return nobodysSince
+    const since = this.#wrong.get(digest)
+    const entry = this.#known.peek(id)
+    return since !== undefined && entry !== undefined && !entry.isStale && since >= entry.unchangedSince
+      ? since
+      : undefined
   }
 
-  /** @param secret to cache if it is valid */
-  #find (id: string, digested: string, secret?: string): Caller | undefined | Promise<Caller | undefined> {
-    const now = performance.now()
-    const entry = this.#memory.get(id)
-    if (entry !== undefined && this.#isTrue(entry, now)) {
-      const end = entry.endOf(digested)
-      // Ended by the look-up's own clock, it has ended for good. By the estimated clock, which may be ahead, Redis has
-      // to confirm it.
-      if (end !== undefined && (entry.lookup.now >= end || this.#keyLog.timeAt(now) < end)) {
-        return this.#judge(entry, digested, secret)
-      }
-      if (entry.lookup.record.revokedAt !== null) return this.#refuse()
-    }
-    const wrongSince = this.#memory.wrongSince(id, digested)
-    if (wrongSince !== undefined && this.#isRecent(wrongSince, now)) return this.#refuse()
-    const isRight = entry?.endOf(digested) !== undefined
-    // A look-up under way may have begun before the key got this secret: if it finds the secret invalid, look up once
-    // more.
-    const looking = this.#memory.underWay.get(id)?.then(found =>
-      found?.opens(digested) ? found : this.#lookUp(id, isRight)) ?? this.#lookUp(id, isRight)
-    return looking.then(found => this.#judge(found, digested, secret))
+  /** This key has changed. */
+  forget (id: string): void {
+    const entry = this.#known.peek(id)
+    if (entry !== undefined) entry.isStale = true
+    this.#wrong.delete(id)
+    // A look-up under way may have read the old state: it answers its current callers, and isn't cached.
+    this.underWay.delete(id)
   }
 
-  /** Accepts or refuses by a look-up that is true now. */
-  #judge (entry: KnownKey | null, digested: string, secret: string | undefined): Caller | undefined {
-    if (entry === null) return this.#refuse()
-    if (!entry.opens(digested)) {
-      this.#memory.rememberWrong(digested, entry)
-      return this.#refuse()
-    }
-    if (secret !== undefined) entry.secrets.set(secret, entry.endOf(digested) as number)
-    return entry.caller
-  }
-
-  #refuse (): undefined {
-    this.counts.refused++
-  }
-
-  /** @param isRight it was valid at the last look-up, so it doesn't count as a guess */
-  #lookUp (id: string, isRight: boolean): Promise<KnownKey | null> {
-    const underWay = this.#memory.underWay.get(id)
-    if (underWay !== undefined) return underWay
-    const begun = performance.now()
-    if (!isRight && !this.#mayGuess(begun)) {
-      this.counts.shed++
-      return Promise.reject(new Unavailable('too many unknown keys are asked for'))
-    }
-    this.counts.misses++
-    const lookingUp = this.#records.lookUp(id).then(lookup => {
-      if (lookup !== null) this.#keyLog.learnClock(lookup.now, begun)
-      const entry = lookup === null ? null : new KnownKey(lookup, begun, this.#memory.peek(id))
-      if (this.#memory.underWay.get(id) === lookingUp) {
-        this.#memory.remember(id, entry, begun)
-        this.#ends.learn(id, entry)
-      }
-      return entry
-    }).finally(() => {
-      if (this.#memory.underWay.get(id) === lookingUp) this.#memory.underWay.delete(id)
-    })
-    this.#memory.underWay.set(id, lookingUp)
-    return lookingUp
-  }
-
-  #mayGuess (now: number): boolean {
-    if (now - this.#secondBegan >= 1000) {
-      this.#secondBegan = now
-      this.#guesses = 0
-    }
-    return this.#guesses++ < unknownPerSecond
-  }
-
-  #isTrue (entry: KnownKey, now: number): boolean {
-    return !entry.isStale && this.#isRecent(entry.begun, now)
-  }
-
-  #isRecent (begun: number, now: number): boolean {
-    return now - Math.max(begun, this.#keyLog.begunAt) < trust
+  /** Any key may have changed. */
+  forgetAll (): void {
+    for (const entry of this.#known.values()) entry.isStale = true
+    this.#wrong.clear()
+    this.underWay.clear()
   }
 }
 
-/** Results of key checks, as plain numbers for the metrics. */
-export interface KeyCounts {
-  /** Accepted from the cache. */
-  hits: number
-  /** Looked up in Redis. */
-  misses: number
-  /** Refused: unknown, mistyped, expired or revoked. */
-  refused: number
-  /** Not looked up (503): too many unknown keys at once. */
-  shed: number
-  /** Not looked up (429): too many failures from the address (auth/keys.ts). */
-  throttled: number
+/** A key from Redis, as of its look-up. */
+export class KnownKey {
+  readonly lookup: Lookup
+  readonly caller: Caller
+  /** When the look-up began, by this process's monotonic clock. */
+  readonly begun: number
+  /** When the first look-up since the key's last change began: results about its secrets since then are still true. */
+  readonly unchangedSince: number
+  /** Whether the key has changed since. */
+  isStale = false
+  /** Its valid secrets as sent, each with its end by Redis's clock. At most two. */
+  readonly secrets = new Map<string, number>()
+
+  /** @param before the previously cached state */
+  constructor (lookup: Lookup, begun: number, before?: KnownKey) {
+    const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
+    this.lookup = lookup
+    this.caller = {
+      tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes)
+    }
+    this.begun = begun
+    this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
+  }
+
+  /** Whether the secret with this digest was valid at the look-up. */
+  opens (digested: string): boolean {
+    const end = this.endOf(digested)
+    return end !== undefined && this.lookup.now < end
+  }
+
+  /** When the secret with this digest ends, by Redis's clock; undefined if it isn't valid. */
+  endOf (digested: string): number | undefined {
+    const { record, digest, previous } = this.lookup
+    if (record.revokedAt !== null) return undefined
+    const end = record.endsAt ?? Infinity
+    if (digested === digest) return end
+    return digested === previous ? Math.min(end, record.previousEndsAt as number) : undefined
+  }
 }
 
-export function noCounts (): KeyCounts {
-  return { hits: 0, misses: 0, refused: 0, shed: 0, throttled: 0 }
-}
-
-/** How often the log is read, in milliseconds, whether or not there was a message. */
-const interval = 500
-
-/** The log output that it needs, a part of pino's. */
-export interface KeyCacheLog {
-  info (details: object, message: string): void
-  error (details: object, message: string): void
-}
+interface Listener { digest: string, ended: () => void }
 
 /**
- * Follows the log of keys in Redis. It is read when a message announces an entry, and also twice a second: a message
- * may be lost, and a subscriber doesn't notice a dead connection at once. So messages only make changes known faster.
- * `begunAt` says up to when all changes are known; a cached key's validity depends on it: see StoredKeys.
+ * Open requests that must learn of the end of their key, by key id. They are notified in the same tick in which this
+ * replica learns of the end, so none acts on a key that is known here to have ended.
  */
-export class KeyLog {
-  readonly #records: KeyRecords
-  readonly #subscriptions: Subscriptions
-  readonly #memory: KeyMemory
-  readonly #log: KeyCacheLog
-  /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
-  begunAt = -Infinity
+export class KeyEnds {
+  readonly #byId = new Map<string, Set<Listener>>()
+
+  /** @param digest of the request's secret, which may end before its key @returns a function that stops it */
+  listen (id: string, digest: string, ended: () => void): () => void {
+    const listeners = this.#byId.get(id) ?? new Set()
+    const listener = { digest, ended }
+    this.#byId.set(id, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#byId.get(id) === listeners) this.#byId.delete(id)
+    }
+  }
+
   /**
-   * Redis's clock minus this process's monotonic clock, too high by at most the duration of a read: so no key ends
-   * late.
+   * @param isGood whether the cache confirms that the secret with this digest is valid
+   * @returns the keys to look up, because it doesn't
    */
-  #offset = 0
-  #onCaughtUp: (() => void) | undefined
-  /** The last entry read. */
-  #last = ''
-  #looking = false
-  #lookAgain = false
-  #failing = false
-  #timer: NodeJS.Timeout | undefined
-  #leave: Promise<() => void> | undefined
-
-  constructor (records: KeyRecords, subscriptions: Subscriptions, memory: KeyMemory, log: KeyCacheLog) {
-    this.#records = records
-    this.#subscriptions = subscriptions
-    this.#memory = memory
-    this.#log = log
-  }
-
-  /** @param onCaughtUp called whenever the log was read to its end: what is still cached then is true */
-  start (onCaughtUp: () => void): void {
-    this.#onCaughtUp = onCaughtUp
-    this.#timer = setInterval(() => this.#wake(), interval)
-    this.#timer.unref()
-    this.#leave = this.#subscriptions.listen(this.#records.channel, () => this.#wake())
-    this.#wake()
-  }
-
-  stop (): void {
-    clearInterval(this.#timer)
-    this.#onCaughtUp = undefined
-    this.#leave?.then(leave => leave())
-  }
-
-  /** @param now Redis's clock in a reply to a read that began at `begun` */
-  learnClock (now: number, begun: number): void {
-    this.#offset = now - begun
-  }
-
-  /** Converts a moment of this process's clock to Redis's clock. */
-  timeAt (moment: number): number {
-    return moment + this.#offset
-  }
-
-  #wake (): void {
-    // A read under way may have begun before the announced change.
-    if (this.#looking) this.#lookAgain = true
-    else this.#follow()
-  }
-
-  async #follow (): Promise<void> {
-    this.#looking = true
-    try {
-      do {
-        this.#lookAgain = false
-        await this.#look()
-      } while (this.#lookAgain)
-      this.#failing = false
-      this.#onCaughtUp?.()
-    } catch (error) {
-      // Others report that Redis is away. Other errors are logged once, not twice a second.
-      if (!(error instanceof Unavailable) && !this.#failing) {
-        this.#log.error({ err: error }, 'the log of API keys could not be read')
+  doubtful (isGood: (id: string, digest: string) => boolean): string[] {
+    const ids: string[] = []
+    for (const [id, listeners] of this.#byId) {
+      for (const { digest } of listeners) {
+        if (isGood(id, digest)) continue
+        ids.push(id)
+        break
       }
-      this.#failing = true
-    } finally {
-      this.#looking = false
     }
+    return ids
   }
 
-  async #look (): Promise<void> {
-    const begun = performance.now()
-    const { now, lost, last, entries, more } = await this.#records.changes(this.#last)
-    if (this.#onCaughtUp === undefined) return
-    this.learnClock(now, begun)
-    // If the log was empty at the last read, the first entry now may not be the first since then.
-    if (lost || (this.#last === '0-0' && entries.length > 0)) this.#memory.forgetAll()
-    for (const { id, tenant, agent, action, by } of entries) {
-      this.#memory.forget(id)
-      this.#log.info({ key_id: id, tenant, agent, by }, `key ${action}`)
+  /** Notifies the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
+  learn (id: string, entry: KnownKey | null): void {
+    const listeners = this.#byId.get(id)
+    if (listeners === undefined) return
+    for (const listener of listeners) {
+      if (entry?.opens(listener.digest) === true) continue
+      listeners.delete(listener)
+      listener.ended()
     }
-    this.#last = last
-    if (more) this.#lookAgain = true
-    else this.begunAt = begun
+    if (listeners.size === 0) this.#byId.delete(id)
   }
 }

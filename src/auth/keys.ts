@@ -1,8 +1,8 @@
 import { Problem } from '../core/errors.ts'
 import type { ApiKey, Caller, Scope } from '../core/model.ts'
 import { digest } from '../store/api-keys.ts'
-import { noCounts } from './key-cache.ts'
-import type { KeyCounts, StoredKeys } from './key-cache.ts'
+import { noCounts } from './stored-keys.ts'
+import type { KeyCounts, StoredKeys } from './stored-keys.ts'
 
 /**
  * All keys: those from the environment, which never change, and those from Redis. The former are found by the SHA-256

@@ -4,7 +4,7 @@ import { Problem } from '../core/errors.ts'
 import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
 import type { RefusedCounts } from './overload.ts'
-import { continueBody } from './unread.ts'
+import { continueBody } from './unread-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

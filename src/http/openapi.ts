@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 import type { Scope } from '../core/model.ts'
-import { fixed, keepFilesInMemory, oncePer, sendFixed } from './fixed.ts'
+import { fixed, keepFilesInMemory, oncePer, sendFixed } from './fixed-answers.ts'
 
 /**
  * Allows only the page's own files. The plugin's default would also upgrade http to https, which leaves the page empty

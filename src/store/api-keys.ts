@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import type { Scope } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName, Scripts } from '../redis/scripts.ts'
-import type { KeyNames } from './keys.ts'
+import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
 /** How long a key is still listed after it ended or was revoked, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { HandoffRecord } from '../core/model.ts'
-import { handoffOfMember, memberOf } from './keys.ts'
-import type { KeyNames } from './keys.ts'
+import { handoffOfMember, memberOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { parseRecord, readRefusal, readSeen, tagged } from './replies.ts'
 import type { RefusedReply, Seen } from './replies.ts'

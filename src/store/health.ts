@@ -4,7 +4,7 @@ import type { ConnectionLog, ServerInfo } from '../redis/connect.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Master, Masters } from '../redis/masters.ts'
 import type { Scripts } from '../redis/scripts.ts'
-import type { KeyNames } from './keys.ts'
+import type { KeyNames } from './key-names.ts'
 import type { RightsCheck } from './rights.ts'
 
 /**

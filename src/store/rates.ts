@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { Lanes } from '../redis/lanes.ts'
 import type { Scripts } from '../redis/scripts.ts'
 import { digest } from './api-keys.ts'
-import { tagByDigest } from './keys.ts'
-import type { KeyNames } from './keys.ts'
+import { tagByDigest } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
 /** The length of a rate window, in milliseconds. */

@@ -1,5 +1,5 @@
 import { Unavailable } from '../core/errors.ts'
-import type { KeyNames } from './keys.ts'
+import type { KeyNames } from './key-names.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import { tagged } from './replies.ts'
 import type { Script, ScriptName, Scripts } from '../redis/scripts.ts'

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName, Scripts } from '../redis/scripts.ts'
-import { homeTagOf } from './keys.ts'
-import type { KeyNames } from './keys.ts'
+import { homeTagOf } from './key-names.ts'
+import type { KeyNames } from './key-names.ts'
 import { tagged } from './replies.ts'
 
 /** Webhooks that a tenant may have. */

@@ -4,7 +4,7 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { KeyNames } from './keys.ts'
+import { KeyNames } from './key-names.ts'
 import { loadScripts } from '../redis/scripts.ts'
 import type { EventTarget } from '../redis/scripts.ts'
 

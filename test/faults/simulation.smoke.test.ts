@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { KeyNames } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { dumpReal, dumpSimulated, run } from './sim/beside.ts'
 import { Database } from './sim/database.ts'
 import { simulateMany } from './sim/crowd.ts'

@@ -1,6 +1,6 @@
 import { operations } from '../../src/core/model.ts'
 import type { OperationName, Standing } from '../../src/core/model.ts'
-import { KeyNames } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { readCode, readLibrary } from './lua-code.ts'
 import type { Library, LuaCode } from './lua-code.ts'
 
@@ -46,7 +46,7 @@ export function scriptFaults (name: string, text: string, library = ''): string[
     ...numberFaults('KEYS', header.keys, code.keys),
     ...numberFaults('ARGV', header.args, code.args),
     ...code.otherUses.map(table => `${table} is used otherwise than by a number`),
-    ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/keys.ts`),
+    ...[...header.keys.values()].filter(shape => !keyShapes.has(shape)).map(shape => `the key ${shape} is none of store/key-names.ts`),
     ...replyFaults(header, code),
     ...commandFaults(header, code, shared),
     ...refusalFaults(code),

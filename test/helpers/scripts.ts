@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { KeyNames } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { loadScripts } from '../../src/redis/scripts.ts'
 import type { ScriptName } from '../../src/redis/scripts.ts'
 import { digest, id, nextId } from './moments.ts'

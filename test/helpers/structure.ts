@@ -29,7 +29,7 @@ export function structureFaults (sources: readonly Source[]): string[] {
     if (placeOf(path) === undefined) faults.push(`${path} has no place in the house: give it one here`)
     if (source.lines > 400 && path !== generated) faults.push(`${path} has ${source.lines} lines: the limit is 400`)
     if (source.readsEnvironment && !readers.includes(path)) faults.push(`${path} reads the environment: that is config.ts's alone`)
-    if (path !== 'store/keys.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/keys.ts's alone`)
+    if (path !== 'store/key-names.ts' && source.texts.some(text => keyPart.test(text))) faults.push(`${path} builds a Redis key: that is store/key-names.ts's alone`)
     if (['redis', 'store', 'auth', 'result-schema', 'handoffs', 'webhooks', 'operations'].includes(placeOf(path)!) && source.packages.some(name => /fastify/.test(name))) faults.push(`${path} imports fastify: it has to serve others than HTTP too`)
     if (placeOf(path) === 'client' && source.packages.length > 0) faults.push(`${path} imports ${source.packages[0]}: the client has no dependencies, Node's built-ins included`)
     if (source.packages.some(name => name.startsWith('@opentelemetry/')) && !isTracing(path)) faults.push(`${path} imports OpenTelemetry, which may not be installed`)

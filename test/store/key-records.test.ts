@@ -1,7 +1,7 @@
 import t from 'tap'
 import { tags } from '../../src/core/ids.ts'
 import { keyRetention } from '../../src/store/api-keys.ts'
-import { KeyNames } from '../../src/store/keys.ts'
+import { KeyNames } from '../../src/store/key-names.ts'
 import { skipInQuick } from '../helpers/extent.ts'
 import { callsOf, newKey, testKeys } from '../helpers/stored-keys.ts'
 import { ownRedis } from '../helpers/own-redis.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { tags } from '../../src/core/ids.ts'
-import { KeyNames, homeTagOf } from '../../src/store/keys.ts'
+import { KeyNames, homeTagOf } from '../../src/store/key-names.ts'
 import { testStore } from '../helpers/redis.ts'
 import { raw, run } from '../helpers/scripts.ts'
 
