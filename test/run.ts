@@ -23,8 +23,8 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 const together = join(here, 'together.ts')
 /** A file's name says which runs it is part of. */
 const inRun = { quick: /(?<!\.smoke|\.long)\.test\.ts$/, smoke: /\.smoke\.test\.ts$/, long: /\.long\.test\.ts$/, all: /\.test\.ts$/ }
-/** These use the whole machine, so nothing runs beside them. */
-const usesAll = /^(?:faults|bench).*\.long\./
+/** In full these use the whole machine, so nothing runs beside them. */
+const usesAll = /^(?:faults.*\.long|bench)\./
 const say = (line: string) => { process.stderr.write(`test: ${line}\n`) }
 
 /** Where engines listen. Asking them takes a second, so that is only done where one may be. */
@@ -96,7 +96,7 @@ const tap = spawn(command!, args, {
     REDIS_URL: redis.url,
     ...limited && { REDIS_LIMITED_URL: limited.url },
     ...named.length === 0 && { TEST_RUN: run },
-    TEST_PROCESSES: JSON.stringify({ processes, jobs, alone: files.filter(path => usesAll.test(path)) }),
+    TEST_PROCESSES: JSON.stringify({ processes, jobs, alone: run === 'all' ? files.filter(path => usesAll.test(path)) : [] }),
   },
 })
 // On Ctrl-C tap ends by itself, and this process stays to stop Redis.
