@@ -265,7 +265,7 @@ for (const era of eras) {
       }))
     })
     const alice = await agentOf(t, one, 'alice', era, balancer)
-    t.equal((await alice.tools()).length, 11)
+    t.equal((await alice.tools()).length, 12)
     for (let i = 0; i < 4; i++) {
       const { handoff_id: id } = told(await alice.call('handoff_pass', { task: 't' }))
       t.equal(told(await alice.call('handoff_catch', { id })).status, 'caught')
