@@ -13,7 +13,7 @@ import { ManyHandoffs } from './handoffs/many.ts'
 import { Waiter } from './handoffs/waiter.ts'
 import { countGuesses, useAuth } from './http/auth.ts'
 import { baseUrlOf } from './http/base-url.ts'
-import { AnswerRoom, shedLate } from './http/overload.ts'
+import { AnswerRoom, MasterTurns, readsAtOnce, shedLate } from './http/overload.ts'
 import type { RefusedCounts } from './http/overload.ts'
 import { Bodies, useJsonBodies } from './http/body.ts'
 import { Credentials } from './auth/keys.ts'
@@ -149,7 +149,10 @@ export async function buildApp (
   const attempts = new AttemptService(store.attempts, { baseUrl, maxWorkTtl: config.maxWorkTtl })
   const limits = { maxExpiresIn: config.maxExpiresIn / 1000, maxWorkTtl: config.maxWorkTtl / 1000 }
   const approvals = new ApprovalService(store.approvals, store.handoffs, waiter)
-  const many = new ManyHandoffs(store.handoffs, waiter)
+  const reads = new MasterTurns(readsAtOnce)
+  const many = new ManyHandoffs(
+    store.handoffs, waiter, ({ tag, tenant }, read) => reads.run(store.masterOf(tag), tenant, read)
+  )
   const operations = operationsOf({ handoffs, attempts, inboxes, approvals, many, limits })
   const credentials = new Credentials(keys)
   const guessesOf = await countGuesses(app)
@@ -170,7 +173,7 @@ export async function buildApp (
     eventsRoute(api, events, streams)
     webhookRoutes(api, new WebhookService(parts))
     const onFault = (error: unknown, id: string) => log.error({ err: error, request_id: id }, 'internal error')
-    const batches = new Batches(operations, requests, config.bodyLimit, store.masterOf,
+    const batches = new Batches(operations, requests, reads, config.bodyLimit, store.masterOf,
       (error, { requestId }) => onFault(error, requestId))
     batchRoute(
       api, batches,

@@ -5,7 +5,7 @@ import { instructions } from '../bench/instructions.ts'
 
 const missing = await missingForCallgrind()
 
-t.test('the hot path costs no more instructions than before', { skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
+t.test('the hot path costs no more instructions than before', { timeout: 1_800_000, skip: missing !== null && `no ${missing}: instructions are not counted (Debian: valgrind)` }, async t => {
   const kept = await keptHotPath()
   const { table, figures } = await instructions({ say: line => t.comment(line), alsoPlain: false })
   const { dearer, cheaper } = compare(figures.ratios, kept.ratios)

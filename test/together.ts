@@ -9,14 +9,14 @@ import { withoutTap } from './helpers/processes.ts'
 const here = new URL('.', import.meta.url)
 const files = process.argv.slice(2)
 /** Milliseconds that a process may take, and a subtest, unless its file sets another timeout. */
-const timeout = 900_000
+const timeout = 1_800_000
 const subtestTimeout = 300_000
 
 t.setTimeout(0)
 if (files.length > 0) {
   t.on('subtestAdd', subtest => { subtest.options.timeout ??= t.options.timeout ?? subtestTimeout })
   // The files' own subtests wait until this one ends, so that tap doesn't take the process for idle while a file is read.
-  t.test('reading the files', async t => {
+  t.test('reading the files', { timeout }, async t => {
     for (const file of files) {
       await import(new URL(file, here).href)
       t.pass(file)

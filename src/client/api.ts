@@ -358,7 +358,7 @@ export interface components {
                 /** The id that was asked for, if this is a later attempt. */
                 asked_as?: string;
                 /**
-                 * The results together would be larger than 4 MiB, so this one is left out.
+                 * What agents said would be larger than 4 MiB in all, so the result, error or reason is left out.
                  */
                 result_omitted?: true;
             } | {

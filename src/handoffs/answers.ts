@@ -170,7 +170,7 @@ export function itemText (asked: string, id: string, found: Found, shown: 'shown
   }
   return spliceAnswer(
     `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`,
-    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${agentMembers(texts, record)}}`
+    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${shown === 'omitted' ? '' : agentMembers(texts, record)}}`
   )
 }
 

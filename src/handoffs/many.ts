@@ -1,18 +1,18 @@
-import pLimit from 'p-limit'
 import { Problem } from '../core/errors.ts'
 import { isId } from '../core/ids.ts'
 import type { Caller } from '../core/model.ts'
 import type { Handoffs, StatusReply } from '../store/handoffs.ts'
-import { itemText, placeOf } from './answers.ts'
+import { agentMembers, itemText, placeOf } from './answers.ts'
 import { untilReached } from './service.ts'
 import type { WaitOptions, Waiter } from './waiter.ts'
 
 /** How many requests of a key may wait here at once for many handoffs. */
 const waitsPerKey = 20
-/** Results beyond so many bytes in one answer are left out. */
-const maxResults = 4 * 1024 * 1024
-/** How many handoffs one request reads at once. Each may have a result of a megabyte. */
-const readsAtOnce = 8
+/** What agents said (results, errors, reasons) beyond so many bytes in one answer is left out. */
+const maxTexts = 4 * 1024 * 1024
+
+/** Runs a read when it is its turn: all that read much share Redis. */
+export type ReadInTurn = <T>(place: ReturnType<typeof placeOf>, read: () => Promise<T>) => Promise<T>
 
 /** A handoff that was asked for: the id of its last attempt, as far as known, and whether that may still change. */
 interface Followed { last: string, isOpen: boolean }
@@ -21,12 +21,14 @@ interface Followed { last: string, isOpen: boolean }
 export class ManyHandoffs {
   readonly #handoffs: Handoffs
   readonly #waiter: Waiter
+  readonly #inTurn: ReadInTurn
   /** How many requests wait, by key. */
   readonly #waits = new Map<unknown, number>()
 
-  constructor (handoffs: Handoffs, waiter: Waiter) {
+  constructor (handoffs: Handoffs, waiter: Waiter, inTurn: ReadInTurn) {
     this.#handoffs = handoffs
     this.#waiter = waiter
+    this.#inTurn = inTurn
   }
 
   /**
@@ -74,25 +76,22 @@ export class ManyHandoffs {
       wait.isOver = true
       for (const stop of stops) stop()
     }
+    // One listener for all of them: a hundred on a connection would look like a leak.
+    const forget = waiting.onGone(stopAll)
     const stoppable: WaitOptions = {
       ...waiting,
       onGone (stop) {
-        const forget = waiting.onGone(stop)
         stops.add(stop)
         if (wait.isOver) stop()
-        return () => {
-          stops.delete(stop)
-          forget()
-        }
+        return () => { stops.delete(stop) }
       },
     }
-    const reads = pLimit(readsAtOnce)
     const follow = async (one: Followed) => {
       while (one.isOpen && !wait.isOver && !waiting.isGone()) {
         const milliseconds = end - performance.now()
         if (milliseconds <= 0) return
         const before = one.last
-        await this.#waitForOne(caller, one, { ...stoppable, milliseconds }, reads)
+        await this.#waitForOne(caller, one, { ...stoppable, milliseconds })
         // It has ended, or the wait has: by time, by draining, or because its client has gone.
         if (one.last === before && one.isOpen) return
       }
@@ -100,19 +99,18 @@ export class ManyHandoffs {
     }
     try {
       await Promise.all(all.map(follow))
-    } catch (error) {
+    } finally {
+      // After an error the others needn't wait any longer.
       stopAll()
-      throw error
+      forget()
     }
   }
 
   /** Waits until this attempt has ended, and turns to the next one if there is one. */
-  async #waitForOne (
-    caller: Caller, one: Followed, waiting: WaitOptions, reads: ReturnType<typeof pLimit>
-  ): Promise<void> {
+  async #waitForOne (caller: Caller, one: Followed, waiting: WaitOptions): Promise<void> {
     const place = placeOf(caller, one.last)
     // The results are read again for the answer: until then nothing is held.
-    const look = () => reads(async () => withoutResult(await this.#handoffs.status(place)))
+    const look = async () => withoutTexts(await this.#status(place))
     const seen = await this.#waiter.wait(
       this.#handoffs.channelOf(place), waiting, look, reply => untilReached(reply, 'done')
     )
@@ -126,17 +124,15 @@ export class ManyHandoffs {
     caller: Caller, ids: readonly string[], followed: ReadonlyMap<string, Followed>, until: 'all' | 'any',
     withResults: boolean
   ): Promise<Buffer> {
-    let room = withResults ? maxResults : 0
-    const reads = pLimit(readsAtOnce)
-    const items = await Promise.all(ids.map(id => reads(async () => {
+    let room = maxTexts
+    const items = await Promise.all(ids.map(async id => {
       const { last, reply } = await this.#last(caller, followed.get(id)!)
       if (reply === null) return { text: unknownText(id), isOpen: false }
-      const { result } = reply
-      const size = result?.length ?? 0
-      const shown = !withResults ? 'none' : size > room ? 'omitted' : 'shown'
-      if (shown === 'shown') room -= size
+      const size = (withResults ? reply.result?.length ?? 0 : 0) + agentMembers(reply.texts, reply.record).length
+      const shown = size > room ? 'omitted' : withResults ? 'shown' : 'none'
+      if (shown !== 'omitted') room -= size
       return { text: itemText(id, last, reply, shown), isOpen: untilReached(reply, 'done') !== null }
-    })))
+    }))
     const complete = until === 'all' ? items.every(({ isOpen }) => !isOpen) : items.some(({ isOpen }) => !isOpen)
     const texts = items.flatMap(({ text }, at) => at === 0 ? [text] : [comma, text])
     return Buffer.concat([begin, ...texts, Buffer.from(`],"complete":${complete}}`)])
@@ -146,13 +142,17 @@ export class ManyHandoffs {
   async #last (caller: Caller, { last }: Followed): Promise<{ last: string, reply: Found | null }> {
     const found: { last: string, reply: Found | null } = { last, reply: null }
     for (let id: string | undefined = last; id !== undefined;) {
-      const reply: StatusReply = isId(id) ? await this.#handoffs.status(placeOf(caller, id)) : { outcome: 'not_found' }
+      const reply: StatusReply = isId(id) ? await this.#status(placeOf(caller, id)) : { outcome: 'not_found' }
       // If a successor is gone already, what is known last is the attempt before it.
       if (reply.outcome === 'not_found') break
       Object.assign(found, { last: id, reply })
       id = reply.record.extra.reissuedAs
     }
     return found
+  }
+
+  #status (place: ReturnType<typeof placeOf>): Promise<StatusReply> {
+    return this.#inTurn(place, () => this.#handoffs.status(place))
   }
 }
 
@@ -164,6 +164,6 @@ function unknownText (id: string): Buffer {
   return Buffer.from(JSON.stringify({ handoff_id: id, status: 'unknown' }))
 }
 
-function withoutResult (reply: StatusReply): StatusReply {
+function withoutTexts (reply: StatusReply): StatusReply {
   return reply.outcome === 'found' ? { ...reply, result: null, texts: null } : reply
 }

@@ -21,7 +21,7 @@ import { jsonType } from './body.ts'
 import { traceparentOf } from './observe.ts'
 import type { Requests } from './observe.ts'
 import { liveness } from './operations.ts'
-import { MasterTurns } from './overload.ts'
+import type { MasterTurns } from './overload.ts'
 import type { AnswerRoom, BatchAnswers } from './overload.ts'
 import { asProblem, problemText } from './problems.ts'
 import type { BatchLimit } from './rate-limit.ts'
@@ -43,12 +43,6 @@ const nothing = Buffer.alloc(0)
 /** What an answer may have beyond the body that it was made of, in bytes. */
 const envelope = 4096
 
-/**
- * How many operations of all batches read at once at a master. What catch and status read may be a megabyte each, and
- * Redis answers all that arrives together before it serves anybody else: a hundred of them kept it busy for most of a
- * second, and three times as many for longer than a connection waits for it.
- */
-const readsAtOnce = 16
 /** After so many milliseconds an operation asks again whether it may still run. A key must stop working within 2 s. */
 const longAgo = 100
 
@@ -61,20 +55,22 @@ export class Batches {
   readonly #bodyLimit: number
   readonly #onFault: (error: unknown, batcher: Batcher) => void
   readonly #masterOf: (tag: string) => string | undefined
-  readonly #turns = new MasterTurns(readsAtOnce)
+  readonly #reads: MasterTurns
 
   /**
+   * @param reads the turns of what reads
    * @param bodyLimit for each operation's body, in bytes
    * @param masterOf the name of a partition's master, as far as known
    */
   constructor (
-    operations: readonly Operation[], requests: Requests, bodyLimit: number,
+    operations: readonly Operation[], requests: Requests, reads: MasterTurns, bodyLimit: number,
     masterOf: (tag: string) => string | undefined, onFault: (error: unknown, batcher: Batcher) => void
   ) {
     this.operations = new Map(operations.filter(({ inBatch }) => inBatch).map(one => [one.name, one]))
     this.#members = new Map([...this.operations].map(([name, operation]) =>
       [name, { operation, admit: admitTo(operation), count: requests.counterOf(operation.method, operation.path!) }]))
     this.#requests = requests
+    this.#reads = reads
     this.#bodyLimit = bodyLimit
     this.#masterOf = masterOf
     this.#onFault = onFault
@@ -130,7 +126,7 @@ export class Batches {
     const came = performance.now()
     const turn = (
       operation: () => Promise<OperationOutcome | null>
-    ) => this.#turns.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
+    ) => this.#reads.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
       if (performance.now() - came > longAgo) {
         await untilEndsAreNoticed()

@@ -170,7 +170,7 @@ function membersOf ({ properties = {}, required = [] }: Shape = {}): Member[] {
 }
 
 function typeOf ({ type = [], enum: values, minimum, maximum }: Property): string {
-  const names = (values ?? [type].flat().filter(name => name !== 'null')).join(' or ')
+  const names = (values?.filter(value => value !== null) ?? [type].flat().filter(name => name !== 'null')).join(' or ')
   return maximum === undefined ? names : `${names}, ${minimum} to ${maximum}`
 }
 

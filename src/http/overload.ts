@@ -93,6 +93,13 @@ function answer (shed: readonly Done[]): void {
   for (const done of shed) done(new Problem('unavailable', overloaded))
 }
 
+/**
+ * How many reads of batches and of waits for many handoffs run at once at a master. Each may read a megabyte, and Redis
+ * answers all that arrives together before it serves anybody else: a hundred of them kept it busy for most of a second,
+ * and three times as many for longer than a connection waits for it.
+ */
+export const readsAtOnce = 16
+
 /** The operations at one master. */
 interface Queue {
   limit: LimitFunction

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { exampleId, nullable, statusAnswer, waitQuery } from '../core/schemas/handoffs.ts'
-import { wait as seconds } from './arguments.ts'
+import { exampleId, ignoredKeyHeaders, nullable, statusAnswer, waitQuery } from '../core/schemas/handoffs.ts'
+import { optionalOffset, wait as seconds } from './arguments.ts'
 import { operation, stays } from './operation.ts'
 import type { Services } from './operation.ts'
 
@@ -30,7 +30,7 @@ const known = Type.Object({
     description: 'The id that was asked for, if this is a later attempt.', examples: [exampleId]
   })),
   result_omitted: Type.Optional(Type.Literal(true, {
-    description: 'The results together would be larger than 4 MiB, so this one is left out.'
+    description: 'What agents said would be larger than 4 MiB in all, so the result, error or reason is left out.'
   })),
 })
 
@@ -54,6 +54,7 @@ export function wait ({ many }: Services) {
       'included (until=any: when one has), or when the wait is over. An id that is not there counts as ended. ' +
       'It counts as one request.',
     query: waitQuery,
+    headers: ignoredKeyHeaders,
     body,
     nested: ['ids'],
     answers: { 200: answer },
@@ -63,8 +64,9 @@ export function wait ({ many }: Services) {
       description: 'See what has become of up to 100 handoffs in one call, instead of one handoff_status each. Set ' +
         'wait to 50 and call again until complete is true: then all of them have ended (with until "any", one has). ' +
         'Each item is as in the answer of handoff_status, for the last attempt of that handoff. Set results to false ' +
-        'if you only want to know how they stand.',
-      takes: seconds('until all of them have ended'),
+        'if you only want to know how they stand. If a second content item says truncated, call again with offset at ' +
+        'next_offset.',
+      takes: { ...seconds('until all of them have ended'), offset: optionalOffset },
       hints: { readOnlyHint: true }
     },
     async run ({ caller, body: { ids, until, results }, waiting }) {

@@ -1,8 +1,9 @@
 import t from 'tap'
-import { testApp } from '../helpers/app.ts'
+import { secrets, testApp } from '../helpers/app.ts'
 import type { TestApp, Who } from '../helpers/app.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { asleep, nobody } from '../helpers/waits.ts'
+import { listen, wire } from '../helpers/wire.ts'
 
 /** POST /api/wait: many handoffs in one answer. */
 
@@ -77,6 +78,33 @@ t.test('results beyond 4 MiB together are left out', async t => {
   t.same(items.map(({ result, result_omitted: omitted }: { result?: object, result_omitted?: true }) => [result !== undefined, omitted === true]), [
     ...Array(4).fill([true, false]), ...Array(2).fill([false, true])
   ])
+})
+
+t.test('errors count too, and ids that repeat', async t => {
+  const id = await caught()
+  await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm', data: { text: 'x'.repeat(900_000) } } })
+  for (const results of [true, false]) {
+    const { body } = await waitFor(Array(100).fill(id), { results })
+    t.ok(body.length < 5_000_000, `${body.length} characters`)
+    const items: Array<{ error?: object, result_omitted?: true }> = JSON.parse(body).items
+    t.same([items.filter(({ error }) => error !== undefined).length, items.filter(({ result_omitted: omitted }) => omitted).length], [4, 96])
+  }
+})
+
+t.test('a hundred waits of one request have one listener on its connection', async t => {
+  const warnings: string[] = []
+  const note = ({ message }: Error) => { warnings.push(message) }
+  process.on('warning', note)
+  t.teardown(() => process.off('warning', note))
+  const port = await listen(service.app)
+  const ids = await Promise.all(Array.from({ length: 20 }, () => pass()))
+  const body = JSON.stringify({ ids })
+  const { send, socket } = await wire(t, port)
+  send(`POST /api/wait?wait=60 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secrets.alice}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  for (const id of ids) await asleep(service, id)
+  socket.destroy()
+  for (const id of ids) t.ok(await nobody(service, id), 'its client has gone')
+  t.same(warnings, [])
 })
 
 t.test('a draining service answers with what is true, and a key may have 20 that wait', async t => {
