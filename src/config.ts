@@ -59,6 +59,7 @@ const environment = Type.Object({
   DATA_DIR: Type.String({ default: '.data', description: 'where the embedded Redis keeps its data: a directory' }),
   API_KEYS: Type.String({ default: '', description: 'agents’ keys: name:secret,tenant/name:secret,…' }),
   APPROVER_KEYS: Type.String({ default: '', description: 'approvers’ keys: name:secret,tenant/name:secret,…' }),
+  OPERATOR_KEYS: Type.String({ default: '', description: 'operators’ keys: name:secret,tenant/name:secret,…' }),
   TRUSTED_PROXIES: Type.String({
     default: '',
     description: 'who is believed about where a request came from (X-Forwarded-For): addresses and ' +
@@ -179,6 +180,7 @@ export function loadConfig (env: NodeJS.ProcessEnv = process.env) {
     apiKeys: [
       ...parseKeys('API_KEYS', given.API_KEYS, agentScopes),
       ...parseKeys('APPROVER_KEYS', given.APPROVER_KEYS, approverScopes),
+      ...parseKeys('OPERATOR_KEYS', given.OPERATOR_KEYS, operatorScopes),
     ],
     trustedProxies,
     defaultExpiresIn: given.DEFAULT_EXPIRES_IN * 1000,
@@ -281,6 +283,7 @@ function isNetwork (text: string): boolean {
 
 export const agentScopes: readonly Scope[] = ['pass', 'catch', 'status']
 export const approverScopes: readonly Scope[] = ['approve', 'status']
+export const operatorScopes: readonly Scope[] = ['operate', 'approve', 'status']
 
 /**
  * `name:secret` or `tenant/name:secret`: names have 1 to 64 characters; a secret has at least 16 visible ASCII
@@ -307,7 +310,7 @@ function refuseSharedSecrets (keys: readonly ApiKey[]): void {
   for (const { secret, caller } of keys) {
     const owner = owners.get(secret)
     if (owner !== undefined) {
-      throw new SettingError(`API_KEYS, APPROVER_KEYS: ${owner.tenant}/${owner.agent} and ` +
+      throw new SettingError(`API_KEYS, APPROVER_KEYS, OPERATOR_KEYS: ${owner.tenant}/${owner.agent} and ` +
         `${caller.tenant}/${caller.agent} have the same secret`)
     }
     owners.set(secret, caller)

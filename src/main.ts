@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import closeWithGrace from 'close-with-grace'
 import { buildApp } from './app.ts'
-import { SettingError, agentScopes, approverScopes, loadConfig } from './config.ts'
+import { SettingError, agentScopes, loadConfig, operatorScopes } from './config.ts'
 import type { Config } from './config.ts'
 import { banner, startEmbedded } from './embedded/start.ts'
 import type { Embedded } from './embedded/start.ts'
@@ -93,7 +93,8 @@ async function serve (
   await embedded?.listensAt(address)
   if (embedded !== undefined) print(banner(address, embedded.keys))
   if (keys.count === 0) {
-    log.info('neither API_KEYS nor APPROVER_KEYS is set: only keys made with `handoff keys create` are accepted')
+    log.info('none of API_KEYS, APPROVER_KEYS and OPERATOR_KEYS is set: only keys made with `handoff keys create` ' +
+      'are accepted')
   }
 }
 
@@ -102,7 +103,7 @@ function localKeys (embedded: Embedded | undefined): ApiKey[] {
   if (embedded?.keys === undefined) return []
   return [
     { secret: embedded.keys.agentKey, caller: callerOf('default', 'agent', agentScopes) },
-    { secret: embedded.keys.approverKey, caller: callerOf('default', 'approver', approverScopes) },
+    { secret: embedded.keys.approverKey, caller: callerOf('default', 'approver', operatorScopes) },
   ]
 }
 

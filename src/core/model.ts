@@ -167,7 +167,7 @@ export const eventTypes: readonly string[] = [...happenings.map(name => `handoff
 /** Those that webhooks deliver. */
 export const webhookTypes: readonly string[] = happenings.map(name => `handoff.${name}`)
 
-export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks'] as const
+export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks', 'operate'] as const
 export type Scope = typeof scopes[number]
 
 /**

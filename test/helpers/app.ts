@@ -24,6 +24,9 @@ export const secrets = {
   approverAlice: 'alice-approves-secret-0123456789',
   /** An approver of another tenant, with the same name as ours. */
   foreignApprover: 'foreign-approver-secret-0123456789',
+  operator: 'operator-secret-0123456789',
+  /** An operator of another tenant, with the same name as ours. */
+  foreignOperator: 'foreign-operator-secret-0123456789',
 } as const
 keepSecret(...Object.values(secrets))
 export type Who = keyof typeof secrets
@@ -31,6 +34,7 @@ export type Who = keyof typeof secrets
 export const testKeys = {
   API_KEYS: `alice:${secrets.alice},alice:${secrets.alice2},bob:${secrets.bob},other/alice:${secrets.foreignAlice}`,
   APPROVER_KEYS: `carol:${secrets.approver},dave:${secrets.approver2},alice:${secrets.approverAlice},other/carol:${secrets.foreignApprover}`,
+  OPERATOR_KEYS: `olga:${secrets.operator},other/olga:${secrets.foreignOperator}`,
 }
 
 export interface TestApp extends TestStore {
