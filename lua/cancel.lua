@@ -1,10 +1,11 @@
 #!lua
--- pending -> cancelled, caught -> cancelled: its passer takes it back. While it is caught that needs force; without,
--- its catcher is asked to stop.
+-- pending -> cancelled, caught -> cancelled: its passer, or an operator, takes it back. While it is caught that needs
+-- force; without, its catcher is asked to stop.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
--- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id  5 1 for force, else 0
---       6 the reason, JSON text; empty for none
+-- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
+--       5 1 for an operator, who may cancel what others passed, else 0  6 1 for force, else 0
+--       7 the reason, JSON text; empty for none
 -- Replies: {'cancelled', now, record, extra}   it is cancelled now
 --          {'replayed', now, record, extra}    it was cancelled before; nothing changed
 --          {'requested', now, record, extra}   it is caught, and its catcher is asked to stop
@@ -17,7 +18,8 @@
 --          {'late'}                            the call's deadline is over; nothing changed
 -- Uses: events full here inbox entering pending
 local key, due = KEYS[1], KEYS[2]
-local agent, retention, member, force, reason = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
+local agent, retention, member = ARGV[2], ARGV[3], ARGV[4]
+local is_operator, force, reason = ARGV[5] == '1', ARGV[6] == '1', ARGV[7]
 local now, seconds, micros = clock()
 micros = seconds .. micros
 local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
@@ -26,7 +28,7 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, approval, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
-if passed_by ~= agent then
+if passed_by ~= agent and not is_operator then
   return { 'not_the_passer', now, record, extra, status == 'rejected' and redis.call('HGET', key, 'd') or nil }
 end
 local over = status == 'caught' and deadline or status == 'pending' and expires

@@ -1,8 +1,10 @@
 #!lua
--- caught -> cancelled, or no change if it has ended: its passer makes a successor, which gets the payload.
+-- caught -> cancelled, or no change if it has ended: its passer, or an operator, makes a successor, which gets the
+-- payload.
 -- KEYS: 1 prefix:{tag}:h:tenant:id   the handoff
 --       2 prefix:{tag}:due           live handoffs by when the sweep is to look at them
 -- ARGV: 1 the call's deadline (ms)  2 the calling agent  3 retention (ms)  4 tenant:id
+--       5 1 for an operator, who may reissue what others passed, else 0
 -- Replies: {'reissued', successor, record, extra, taken}  this is its new successor, with that one's record; taken is 1
 --                        if it was taken from its catcher, else 0
 --          {'replayed', successor, record, extra}  it had this successor before; nothing changed
@@ -23,7 +25,9 @@ if late(ARGV[1], now) then return { 'late' } end
 if not record then return { 'not_found' } end
 local status, _, _, expires, passed_by, _, deadline = string.match(record, RECORD)
 if not status then return { 'newer' } end
-if passed_by ~= agent then return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil } end
+if passed_by ~= agent and ARGV[5] ~= '1' then
+  return { 'not_the_passer', now, record, extra, status == 'rejected' and decision or nil }
+end
 local successor = extra and string.match(extra, ' i(%S+)')
 if successor then
   local next_key = string.sub(key, 1, #key - #successor) .. successor

@@ -20,7 +20,7 @@ import { Credentials } from './auth/keys.ts'
 import type { ApiKeys } from './auth/keys.ts'
 import { endStalled, useDraining, useNodeAnswers } from './http/connections.ts'
 import { noteEndpoints, useOpenApi } from './http/openapi.ts'
-import { Requests, logTransitions, requestId } from './http/observe.ts'
+import { Requests, logOperated, logTransitions, requestId } from './http/observe.ts'
 import type { FaultLog, RequestLog } from './http/observe.ts'
 import { refuseUnknown, serverOptions } from './http/server.ts'
 import { answerErrors } from './http/problems.ts'
@@ -177,13 +177,14 @@ export async function buildApp (
       (error, { requestId }) => onFault(error, requestId))
     batchRoute(
       api, batches,
-      { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit) }
+      { sizes: requests.batchSizes, bodyLimit: config.batchLimit, room: new AnswerRoom(config.bodiesLimit), log }
     )
     mcpRoute(api, {
       operations,
       isAllowed,
       requests,
-      onMoved (request, { moved, traceparent }) {
+      onMoved (request, { moved, operated, traceparent }) {
+        logOperated(log, request, operated)
         requests.count(moved)
         logMoved(request, moved, traceparent)
       },

@@ -24,6 +24,8 @@ const agents: Record<string, Agent> = {
   approver: { tenant: 'default', name: 'carol' },
   approverAlice: { tenant: 'default', name: 'alice' },
   foreignApprover: { tenant: 'other', name: 'carol' },
+  operator: { tenant: 'default', name: 'olga', operates: true },
+  foreignOperator: { tenant: 'other', name: 'olga', operates: true },
 }
 const work = { usual: 10_000, most: 20_000 }
 /** The refusals that occurred: operation and code. */

@@ -1,5 +1,5 @@
 import { Problem } from '../core/errors.ts'
-import type { ApiKey, Caller, Scope } from '../core/model.ts'
+import type { ApiKey, Caller, NeededScope } from '../core/model.ts'
 import { digest } from '../store/api-keys.ts'
 import { noCounts } from './stored-keys.ts'
 import type { KeyCounts, StoredKeys } from './stored-keys.ts'
@@ -138,7 +138,7 @@ export class Credentials {
   }
 
   /** The grant of an accepted key. @param scope that it must have */
-  grant (secret: string, scope: Scope | undefined): Grant {
+  grant (secret: string, scope: NeededScope | undefined): Grant {
     return keyGrant(this.#keys, secret, scope)
   }
 
@@ -182,11 +182,11 @@ export const invalidToken = 'Bearer error="invalid_token"'
  * The grant of this key. It was valid when the request arrived, so a later refusal doesn't count as a guess.
  * @param scope the scope that the key must have
  */
-export function keyGrant (keys: ApiKeys, secret: string, scope: Scope | undefined): Grant {
+export function keyGrant (keys: ApiKeys, secret: string, scope: NeededScope | undefined): Grant {
   const mark = keys.markOf(secret)
   const admit = (caller: Caller | undefined) => {
     if (caller === undefined) throw refusedKey()
-    if (!hasScope(caller, scope)) throw refusedScope(scope as Scope)
+    if (!hasScope(caller, scope)) throw refusedScope(scope as NeededScope)
   }
   return {
     authorise () {
@@ -197,15 +197,20 @@ export function keyGrant (keys: ApiKeys, secret: string, scope: Scope | undefine
   }
 }
 
-export function hasScope (caller: Caller, scope: Scope | undefined): boolean {
-  return scope === undefined || caller.scopes.has(scope)
+export function hasScope ({ scopes }: Caller, needed: NeededScope | undefined): boolean {
+  if (needed === undefined) return true
+  return typeof needed === 'string' ? scopes.has(needed) : needed.some(scope => scopes.has(scope))
 }
 
-/** RFC 6750, 3.1: the refusal names the required scope. */
-export function refusedScope (scope: Scope): Problem {
+/**
+ * RFC 6750, 3.1: the refusal names the required scope. The header field can only list scopes that are all required, so
+ * of several it has the first, which agents have.
+ */
+export function refusedScope (needed: NeededScope): Problem {
+  const scopes = [needed].flat()
   return new Problem('insufficient_scope', {
-    detail: `This operation needs a key with the scope ${scope}.`,
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
+    detail: `This operation needs a key with the scope ${scopes.join(' or ')}.`,
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes[0]}"` },
   })
 }
 

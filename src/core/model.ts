@@ -22,7 +22,8 @@ export const standings = [
 export type Standing = typeof standings[number]
 
 /**
- * Who may call an operation, besides what their key allows: anyone, its catcher, its passer, or anyone but its passer.
+ * Who may call an operation, besides what their key allows: anyone, its catcher, its passer (or an operator in its
+ * stead), or anyone but its passer.
  */
 type Asker = 'anyone' | 'catcher' | 'passer' | 'another'
 
@@ -169,6 +170,8 @@ export const webhookTypes: readonly string[] = happenings.map(name => `handoff.$
 
 export const scopes = ['pass', 'catch', 'status', 'approve', 'webhooks', 'operate'] as const
 export type Scope = typeof scopes[number]
+/** The scope that a key needs for something; of several, one is enough. */
+export type NeededScope = Scope | readonly Scope[]
 
 /**
  * A handoff as Redis keeps it, without payload and result. Times are milliseconds since the epoch, by Redis's clock.

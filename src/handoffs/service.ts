@@ -310,31 +310,54 @@ export class AttemptService {
   /** @param reason JSON text @returns `replayed` if it was already cancelled, or if its catcher goes on for now */
   async cancel (
     caller: Caller, id: string, byForce: boolean, reason: Buffer | undefined
-  ): Promise<Answered<CancelAnswer>> {
-    const reply = await this.#attempts.cancel(placeOf(caller, id), caller.agent, byForce, reason ?? nothing)
+  ): Promise<Answered<CancelAnswer> & OfAnother> {
+    const reply = await this.#attempts.cancel(
+      placeOf(caller, id), caller.agent, isOperator(caller), byForce, reason ?? nothing
+    )
     if (!('record' in reply)) throw refusal(reply)
-    const { endedAt, cancelRequestedAt } = reply.record.extra
+    const { passedBy, extra: { endedAt, cancelRequestedAt } } = reply.record
+    const isAnothers = changesAnothers(caller, passedBy)
     if (reply.outcome === 'requested') {
+      const isChanged = reason !== undefined || cancelRequestedAt === reply.now
       return {
-        answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) }, replayed: true
+        answer: { handoff_id: id, status: 'caught', cancel_requested_at: iso(cancelRequestedAt!) },
+        replayed: true,
+        ofAnother: isAnothers && isChanged
       }
     }
+    const replayed = reply.outcome === 'replayed'
     return {
-      answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) }, replayed: reply.outcome === 'replayed'
+      answer: { handoff_id: id, status: 'cancelled', ended_at: iso(endedAt!) },
+      replayed,
+      ofAnother: isAnothers && !replayed
     }
   }
 
   /** @returns pass's answer for the successor. `isTaken`: the handoff was taken away from its catcher */
-  async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & { isTaken: boolean }> {
-    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent)
+  async reissue (caller: Caller, id: string): Promise<Answered<PassAnswer> & OfAnother & { isTaken: boolean }> {
+    const reply = await this.#attempts.reissue(placeOf(caller, id), caller.agent, isOperator(caller))
     if (!('successor' in reply)) throw refusal(reply)
-    const { createdAt, expiresAt, approval, extra } = reply.record
+    const { createdAt, expiresAt, approval, passedBy, extra } = reply.record
     const answer = passAnswer(
       this.#options.baseUrl(), reply.successor, approval !== 'none',
       { createdAt, expiresAt, availableAt: extra.availableAt ?? null }
     )
-    return { answer, replayed: reply.outcome === 'replayed', isTaken: reply.isTaken }
+    const replayed = reply.outcome === 'replayed'
+    return { answer, replayed, ofAnother: !replayed && changesAnothers(caller, passedBy), isTaken: reply.isTaken }
   }
+}
+
+/** `ofAnother`: an operator changed what another agent had passed. */
+interface OfAnother { ofAnother: boolean }
+
+/** May the caller do to what others passed what their passers may? */
+function isOperator ({ scopes }: Caller): boolean {
+  return scopes.has('operate')
+}
+
+/** Does this need the scope `operate`, for a handoff of this passer? Without `pass` it does for the agent's own too. */
+function changesAnothers (caller: Caller, passedBy: string): boolean {
+  return isOperator(caller) && (caller.agent !== passedBy || !caller.scopes.has('pass'))
 }
 
 function endAnswer (

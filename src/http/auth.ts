@@ -3,7 +3,7 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { guesses, hasScope, refusedScope } from '../auth/keys.ts'
 import type { Credentials, Grant, Guesses } from '../auth/keys.ts'
-import type { Caller, Scope, Status } from '../core/model.ts'
+import type { Caller, NeededScope, Status } from '../core/model.ts'
 import { authoriseAgain } from './connections.ts'
 
 declare module 'fastify' {
@@ -15,7 +15,7 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
-    scope?: Scope
+    scope?: NeededScope
     /** The status that this route moves a handoff to when it succeeds, if the request doesn't set `moved` itself. */
     moves?: Status
     /** Its answer continues the trace that the handoff was passed in. */
@@ -61,7 +61,7 @@ export async function useAuth (app: FastifyInstance, credentials: Credentials, g
 function checkScope (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   const { scope } = request.routeOptions.config
   if (hasScope(request.caller, scope)) done()
-  else done(refusedScope(scope as Scope))
+  else done(refusedScope(scope as NeededScope))
 }
 
 /** How many addresses with wrong keys are remembered: those that failed last. */

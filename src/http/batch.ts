@@ -16,10 +16,10 @@ import { untilEndsAreNoticed } from '../handoffs/waiter.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
-import type { Moved, Operation, OperationOutcome } from '../operations/operation.ts'
+import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
-import { traceparentOf } from './observe.ts'
-import type { Requests } from './observe.ts'
+import { logOperated, traceparentOf } from './observe.ts'
+import type { DecisionLog, Requests } from './observe.ts'
 import { liveness } from './operations.ts'
 import type { MasterTurns } from './overload.ts'
 import type { AnswerRoom, BatchAnswers } from './overload.ts'
@@ -76,8 +76,8 @@ export class Batches {
     this.#onFault = onFault
   }
 
-  /** @returns the answer's JSON in pieces, and which handoffs were moved */
-  async run (entries: readonly BatchEntry[], batcher: Batcher): Promise<{ pieces: Buffer[], moved: Moved }> {
+  /** @returns the answer's JSON in pieces, which handoffs were moved, and what an operator changed */
+  async run (entries: readonly BatchEntry[], batcher: Batcher): Promise<BatchOutcome> {
     const began = performance.now()
     const all = await Promise.all(entries.map(async entry => {
       const member = this.#members.get(entry.op)!
@@ -93,6 +93,7 @@ export class Batches {
         ids: changes.flatMap(({ ids = [] }) => ids),
         reissued: changes.flatMap(({ reissued = [] }) => reissued)
       },
+      operated: all.flatMap(({ operated }) => operated ?? []),
     }
   }
 
@@ -139,6 +140,8 @@ export class Batches {
     })
   }
 }
+
+interface BatchOutcome { pieces: Buffer[], moved: Moved, operated: Operated[] }
 
 /** `{"results":[…]}`, with each answer's bytes as they are. */
 function resultsText (all: readonly OperationOutcome[]): Buffer[] {
@@ -285,13 +288,16 @@ function isNull (raw: Buffer): boolean {
  * @param sizes how many operations each batch had
  * @param bodyLimit in bytes, for the whole batch
  * @param room for the answers of all batches
+ * @param log for what operators do
  */
-export interface BatchOptions { sizes: Histogram, bodyLimit: number, room: AnswerRoom }
+export interface BatchOptions { sizes: Histogram, bodyLimit: number, room: AnswerRoom, log: DecisionLog }
 
 /** An answer of more bytes goes out in pieces. */
 const large = 1024 * 1024
 
-export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bodyLimit, room }: BatchOptions): void {
+export function batchRoute (
+  app: FastifyInstance, batches: Batches, { sizes, bodyLimit, room, log }: BatchOptions
+): void {
   app.post('/api/batch', {
     bodyLimit,
     config: { isBatch: true },
@@ -318,11 +324,12 @@ export function batchRoute (app: FastifyInstance, batches: Batches, { sizes, bod
     const answers = room.open(caller.tenant)
     whenOver(request, reply, () => answers.end())
     const traceparent = traceparentOf(request)
-    const { pieces, moved } = await batches.run(
+    const { pieces, moved, operated } = await batches.run(
       entries, { caller, traceparent, requestId, basePath: app.basePath, limit, answers, ...liveness(request) }
     )
     limit.writeHeaders(reply)
     request.moved = moved
+    for (const one of operated) logOperated(log, request, one)
     const size = pieces.reduce((sum, { length }) => sum + length, 0)
     reply.header('content-type', jsonType).header('content-length', size)
     // Put together, a large answer would be held twice.

@@ -6,7 +6,7 @@ import { Histogram } from '../core/histogram.ts'
 import { randomToken } from '../core/ids.ts'
 import { statuses } from '../core/model.ts'
 import type { Status } from '../core/model.ts'
-import type { Moved } from '../operations/operation.ts'
+import type { Moved, Operated } from '../operations/operation.ts'
 import type { ApprovalVerdict } from '../store/approvals.ts'
 
 declare module 'fastify' {
@@ -156,7 +156,7 @@ export interface FaultLog {
   error (details: object, message: string): void
 }
 
-/** The log for people's decisions. */
+/** The log for what people and operators do. */
 export interface DecisionLog {
   info (details: object, message: string): void
 }
@@ -179,6 +179,14 @@ export function logDecision (
 ): void {
   const { tenant, agent } = request.caller
   log.info({ handoff_id: handoffId, verdict, tenant, agent, ...requestFields(request) }, 'decided')
+}
+
+/** Logs a call by which an operator changed something. @param operated undefined for any other call */
+export function logOperated (log: DecisionLog, request: FastifyRequest, operated: Operated | undefined): void {
+  if (operated === undefined) return
+  const { action, asked, changed } = operated
+  const { tenant, agent: operator } = request.caller
+  log.info({ operator, tenant, action, ...asked, changed, ...requestFields(request) }, 'operated')
 }
 
 /** Logs which handoffs a request moved, and to which status. @param traceparent the trace that a catch continues */

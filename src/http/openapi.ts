@@ -1,7 +1,7 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyInstance, RouteOptions } from 'fastify'
-import type { Scope } from '../core/model.ts'
+import type { NeededScope } from '../core/model.ts'
 import { fixed, keepFilesInMemory, oncePer, sendFixed } from './fixed-answers.ts'
 
 /**
@@ -118,7 +118,7 @@ export interface ApiEndpoint {
   tag: string
   needsKey: boolean
   /** The scope that the key must have; undefined if any key will do. */
-  scope: Scope | undefined
+  scope: NeededScope | undefined
   takes: Record<'body' | 'query' | 'header', Member[]>
   /** An example of its body; undefined if it takes none. */
   example: object | undefined

@@ -3,10 +3,10 @@ import { problems } from '../core/schemas/problem.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
 import type { Operation } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
-import { logDecision, traceparentOf } from './observe.ts'
+import { logDecision, logOperated, traceparentOf } from './observe.ts'
 import type { DecisionLog } from './observe.ts'
 
-/** Makes a route of each operation. @param log for people's decisions */
+/** Makes a route of each operation. @param log for what people and operators do */
 export function operationRoutes (
   app: FastifyInstance, operations: readonly Operation[], log: DecisionLog
 ): void {
@@ -50,13 +50,14 @@ async function perform (
     traceparent: traceparentOf(request),
     waiting: waitOptions(request)
   }
-  const { status, answer, replayed, moved, made, traceparent, decided } = await operation.run(call)
+  const { status, answer, replayed, moved, made, traceparent, decided, operated } = await operation.run(call)
   if (replayed) reply.header('idempotency-replayed', 'true')
   request.moved = moved
   reply.code(status)
   if (made !== undefined) reply.header('location', `${reply.server.basePath}/api/status/${made}`)
   if (traceparent !== undefined) reply.header('traceparent', traceparent)
   if (decided !== undefined) logDecision(log, request, call.id, decided)
+  logOperated(log, request, operated)
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) reply.header('content-type', jsonType)
   return answer
 }

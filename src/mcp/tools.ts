@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { TSchema } from '@sinclair/typebox'
-import type { Scope } from '../core/model.ts'
+import type { NeededScope } from '../core/model.ts'
 import { admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Operation, Tool } from '../operations/operation.ts'
@@ -24,7 +24,7 @@ export interface OwnArguments {
 
 /** An operation as a tool. */
 export interface OperationTool {
-  scope: Scope
+  scope: NeededScope
   definition: Definition
   /** The members of the operation's body, in the API's order. */
   body: readonly string[]

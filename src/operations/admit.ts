@@ -2,7 +2,7 @@ import { hasScope, refusedScope } from '../auth/keys.ts'
 import { Problem, invalid } from '../core/errors.ts'
 import { membersOf } from '../core/json.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller, Scope } from '../core/model.ts'
+import type { Caller, NeededScope } from '../core/model.ts'
 import { compile, readFault } from '../core/validator.ts'
 import type { Operation } from './operation.ts'
 
@@ -10,7 +10,7 @@ import type { Operation } from './operation.ts'
 export interface Limit { spend (): void | Promise<void> }
 
 /** Whose key may do it. @throws {Problem} insufficient_scope */
-export function admitCaller (caller: Caller, scope: Scope): void {
+export function admitCaller (caller: Caller, scope: NeededScope): void {
   if (!hasScope(caller, scope)) throw refusedScope(scope)
 }
 

@@ -7,14 +7,14 @@ import type { Services } from './operation.ts'
 export function cancel ({ attempts }: Services) {
   return operation<{ force?: boolean | null, reason?: string | null }>({
     name: 'cancel',
-    scope: 'pass',
+    scope: ['pass', 'operate'],
     method: 'POST',
     path: '/api/cancel/:id',
     tag: 'handoffs',
     summary: 'Cancel a handoff',
-    description: 'Only the agent that passed the handoff may do so. A pending handoff is cancelled at once. A ' +
-      'caught one’s catcher is asked to stop, in the answer to its next heartbeat; with force the handoff is taken ' +
-      'from it at once. Safe to repeat. The body is optional.',
+    description: 'Only the agent that passed the handoff may do so, or a key with the scope operate. A pending ' +
+      'handoff is cancelled at once. A caught one’s catcher is asked to stop, in the answer to its next heartbeat; ' +
+      'with force the handoff is taken from it at once. Safe to repeat. The body is optional.',
     params: handoffParams,
     query: noQuery,
     headers: ignoredKeyHeaders,
@@ -33,10 +33,17 @@ export function cancel ({ attempts }: Services) {
     },
     async run ({ caller, id, body, members }) {
       const reason = body.reason == null ? undefined : members.raw('reason')
-      const { answer, replayed } = await attempts.cancel(caller, id, body.force === true, reason)
+      const force = body.force === true
+      const { answer, replayed, ofAnother } = await attempts.cancel(caller, id, force, reason)
       const isRequested = answer.status === 'caught'
       // A cancel may be repeated with a key or without, so no answer counts as a replay.
-      return { status: isRequested ? 202 : 200, answer, replayed: false, moved: moved('cancelled', id, replayed) }
+      return {
+        status: isRequested ? 202 : 200,
+        answer,
+        replayed: false,
+        moved: moved('cancelled', id, replayed),
+        operated: ofAnother ? { action: 'cancel', asked: { handoff_id: id, force }, changed: 1 } : undefined
+      }
     },
   })
 }

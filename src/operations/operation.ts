@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { ErrorCode } from '../core/errors.ts'
 import type { Members } from '../core/json.ts'
-import type { Caller, Scope, Status } from '../core/model.ts'
+import type { Caller, NeededScope, Status } from '../core/model.ts'
 import type { EndAnswer } from '../core/schemas/attempts.ts'
 import type { Limits } from '../core/schemas/handoffs.ts'
 import type { ApprovalService } from '../handoffs/approvals.ts'
@@ -28,7 +28,7 @@ export interface Services {
 export interface Operation {
   /** Its name in the OpenAPI document and in a batch. */
   name: string
-  scope: Scope
+  scope: NeededScope
   method: 'GET' | 'POST'
   /** As the router writes it: `/api/catch/:id`. It names one thing at most. Null for what is only a tool. */
   path: string | null
@@ -99,7 +99,12 @@ export interface OperationOutcome {
   traceparent?: string | undefined
   /** What a person decided, for the log. */
   decided?: ApprovalVerdict
+  /** What an operator changed, for the log. */
+  operated?: Operated | undefined
 }
+
+/** An operator's call that changed something: its name, what it was asked without any payload, how much it changed. */
+export interface Operated { action: string, asked: Record<string, unknown>, changed: number }
 
 /** Which handoffs a call moved and to which status, in that order; and why it made successors, if it did. */
 export interface Moved { to: Status[], ids?: string[], reissued?: Array<'failed' | 'declined' | 'requested'> }

@@ -7,14 +7,15 @@ import type { Moved, Services } from './operation.ts'
 export function reissue ({ attempts }: Services) {
   return operation({
     name: 'reissue',
-    scope: 'pass',
+    scope: ['pass', 'operate'],
     method: 'POST',
     path: '/api/reissue/:id',
     tag: 'handoffs',
     summary: 'Make another attempt at a handoff',
-    description: 'Only the agent that passed the handoff may do so. Makes a successor with the same payload, if the ' +
-      'handoff failed, was declined, expired after its catch, or is still caught; then it is taken from its ' +
-      'catcher. Repeated, it answers the same successor. The body is optional.',
+    description: 'Only the agent that passed the handoff may do so, or a key with the scope operate. Makes a ' +
+      'successor with the same payload, passed by the same agent, if the handoff failed, was declined, expired after ' +
+      'its catch, or is still caught; then it is taken from its catcher. Repeated, it answers the same successor. ' +
+      'The body is optional.',
     params: handoffParams,
     query: noQuery,
     headers: ignoredKeyHeaders,
@@ -32,12 +33,19 @@ export function reissue ({ attempts }: Services) {
       hints: { destructiveHint: true, idempotentHint: true }
     },
     async run ({ caller, id }) {
-      const { answer, replayed, isTaken } = await attempts.reissue(caller, id)
+      const { answer, replayed, ofAnother, isTaken } = await attempts.reissue(caller, id)
       const made = answer.handoff_id
       const change: Moved = isTaken
         ? { to: ['cancelled', 'pending'], ids: [id, made] }
         : { to: ['pending'], ids: [made] }
-      return { status: 201, answer, replayed, moved: replayed ? stays : { ...change, reissued: ['requested'] }, made }
+      return {
+        status: 201,
+        answer,
+        replayed,
+        moved: replayed ? stays : { ...change, reissued: ['requested'] },
+        made,
+        operated: ofAnother ? { action: 'reissue', asked: { handoff_id: id }, changed: 1 } : undefined
+      }
     },
   })
 }

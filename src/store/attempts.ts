@@ -93,16 +93,21 @@ export class Attempts {
     })
   }
 
-  /** @param reason JSON text; empty for none */
-  cancel (place: HandoffPlace, agent: string, byForce: boolean, reason: Buffer): Promise<CancelReply> {
-    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), byForce ? '1' : '0']
+  /** @param isOperator may the agent cancel what others passed? @param reason JSON text; empty for none */
+  cancel (
+    place: HandoffPlace, agent: string, isOperator: boolean, byForce: boolean, reason: Buffer
+  ): Promise<CancelReply> {
+    const texts = [
+      agent, this.#retention, memberOf(place.tenant, place.id), isOperator ? '1' : '0', byForce ? '1' : '0'
+    ]
     return this.#lanes.call({
       script: this.#scripts.cancel, tag: place.tag, keys: this.#keys(place), texts, bytes: reason, decode: readCancel
     })
   }
 
-  reissue (place: HandoffPlace, agent: string): Promise<ReissueReply> {
-    const texts = [agent, this.#retention, memberOf(place.tenant, place.id)]
+  /** @param isOperator may the agent reissue what others passed? */
+  reissue (place: HandoffPlace, agent: string, isOperator: boolean): Promise<ReissueReply> {
+    const texts = [agent, this.#retention, memberOf(place.tenant, place.id), isOperator ? '1' : '0']
     return this.#lanes.call({
       script: this.#scripts.reissue, tag: place.tag, keys: this.#keys(place), texts, decode: readReissue
     })

@@ -75,6 +75,10 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     t.strictSame(others, [])
   })
 
+  await t.test('docs/keys.md: an operator', async t => {
+    t.match(type(commandsUnder('docs/keys.md', 'Operators')), /cancelled/)
+  })
+
   await t.test('docs/keys.md: a key’s life', async t => {
     const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
     t.match(said, /^id +tenant +name +scopes +inboxes +created +ends +state\n\S+ +default +summariser +pass,status +any +\S+ +\S+ +live\n/)

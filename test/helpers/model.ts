@@ -3,8 +3,8 @@ import type { OperationName } from '../../src/core/model.ts'
 import { catchable, countOf, digestOf, iso, Modelled } from './modelled.ts'
 import type { Passed } from './modelled.ts'
 
-/** Who makes a request: an agent's name in a tenant. Two keys with the same name are one agent. */
-export interface Agent { tenant: string, name: string }
+/** Who makes a request: an agent's name in a tenant. Two keys with the same name are one agent. `operates`: its key has that scope. */
+export interface Agent { tenant: string, name: string, operates?: boolean }
 
 /**
  * What the model expects of an answer: HTTP status, error code and members. For a refusal these are the members about the handoff, for a
@@ -237,7 +237,7 @@ export class Model {
   /** The refusal by the table of states or by who asks; null if the operation is carried out. */
   #refusal (name: OperationName, handoff: Modelled, who: Agent): Expected | null {
     const { by } = operations[name]
-    if (by === 'passer' && handoff.passedBy !== who.name) return refusal(403, 'not_the_passer', handoff)
+    if (by === 'passer' && handoff.passedBy !== who.name && who.operates !== true) return refusal(403, 'not_the_passer', handoff)
     const code = refusalOf(name, handoff.standing(this.now), handoff.approval)
     if (by === 'catcher' && (code === null || code.startsWith('already_')) && handoff.caught!.by !== who.name) return refusal(403, 'not_the_catcher', handoff)
     if (code !== null) return refusal(code === 'expired' ? 410 : 409, code, handoff)

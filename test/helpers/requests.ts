@@ -21,7 +21,9 @@ export interface Request {
 /** A hash, in whose fields that are left out replies have null. */
 type Hash = { [K in keyof Stored]: Stored[K] | null } & { s: string }
 
-const who = (name: string): Agent => ({ tenant, name })
+/** The agent `operator` has the scope `operate`. */
+const who = (name: string): Agent => ({ tenant, name, operates: name === 'operator' })
+const operator = (name: string) => who(name).operates ? 1 : 0
 
 /** The hash of one of the model's handoffs. */
 function hashIn (model: Model, id: string): Stored | undefined {
@@ -133,7 +135,7 @@ export const declining = (agent = 'A', token = 'letok') => ending('decline', age
 /** @param reason JSON text; empty for none */
 export const cancelling = (agent = 'passer', force = false, reason = ''): Request => ({
   name: `cancel by ${agent}, ${force}, ${reason}`,
-  ask: (on, now, deadline = now) => cancel(on, now, { agent, deadline }, force ? 1 : 0, reason),
+  ask: (on, now, deadline = now) => cancel(on, now, { agent, deadline }, force ? 1 : 0, reason, operator(agent)),
   told (model, id) {
     const wasCancelled = model.get(id)?.status === 'cancelled'
     const answered = () => model.cancel(who(agent), id, { force, ...reason !== '' && { reason } })
@@ -143,7 +145,7 @@ export const cancelling = (agent = 'passer', force = false, reason = ''): Reques
 
 export const reissuing = (agent = 'passer'): Request => ({
   name: `reissue by ${agent}`,
-  ask: (on, now, deadline = now) => reissue(on, now, { agent, deadline }),
+  ask: (on, now, deadline = now) => reissue(on, now, { agent, deadline }, operator(agent)),
   told (model, id) {
     model.all()
     const isTaken = model.get(id)?.status === 'caught'

@@ -94,12 +94,12 @@ export function heartbeat (on: Raw, now: number, { agent, deadline }: Omit<Askin
 }
 
 /** @param reason JSON text; empty for none */
-export function cancel (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, force = 0, reason = '') {
-  return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), force, reason])
+export function cancel (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, force = 0, reason = '', operator = 0) {
+  return run(on, 'cancel', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), operator, force, reason])
 }
 
-export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>) {
-  return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on)])
+export function reissue (on: Raw, now: number, { agent, deadline }: Omit<Asking, 'token'>, operator = 0) {
+  return run(on, 'reissue', now, [on.keys.handoff(tag, itself(on)), on.keys.due(tag)], [deadline, agent, lifetimes.retention, itself(on), operator])
 }
 
 /** @param note JSON text */

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 const who = fc.constantFrom('alice', 'alice', 'alice2', 'bob', 'bob', 'bob', 'foreignAlice')
 // Agents that may do so, and others.
 const whoMay = fc.constantFrom('may', 'may', 'alice', 'alice2', 'bob', 'foreignAlice')
+const passer = fc.constantFrom('may', 'may', 'alice', 'alice2', 'bob', 'foreignAlice', 'operator', 'foreignOperator')
 // Among them Alice, who may not decide on what she passed.
 const decider = fc.constantFrom('approver', 'approver', 'approver', 'approverAlice', 'foreignApprover')
 const key = fc.option(fc.constantFrom('k1', 'k2'), { nil: undefined })
@@ -47,8 +48,8 @@ const said = fc.oneof(
   { weight: 2, arbitrary: fc.record({ op: fc.constant('done' as const), ...by(whoMay), body: results }) },
   { weight: 4, arbitrary: fc.record({ op: fc.constant('fail' as const), ...by(whoMay), body: faults }) },
   { weight: 3, arbitrary: fc.record({ op: fc.constant('decline' as const), ...by(whoMay), body: reasons }) },
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('cancel' as const), ...by(whoMay), body: wishes }) },
-  { weight: 3, arbitrary: fc.record({ op: fc.constant('reissue' as const), ...by(whoMay), body: one('', '{}') }) }
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('cancel' as const), ...by(passer), body: wishes }) },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('reissue' as const), ...by(passer), body: one('', '{}') }) }
 )
 const decided = fc.record({
   op: fc.constant('decide' as const), who: decider, target, verdict: one('approve' as const, 'approve' as const, 'reject' as const), note: one(null, 'n'), seen: one(undefined, undefined, 'a', 'b'),

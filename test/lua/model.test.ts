@@ -99,8 +99,8 @@ const requests: readonly Request[] = [
   finishing(), finishing('A', 'other', ''), finishing('B'), finishing('passer', 'ptok'), finishing('ctok'),
   failing(), failing('A', 'other'), failing('A', 'other', false), failing('B'), failing('passer', 'other'),
   declining(), declining('A', 'other'), declining('B'),
-  ...agents.flatMap(agent => [cancelling(agent), cancelling(agent, true, '"why"')]), cancelling('passer', false, '"why"'), cancelling('passer', true),
-  ...agents.map(reissuing),
+  ...[...agents, 'operator'].flatMap(agent => [cancelling(agent), cancelling(agent, true, '"why"')]), cancelling('passer', false, '"why"'), cancelling('passer', true),
+  ...[...agents, 'operator'].map(reissuing),
   sweeping,
 ]
 /** What changes something is asked again, by the same and by others. */

@@ -46,7 +46,7 @@ function section (endpoint: ApiEndpoint, baseUrl: string): string {
     `- ${kind} \`${name}\` (${type}${required ? '; required' : ''}): ${description}`))
   return [
     `### ${summary}\n`,
-    `\`${method} ${path}\`${scope === undefined ? '' : `, scope \`${scope}\``}.${description && ` ${description}`}\n`,
+    `\`${method} ${path}\`${scope === undefined ? '' : `, scope \`${[scope].flat().join('` or `')}\``}.${description && ` ${description}`}\n`,
     ...members.length > 0 ? [...members, ''] : [],
     `\`\`\`sh\n${curlOf(endpoint, baseUrl)}\n\`\`\`\n`,
   ].join('\n')
