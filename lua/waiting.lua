@@ -4,15 +4,16 @@
 -- KEYS: 1 prefix:{tag}:w:tenant   handoffs that wait for a person, by when they were passed
 -- ARGV: 1 when the last one seen was passed (ms); 0 for the start  2 its tenant:id; empty for the start
 --       3 how many at most  4 prefix:{tag}:
+--       5 the words of field x that are wanted, separated by spaces; absent for any
 -- Replies: {'listed', now, since, after, count, member, record, task, extra, member, …}  now is the time (ms). The list
 --                     goes on after since and after, in the form of ARGV 1 and 2; nil at its end. count: all that wait,
---                     among them for some seconds those that have expired. A task is what the list keeps of it; extra
---                     is nil if there is none
+--                     wanted or not, among them for some seconds those that have expired. A task is what the list keeps
+--                     of it; extra is nil if there is none
 -- The script builds the handoffs' keys from the members: all carry the partition's tag, so all are in the slot of
 -- KEYS[1].
--- Uses: place here
+-- Uses: place here wanted
 local waiting = KEYS[1]
-local since, after, limit, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local since, after, limit, prefix, words = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5] or ''
 local looks, bytes = 1000, 524288
 local now = clock()
 local reply = { 'listed', now, false, false, redis.call('ZCARD', waiting) }
@@ -24,12 +25,11 @@ while rank <= last do
   local members = redis.call('ZRANGE', waiting, rank, upto, 'WITHSCORES')
   for i = 1, #members, 2 do
     local key = prefix .. 'h:' .. members[i]
-    local record = redis.call('HGET', key, 's')
+    local record, extra = unpack(redis.call('HMGET', key, 's', 'x'))
     if not record then isHere(waiting, key) end
     local expires = record and select(4, string.match(record, RECORD))
-    local task, extra
     -- An expired handoff that isn't swept yet no longer waits.
-    if expires and now < tonumber(expires) then task, extra = unpack(redis.call('HMGET', key, 't', 'x')) end
+    local task = expires and now < tonumber(expires) and isWanted(extra, words) and redis.call('HGET', key, 't')
     if task then
       if #reply >= 5 + 4 * limit or #task > bytes then
         reply[3], reply[4] = since, after

@@ -15,7 +15,7 @@ local function eventOf(type, id, record, extra, caught_by, more)
   end
   local text = type .. ' ' .. status .. ' ' .. id .. ' ' .. passed_by .. ' ' .. caught_by
   if extra then
-    for word in string.gmatch(extra, ' [tpno]%S+') do text = text .. word end
+    for word in string.gmatch(extra, ' [tpnoj]%S+') do text = text .. word end
   end
   if status == 'expired' then
     local beat = extra and string.match(extra, ' h(%d+)')

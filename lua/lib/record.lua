@@ -16,6 +16,7 @@
 --   h  the payload's digest (SHA-256,        caught: the heartbeat's deadline, a       pass: as the field
 --      base64), if a person decides on it    time
 --   i  -                                     attempts: reissued_as, the next one's id  event: as in x
+--   j  -                                     passed: a label, name:value; up to 8      pass, event: as in x
 --   k  -                                     ended: the operation's token              -
 --   l  -                                     -                                         pass: how many bytes of the task
 --                                                                                      field t keeps, from its quote on

@@ -76,7 +76,7 @@ local function succeed(attempt, pause)
     end
   end
   local next_extra = ' n' .. number .. ' o' .. id .. (pause > 0 and ' a' .. available or '') ..
-    string.gsub(extra, ' [^bcdgmprstuw]%S+', '')
+    string.gsub(extra, ' [^bcdgjmprstuw]%S+', '')
   local trace = string.match(passed, TRACE)
   local next_record = '2:pending ' .. approval .. ' ' .. msOnce(now) .. ' ' .. until_expiry .. ' ' .. passed_by ..
     ' -' .. (trace and '/' .. trace or '')

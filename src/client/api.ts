@@ -18,6 +18,10 @@ export interface components {
             to?: string | null;
             /** Priority in that inbox: each step outweighs a minute of waiting. Needs `to`. */
             priority?: number | null;
+            /** Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to 32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @. */
+            labels?: {
+                [key: string]: string;
+            } | null;
             /** If true, a person must approve before anyone can catch the handoff. */
             require_human?: boolean | null;
             /** For how many seconds the handoff can be caught. */
@@ -87,6 +91,10 @@ export interface components {
             };
             /** The inbox that it was passed to. */
             to?: string;
+            /** The labels that it was passed with. */
+            labels?: {
+                [key: string]: string;
+            };
             /** Deadline of the work. */
             work_expires_at?: string;
             /** As passed: seconds. */
@@ -148,6 +156,10 @@ export interface components {
                 };
                 /** The inbox that it was passed to. */
                 to?: string;
+                /** The labels that it was passed with. */
+                labels?: {
+                    [key: string]: string;
+                };
                 /** Deadline of the work. */
                 work_expires_at?: string;
                 /** As passed: seconds. */
@@ -228,6 +240,10 @@ export interface components {
             to?: string;
             /** Its priority in that inbox. */
             priority?: number;
+            /** The labels that it was passed with. */
+            labels?: {
+                [key: string]: string;
+            };
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
             /** Deadline of the work. */
@@ -315,6 +331,10 @@ export interface components {
                 to?: string;
                 /** Its priority in that inbox. */
                 priority?: number;
+                /** The labels that it was passed with. */
+                labels?: {
+                    [key: string]: string;
+                };
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
                 /** Deadline of the work. */
@@ -486,6 +506,10 @@ export interface components {
                 passed_by: string;
                 /** The handoff can be caught from then on; only if it was delayed. */
                 available_at?: string;
+                /** The labels that it was passed with. */
+                labels?: {
+                    [key: string]: string;
+                };
             }[];
             /** The cursor of the next page; null on the last one. */
             next_cursor: string | null;
@@ -538,6 +562,10 @@ export interface components {
             max_attempts?: number;
             /** The handoff can be caught from then on; only if it was delayed. */
             available_at?: string;
+            /** The labels that it was passed with. */
+            labels?: {
+                [key: string]: string;
+            };
             /** Digest of what was passed. Send it with approve or reject: the decision is refused if the content is different by then. */
             digest?: string;
             /** As passed. */
@@ -603,6 +631,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -622,6 +654,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -641,6 +677,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -660,6 +700,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -681,6 +725,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -702,6 +750,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -725,6 +777,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -748,6 +804,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -769,6 +829,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -790,6 +854,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */
@@ -817,6 +885,10 @@ export interface components {
                     handoff_id: string;
                     /** The handoff’s inbox. */
                     to?: string;
+                    /** The labels that it was passed with. */
+                    labels?: {
+                        [key: string]: string;
+                    };
                     /** The agent that passed the handoff. */
                     passed_by: string;
                     /** Id of the handoff that this one is a part of. */

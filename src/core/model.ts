@@ -193,6 +193,8 @@ export interface Extra {
   to?: string
   /** As passed; left out means 0. */
   priority?: number
+  /** As passed, in that order: `name:value` each. */
+  labels?: readonly string[]
   workWithin?: number
   heartbeatWithin?: number
   availableAt?: number

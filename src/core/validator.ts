@@ -2,6 +2,7 @@ import { Ajv } from 'ajv'
 import type { ErrorObject } from 'ajv'
 import type { Fault } from './errors.ts'
 import { pointerTo } from './json.ts'
+import { labelNameExpected } from './labels.ts'
 
 /** Compiled from a schema. What is wrong stands in `errors`. */
 export type Validate = ((value: unknown) => boolean) & { errors?: ErrorObject[] | null }
@@ -31,7 +32,9 @@ export function readFault (
   const member = additionalProperty ?? missingProperty
   const place = context === undefined || context === 'body' ? '' : `${context}: `
   const pointer = member === undefined ? fault.instancePath : fault.instancePath + pointerTo(member)
-  if (additionalProperty !== undefined) return { pointer, message: `${place}unknown` }
+  if (additionalProperty !== undefined) {
+    return { pointer, message: place + (fault.instancePath === '/labels' ? labelNameExpected : 'unknown') }
+  }
   if (missingProperty !== undefined) return { pointer, message: `${place}required` }
   if (allowedValues !== undefined) {
     return { pointer, message: `${place}must be one of ${allowedValues.filter(value => value !== null).join(', ')}` }

@@ -3,6 +3,7 @@ import { Problem, errorTable } from '../core/errors.ts'
 import type { ErrorCode, ProblemMore } from '../core/errors.ts'
 import { isId, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
+import { labelsMember } from '../core/labels.ts'
 import { deadlineOf, expiryOf, isTriedAgain, statusAt } from '../core/model.ts'
 import type { Approval, Caller, Decision, HandoffRecord } from '../core/model.ts'
 import type { Caught, Handoffs, NewHandoff, StatusReply, AgentTexts } from '../store/handoffs.ts'
@@ -170,7 +171,8 @@ export function itemText (asked: string, id: string, found: Found, shown: 'shown
   }
   return spliceAnswer(
     `${known},"approval":${approvalText(record.approval, decision)}${shown === 'shown' ? ',"result":' : ''}`,
-    shown === 'shown' ? result ?? noResult : nothing, `${membersText(more)}${shown === 'omitted' ? '' : agentMembers(texts, record)}}`
+    shown === 'shown' ? result ?? noResult : nothing,
+    `${membersText(more)}${labelsMember(record.extra.labels)}${shown === 'omitted' ? '' : agentMembers(texts, record)}}`
   )
 }
 
@@ -259,7 +261,7 @@ export function caughtText (id: string, reply: Caught): Buffer {
 
 function more ({ record, schema }: Caught): string {
   if (record === null) return ''
-  const { to, heartbeatWithin } = record.extra
+  const { to, labels, heartbeatWithin } = record.extra
   const members = {
     ...to !== undefined && { to },
     ...windowMembers(record),
@@ -267,7 +269,7 @@ function more ({ record, schema }: Caught): string {
     ...attemptMembers(record),
     ...lineageMembers(record),
   }
-  return membersText(members) + (schema === null ? '' : `,"result_schema":${schema}`)
+  return membersText(members) + labelsMember(labels) + (schema === null ? '' : `,"result_schema":${schema}`)
 }
 
 /** The answer of a catch from an inbox, with the payloads as they were passed. */

@@ -1,9 +1,12 @@
 import { Problem, invalid } from '../core/errors.ts'
 import { homeTag, isId, randomToken } from '../core/ids.ts'
+import { labelsMember } from '../core/labels.ts'
 import { statusAt } from '../core/model.ts'
 import type { Caller, HandoffRecord, Status } from '../core/model.ts'
 import { Pace } from '../core/time.ts'
-import type { Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting } from '../store/approvals.ts'
+import type {
+  Approvals, InspectReply, ListPlace, SeenByPerson, ApprovalVerdict, Waiting, WantedWaiting
+} from '../store/approvals.ts'
 import type { Handoffs, AgentTexts } from '../store/handoffs.ts'
 import {
   agreedMembers, alreadyDecided, approvalText, digestText, excerpt, iso, membersText, placeOf, refusal, spliceAnswer
@@ -51,11 +54,13 @@ export class ApprovalService {
   }
 
   /** The handoffs that wait for a person, oldest first. @param cursor `next` of the previous part */
-  async list (tenant: string, cursor: string | undefined, limit: number): Promise<ListPart> {
+  async list (
+    tenant: string, cursor: string | undefined, limit: number, wanted: WantedWaiting = {}
+  ): Promise<ListPart> {
     const tag = homeTag(tenant)
     let place = cursor === undefined ? null : readCursor(cursor)
     for (let calls = 1; ; calls++) {
-      const { items, next, ...part } = await this.#approvals.list(tenant, tag, place, limit)
+      const { items, next, ...part } = await this.#approvals.list(tenant, tag, place, limit, wanted)
       if (items.length > 0 || next === null || calls === callsAList) {
         return { items: items.map(listed), next: next === null ? null : writeCursor(next), ...part }
       }
@@ -139,7 +144,7 @@ export function listText ({ items, next }: ListPart): string {
     `{"handoff_id":"${id}","task":${task},${truncated ? '"task_truncated":true,' : ''}` +
     `"created_at":"${iso(
       record.createdAt
-    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}}`)
+    )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}"${membersText(availability(record))}${labelsMember(record.extra.labels)}}`)
   return `{"items":[${parts.join(',')}],"next_cursor":${JSON.stringify(next)}}`
 }
 
@@ -150,7 +155,7 @@ export function inspectionText ({ id, now, record, decision, payload, digest, sc
     `,"created_at":"${iso(
       record.createdAt
     )}","expires_at":"${iso(record.expiresAt)}","passed_by":"${record.passedBy}",` +
-    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${schema === null
+    `"approval":${approvalText(record.approval, decision)}${membersText(more)}${labelsMember(record.extra.labels)}${schema === null
       ? ''
       : `,"result_schema":${schema}`}}`)
 }

@@ -1,6 +1,8 @@
 import pLimit from 'p-limit'
 import type { LimitFunction } from 'p-limit'
 import { Unavailable } from '../core/errors.ts'
+import { hasLabels, labelsMember } from '../core/labels.ts'
+import type { Labels } from '../core/labels.ts'
 import type { FeedEntry, Events, FeedPage } from '../store/events.ts'
 import { iso } from './answers.ts'
 
@@ -128,39 +130,63 @@ export interface EventFilter {
   handoffId: string | null
   /** The inbox that the handoff is for. */
   inbox: string | null
+  /** The handoff has all of these. */
+  labels: Labels | null
 }
 
 /** An event as readers get it. `text` is its JSON. */
-export interface Event { id: string, type: string, handoffId: string | null, inbox: string | null, text: string }
+export interface Event {
+  id: string
+  type: string
+  handoffId: string | null
+  inbox: string | null
+  labels: Labels
+  text: string
+}
 
 /** Reads an entry of a feed. Its time is in its id: when it was written there. */
 export function readEvent ({ id, text }: FeedEntry): Event {
-  const { type, data } = eventIn(text)
+  const { type, data, labels } = eventIn(text)
   let json: string | undefined
   return {
     id,
     type,
     handoffId: (data as { handoff_id?: string }).handoff_id ?? null,
     inbox: (data as { to?: string }).to ?? null,
+    labels,
     // Most events that are read for a filter don't pass it. Those that do may be sent to many.
     get text () {
-      json ??= JSON.stringify({ id, type, time: iso(timeIn(id)), data })
+      json ??= messageText({ id, type, time: iso(timeIn(id)) }, data, labels)
       return json
     },
   }
 }
 
-/** What an event says, read off its text: its type, and its data. */
-export function eventIn (text: string): { type: string, data: object } {
+/** The JSON of a message: its own members, and the event's data. */
+export function messageText (members: object, data: object, labels: Labels): string {
+  // Neither object is empty.
+  return `${JSON.stringify(members).slice(0, -1)},"data":${JSON.stringify(data).slice(0, -1)}${labelsMember(labels)}}}`
+}
+
+/** What an event says, read off its text: its type, its data without the labels, and these (core/labels.ts). */
+export function eventIn (text: string): { type: string, data: object, labels: Labels } {
   const words = text.split(' ')
   const isOfWebhook = words[0]!.startsWith('webhook.')
-  return {
-    type: isOfWebhook ? words[0]! : `handoff.${words[0]}`,
-    data: isOfWebhook
-      ? { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined }
-      : handoffData(words),
-  }
+  return isOfWebhook
+    ? {
+        type: words[0]!,
+        data: { webhook_id: words[1], reason: words.length > 2 ? words.slice(2).join(' ') : undefined },
+        labels: []
+      }
+    : {
+        type: `handoff.${words[0]}`,
+        data: handoffData(words),
+        labels: words.slice(headWords).filter(word => word.startsWith('j')).map(word => word.slice(1))
+      }
 }
+
+/** How many words every event of a handoff has, before those that only some have. */
+const headWords = 5
 
 /** The words are those of lua/lib/events.lua; lua/lib/record.lua has the letters. */
 function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): object {
@@ -180,9 +206,9 @@ function handoffData ([, status, id, passedBy, caughtBy, ...more]: string[]): ob
   }
 }
 
-export function passes (event: Event, { types, handoffId, inbox }: EventFilter): boolean {
+export function passes (event: Event, { types, handoffId, inbox, labels }: EventFilter): boolean {
   return (types === null || types.has(event.type)) && (handoffId === null || event.handoffId === handoffId) &&
-    (inbox === null || event.inbox === inbox)
+    (inbox === null || event.inbox === inbox) && (labels === null || hasLabels(event.labels, labels))
 }
 
 /** Does one id of a feed come after another? */

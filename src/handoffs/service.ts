@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Problem, invalid } from '../core/errors.ts'
 import { derivedId, digestToken, randomHomeId, randomId, randomInboxId, randomToken, tagOf } from '../core/ids.ts'
 import type { Members } from '../core/json.ts'
+import { labelsIn } from '../core/labels.ts'
 import { deadlineOf, statusAt } from '../core/model.ts'
 import type { Caller } from '../core/model.ts'
 import type { CancelAnswer, EndAnswer, HeartbeatAnswer } from '../core/schemas/attempts.ts'
@@ -162,7 +163,7 @@ export class HandoffService {
 function isPlainBody (body: PassBody): boolean {
   return body.require_human !== true && body.work_within == null && body.heartbeat_within == null &&
     body.delay == null && body.max_attempts == null && body.to == null && body.priority == null &&
-    body.retry_delay == null && body.result_schema == null && body.parent == null
+    body.retry_delay == null && body.result_schema == null && body.parent == null && body.labels == null
 }
 
 /** The answer of pass, and of reissue for the successor. */
@@ -234,6 +235,7 @@ export function optionWords (
   for (const [letter, name] of durations) if (body[name] != null) words += ` ${letter}${body[name] * 1000}`
   if (body.to != null) words += ` t${body.to}`
   if (body.priority != null) words += ` u${body.priority}`
+  if (body.labels != null) for (const label of labelsIn(members.raw('labels')!)) words += ` j${label}`
   if (body.max_attempts != null) words += ` m${body.max_attempts}`
   if (schema !== null) words += ` s${schema.digest} z${schema.text.length}`
   if (line !== null) words += ` p${line.parent} r${line.root} g${line.hops} c${line.marks}`

@@ -4,6 +4,7 @@ import {
 import type { ListQuery } from '../core/schemas/approvals.ts'
 import { handoffParams, noQuery } from '../core/schemas/handoffs.ts'
 import { inspectionText, listText } from '../handoffs/approvals.ts'
+import { labelsOf } from './arguments.ts'
 import { operation, stays } from './operation.ts'
 import type { OperationCall, Operation, OperationOutcome, Services } from './operation.ts'
 
@@ -22,8 +23,10 @@ export function listApprovals ({ approvals }: Services) {
       '1,000 characters (Unicode code points).',
     query: listQuery,
     answers: { 200: listAnswer },
-    async run ({ caller, query: { cursor, limit = 20 } }) {
-      const answer = listText(await approvals.list(caller.tenant, cursor, limit))
+    async run ({ caller, query }) {
+      const { cursor, limit = 20, inbox } = query
+      const wanted = { inbox, labels: labelsOf(query) }
+      const answer = listText(await approvals.list(caller.tenant, cursor, limit, wanted))
       return { status: 200, answer, replayed: false, moved: stays }
     },
   })

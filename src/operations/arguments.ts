@@ -1,5 +1,15 @@
 import { Type } from '@sinclair/typebox'
+import { invalid } from '../core/errors.ts'
+import { labelsExpected, wantedLabels } from '../core/labels.ts'
+import type { Labels } from '../core/labels.ts'
 import { keyPattern, nullable } from '../core/schemas/handoffs.ts'
+
+/** The labels that a query wants; undefined for any. @throws {Problem} if it is malformed */
+export function labelsOf ({ labels }: { labels?: string }): Labels | undefined {
+  const wanted = wantedLabels(labels)
+  if (wanted === null) throw invalid({ pointer: '/labels', message: `querystring: ${labelsExpected}` })
+  return wanted
+}
 
 /** The arguments that tools have besides their operation's body. */
 

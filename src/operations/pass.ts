@@ -15,6 +15,7 @@ export function pass ({ handoffs, limits }: Services) {
     query: noQuery,
     headers: passHeaders,
     body: passBody(limits),
+    nested: ['labels'],
     answers: { 201: passAnswer },
     refusals: ['idempotency_key_reused', 'unknown_parent', 'hop_limit', 'loop_detected', 'result_schema_too_slow'],
     inBatch: true,

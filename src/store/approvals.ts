@@ -1,3 +1,4 @@
+import type { Labels } from '../core/labels.ts'
 import type { HandoffRecord } from '../core/model.ts'
 import { handoffOfMember, memberOf } from './key-names.ts'
 import type { KeyNames } from './key-names.ts'
@@ -28,6 +29,8 @@ export type InspectReply =
 
 /** A handoff that waits for a person. Its task is as much of the JSON string as the list keeps. */
 export interface Waiting { id: string, record: HandoffRecord, task: Buffer }
+/** Which of them are listed: those for this inbox, and with all of these labels. */
+export interface WantedWaiting { inbox?: string | undefined, labels?: Labels | undefined }
 /** A position in the list: the last handoff seen. */
 export interface ListPlace { createdAt: number, id: string }
 /**
@@ -82,17 +85,28 @@ export class Approvals {
     return this.#keyNames.waiting(tag, tenant)
   }
 
-  /** The handoffs that wait for a person of this tenant, oldest first, after the position `after`. */
-  list (tenant: string, tag: string, after: ListPlace | null, limit: number): Promise<WaitingPart> {
+  /**
+   * The handoffs that wait for a person of this tenant, oldest first, after the position `after`. One call looks at a
+   * limited number.
+   */
+  list (
+    tenant: string, tag: string, after: ListPlace | null, limit: number, wanted: WantedWaiting = {}
+  ): Promise<WaitingPart> {
     const from = after === null ? ['0', ''] : [String(after.createdAt), memberOf(tenant, after.id)]
     return this.#lanes.call({
       script: this.#scripts.waiting,
       tag,
       keys: [this.#keyNames.waiting(tag, tenant)],
-      texts: [...from, String(limit), this.#keyNames.partition(tag)],
+      texts: [...from, String(limit), this.#keyNames.partition(tag), ...wordsOf(wanted)],
       decode: readList,
     })
   }
+}
+
+/** As words of field x (lua/lib/record.lua), in one text if there are any. */
+function wordsOf ({ inbox, labels = [] }: WantedWaiting): string[] {
+  const words = [...inbox === undefined ? [] : [`t${inbox}`], ...labels.map(label => `j${label}`)]
+  return words.length === 0 ? [] : [words.join(' ')]
 }
 
 function readDecision (reply: unknown): DecisionReply {

@@ -81,6 +81,7 @@ const letters: Record<string, (value: string, extra: Extra) => unknown> = {
   h: (value, extra) => { extra.heartbeatDeadline = Number(value) },
   f: (value, extra) => { extra.extended = true },
   q: (value, extra) => { extra.cancelRequestedAt = Number(value) },
+  j: (value, extra) => { extra.labels = [...extra.labels ?? [], value] },
   e: (value, extra) => { extra.endedAt = Number(value) },
   y: (value, extra) => { extra.endedBy = value },
 }

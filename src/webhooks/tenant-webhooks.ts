@@ -3,7 +3,7 @@ import { Unavailable } from '../core/errors.ts'
 import { randomToken } from '../core/ids.ts'
 import { webhookTypes } from '../core/model.ts'
 import { iso } from '../handoffs/answers.ts'
-import { isBehind, passes, readEvent, eventIn } from '../handoffs/feed.ts'
+import { isBehind, passes, readEvent, eventIn, messageText } from '../handoffs/feed.ts'
 import type { Event } from '../handoffs/feed.ts'
 import type { FeedEntry, Events } from '../store/events.ts'
 import type { Claimed, Delivery, DisabledReason, Tried, Webhook, Webhooks } from '../store/webhooks.ts'
@@ -188,7 +188,7 @@ export class TenantWebhooks {
 /** Is an event for a webhook? What becomes of webhooks themselves is in the feed alone. */
 export function isFor ({ types, inbox }: Pick<Webhook, 'types' | 'inbox'>, event: Event): boolean {
   return allTypes.has(event.type) &&
-    passes(event, { types: types === null ? null : new Set(types), handoffId: null, inbox })
+    passes(event, { types: types === null ? null : new Set(types), handoffId: null, inbox, labels: null })
 }
 
 /** Attempts at one receiver at once. */
@@ -295,8 +295,8 @@ export class WebhookEndpoint {
 
   async #try ({ url, generation, oldUntil, now }: Claimed, delivery: Delivery): Promise<void> {
     const { secrets, sender } = this.#options
-    const { type, data } = eventIn(delivery.text)
-    const body = JSON.stringify({ type, timestamp: iso(timeOf(delivery.id)), data })
+    const { type, data, labels } = eventIn(delivery.text)
+    const body = messageText({ type, timestamp: iso(timeOf(delivery.id)) }, data, labels)
     const headers = secrets.sign({ id: this.webhook.id, generation, oldUntil }, delivery.id, new Date(now), body)
     const takenAt = performance.now()
     const answer = await sender.send(this.#tenant, url, headers, body)

@@ -180,7 +180,7 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   const events = new EventService(service.store.events, new Waiter(service.store.subscriptions))
   const streams = new EventStreams(events)
   const grant = { authorise () {}, onEnd: async () => () => {} }
-  const anything = { types: null, handoffId: null, inbox: null }
+  const anything = { types: null, handoffId: null, inbox: null, labels: null }
   const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, onGone: () => () => {} })
   t.teardown(close)
   t.match((await text.next()).value, /^retry/)

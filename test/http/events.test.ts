@@ -280,7 +280,7 @@ t.test('a look asks once about the handoff whose events it searches for, also wh
     throw new Unavailable('Redis did not answer in time')
   }
   const events = new EventService(store.events, new Waiter(store.subscriptions), { handoffs: { status }, retention: 3_600_000 })
-  t.match(await events.page('default', { types: null, handoffId: 'B'.repeat(25), inbox: null }, '0-0', 10, null), { items: [], isReset: false })
+  t.match(await events.page('default', { types: null, handoffId: 'B'.repeat(25), inbox: null, labels: null }, '0-0', 10, null), { items: [], isReset: false })
   t.equal(asked, 1)
 })
 

@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import type { Static } from '@sinclair/typebox'
-import { statuses } from '../model.ts'
-import { approval, availableAt, createdAt, expiresAt, handoffId, nullable, object, priority, to } from './handoffs.ts'
+import { namePattern, statuses } from '../model.ts'
+import {
+  approval, availableAt, createdAt, expiresAt, handoffId, labels, nullable, object, priority, to, wantedLabels
+} from './handoffs.ts'
 
 /** The schemas of what people see and decide. */
 
@@ -19,6 +21,10 @@ export const listQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Largest number of items per page.' })
   ),
+  inbox: Type.Optional(Type.String({
+    pattern: namePattern, description: 'Only handoffs for this inbox.', examples: ['reviewer']
+  })),
+  labels: wantedLabels,
 }, { additionalProperties: false })
 export type ListQuery = Static<typeof listQuery>
 
@@ -37,6 +43,7 @@ export const listAnswer = Type.Object({
     expires_at: expiresAt,
     passed_by: passedBy,
     available_at: Type.Optional(availableAt),
+    labels: Type.Optional(labels),
   }), { description: 'May be fewer than `limit`, or none, even if there is a next_cursor.' }),
   next_cursor: nullable<string>(
     'string', { description: 'The cursor of the next page; null on the last one.', examples: [null] }
@@ -65,6 +72,7 @@ export const inspectAnswer = Type.Object({
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.' })),
   max_attempts: Type.Optional(Type.Integer({ description: 'As passed.' })),
   available_at: Type.Optional(availableAt),
+  labels: Type.Optional(labels),
   digest: Type.Optional(Type.String({
     description: 'Digest of what was passed. Send it with approve or reject: the ' +
     'decision is refused if the content is different by then.',

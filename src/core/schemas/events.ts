@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import type { Static, TProperties } from '@sinclair/typebox'
 import { eventTypes, happenings } from '../model.ts'
 import type { Status } from '../model.ts'
-import { exampleId } from './handoffs.ts'
+import { exampleId, labels, wantedLabels } from './handoffs.ts'
 
 /** The schemas of events. */
 
@@ -20,6 +20,7 @@ export const eventsQuery = Type.Object({
   })),
   handoff_id: Type.Optional(Type.String({ description: 'Only events of this handoff.', examples: [exampleId] })),
   inbox: Type.Optional(Type.String({ description: 'Only events of handoffs for this inbox.', examples: ['reviewer'] })),
+  labels: wantedLabels,
   limit: Type.Optional(Type.Integer({
     minimum: 1,
     maximum: 100,
@@ -51,6 +52,7 @@ const optionalText = (
 const handoff = {
   handoff_id: Type.String({ examples: [exampleId] }),
   to: optionalText('The handoff’s inbox.', 'reviewer'),
+  labels: Type.Optional(labels),
   passed_by: Type.String({ description: 'The agent that passed the handoff.', examples: ['writer'] }),
   parent: optionalText('Id of the handoff that this one is a part of.', exampleId),
   attempt: Type.Optional(

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Static, TUnsafe } from '@sinclair/typebox'
+import { labelNamePattern, labelValuePattern, maxLabels } from '../labels.ts'
 import { namePattern, statuses } from '../model.ts'
 
 /** The schemas that validate, serialise and document agents' operations. They are the only source of the types. */
@@ -20,6 +21,20 @@ export function oneOf<const T extends string> (values: readonly T[], more: objec
 /** An Idempotency-Key: 1 to 128 visible ASCII characters. */
 export const keyPattern = '^[!-~]{1,128}$'
 export const to = Type.String({ description: 'The inbox that it was passed to.', examples: ['reviewer'] })
+
+const labelsExample = { run: '42', team: 'red' }
+export const labels = Type.Unsafe<Record<string, string>>({
+  type: 'object',
+  additionalProperties: { type: 'string' },
+  description: 'The labels that it was passed with.',
+  examples: [labelsExample]
+})
+/** Of a query. Its form is checked where it is read (core/labels.ts). */
+export const wantedLabels = Type.Optional(Type.String({
+  description: `Only of handoffs with all of these labels: name, colon, value, separated by commas; ${maxLabels} ` +
+    'at most.',
+  examples: ['run:42,team:red']
+}))
 
 export const exampleId = 'AVHdDBR3Ox_T_H9gltuUjYVhg'
 export const time = (
@@ -138,6 +153,15 @@ export const passBody = ({ maxExpiresIn, maxWorkTtl }: Limits) => Type.Object({
     default: 0,
     description: 'Priority in that inbox: each step outweighs a minute of waiting. Needs `to`.',
     examples: [5]
+  })),
+  labels: Type.Optional(nullable<Record<string, string>>('object', {
+    minProperties: 1,
+    maxProperties: maxLabels,
+    patternProperties: { [labelNamePattern]: { type: 'string', pattern: labelValuePattern } },
+    additionalProperties: false,
+    description: 'Names and values by which lists and events are filtered, as they are shown: 1 to 8. A name is 1 to ' +
+      '32 of A-Z a-z 0-9 . _ -, a value 1 to 64 of these and : / @.',
+    examples: [labelsExample]
   })),
   require_human: Type.Optional(nullable<boolean>(
     'boolean', { default: false, description: 'If true, a person must approve before anyone can catch the handoff.' }
@@ -262,6 +286,7 @@ export const catchAnswer = Type.Object({
   created_at: createdAt,
   approval: Type.Optional(approval),
   to: Type.Optional(to),
+  labels: Type.Optional(labels),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_within: Type.Optional(Type.Integer({ description: 'As passed: seconds.', examples: [60] })),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),
@@ -304,6 +329,7 @@ export const statusAnswer = Type.Object({
   ),
   to: Type.Optional(to),
   priority: Type.Optional(priority),
+  labels: Type.Optional(labels),
   available_at: Type.Optional(availableAt),
   work_expires_at: Type.Optional(workExpiresAt),
   heartbeat_expires_at: Type.Optional(heartbeatExpiresAt),

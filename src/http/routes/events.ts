@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { invalid } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
 import { isId } from '../../core/ids.ts'
+import { labelsExpected, wantedLabels } from '../../core/labels.ts'
 import { isEventId } from '../../handoffs/feed.ts'
 import type { EventFilter } from '../../handoffs/feed.ts'
 import type { EventService, EventStreams } from '../../handoffs/events.ts'
@@ -75,7 +76,8 @@ function lastEventId ({ headers }: FastifyRequest): string | undefined {
 
 /** What a schema can't say, all faults at once. */
 function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
-  const { after, types, handoff_id: handoffId, inbox, limit, wait } = request.query as EventsQuery
+  const { after, types, handoff_id: handoffId, inbox, labels, limit, wait } = request.query as EventsQuery
+  const wanted = wantedLabels(labels)
   const last = lastEventId(request)
   const unknown = types?.split(',').filter(type => !eventTypes.includes(type)) ?? []
   const faults: Fault[] = []
@@ -87,10 +89,14 @@ function readQuery (request: FastifyRequest, isStream: boolean): EventFilter {
   check(unknown.length === 0, '/types', `must be types of events, separated by commas: ${eventTypes.join(', ')}`)
   check(handoffId === undefined || isId(handoffId), '/handoff_id', 'must be the id of a handoff')
   check(inbox === undefined || isName(inbox), '/inbox', 'must be the name of an inbox')
+  check(wanted !== null, '/labels', labelsExpected)
   check(!isStream || limit === undefined, '/limit', 'is not for a stream')
   check(!isStream || wait === undefined, '/wait', 'is not for a stream')
   if (faults.length > 0) throw invalid(...faults)
   return {
-    types: types === undefined ? null : new Set(types.split(',')), handoffId: handoffId ?? null, inbox: inbox ?? null
+    types: types === undefined ? null : new Set(types.split(',')),
+    handoffId: handoffId ?? null,
+    inbox: inbox ?? null,
+    labels: wanted ?? null
   }
 }
