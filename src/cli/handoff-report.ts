@@ -1,6 +1,7 @@
 import { loadConfig } from '../config.ts'
 import type { Config } from '../config.ts'
 import { isId, tagOf } from '../core/ids.ts'
+import { labelsMember } from '../core/labels.ts'
 import { deadlineOf, expiryOf, statusAt } from '../core/model.ts'
 import {
   agreedMembers, approvalText, digestText, endOf, iso, moreMembers, spliceAnswer, agentMembers, willBeTriedAgain
@@ -25,7 +26,9 @@ export interface Report {
 export function reportOf (found: Found, place: Report['place'], withPayload: boolean): Report {
   const head = `${JSON.stringify(members(found, place)).slice(
     0, -1
-  )},"approval":${approvalText(found.record.approval, found.decision)}${unbroken(agentMembers(found.texts, found.record))}`
+  )},"approval":${approvalText(found.record.approval, found.decision)}${labelsMember(found.record.extra.labels)}${unbroken(
+    agentMembers(found.texts, found.record)
+  )}`
   const schema = found.schema === null ? [] : [Buffer.from(',"result_schema":'), found.schema]
   const content = withPayload
     ? Buffer.concat([
@@ -134,7 +137,7 @@ export type ReportLine = [name: string, value: string]
 /** The terms that pass set. */
 export function agreedLines ({ now, record: { extra }, digest, schema }: Found): ReportLine[] {
   const {
-    to, priority, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
+    to, priority, labels, availableAt, workWithin, heartbeatWithin, maxAttempts, attempt, reissueOf, parent, root, hops
   } = extra
   const lines: ReportLine[] = []
   const windows = [
@@ -142,6 +145,7 @@ export function agreedLines ({ now, record: { extra }, digest, schema }: Found):
     heartbeatWithin !== undefined && `heartbeat ${span(heartbeatWithin)}`
   ].filter(Boolean)
   if (to !== undefined) lines.push(['to', `${to}, priority ${priority ?? 0}`])
+  if (labels !== undefined) lines.push(['labels', labels.join(', ')])
   if (availableAt !== undefined) lines.push(['available', when(availableAt, now)])
   if (windows.length > 0) lines.push(['windows', windows.join(', ')])
   if (attempt !== undefined || maxAttempts !== undefined) {

@@ -4,6 +4,7 @@ import { HandoffError, abortedBy } from './errors.ts'
 import type { Fault, HandoffErrorCode } from './errors.ts'
 import { withText } from './json.ts'
 import type { WithText } from './json.ts'
+import type { Labels } from './types.ts'
 
 /** The options that every method takes. */
 export interface CallOptions {
@@ -296,6 +297,19 @@ export function pathOf (what: string, name: string): string {
 export function queryOf (members: Record<string, string | number | undefined>): string {
   const given = Object.entries(members).filter(([, value]) => value !== undefined)
   return given.length === 0 ? '' : `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value!)}`).join('&')}`
+}
+
+/**
+ * The labels that a list is to have, as a query says them.
+ * @throws TypeError for what would be other labels there
+ */
+export function labelsText (labels: Labels | undefined): string | undefined {
+  if (labels === undefined) return undefined
+  const all = Object.entries(labels)
+  if (all.some(([name, value]) => /[:,]/.test(name) || /,/.test(value))) {
+    throw new TypeError('a label’s name has no colon, and neither it nor its value has a comma')
+  }
+  return all.map(([name, value]) => `${name}:${value}`).join()
 }
 
 export interface ClientOptions {

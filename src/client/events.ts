@@ -1,9 +1,9 @@
-import { call, queryOf } from './call.ts'
+import { call, labelsText, queryOf } from './call.ts'
 import type { CallOptions, Settings } from './call.ts'
 import { insist, maxWait, moment, pause, since } from './clock.ts'
 import { elementTexts, withText } from './json.ts'
 import type { WithText } from './json.ts'
-import type { EventsPage, EventsReset, HandoffEvent } from './types.ts'
+import type { EventsPage, EventsReset, HandoffEvent, Labels } from './types.ts'
 
 export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {
   /**
@@ -17,6 +17,8 @@ export interface EventsOptions extends Omit<CallOptions, 'idempotencyKey'> {
   handoffId?: string | undefined
   /** Only events of handoffs for this inbox. */
   inbox?: string | undefined
+  /** Only events of handoffs with all of these labels. */
+  labels?: Labels | undefined
   /** With false it ends after the newest event instead of waiting for the next; true where it is left out. */
   follow?: boolean | undefined
   /** Called with what went wrong while it goes on. */
@@ -36,8 +38,8 @@ const gap = 100
 export async function * readEvents (
   settings: Settings, options: EventsOptions
 ): AsyncGenerator<HandoffEvent | EventsReset, void, undefined> {
-  const { types, handoffId, inbox, follow = true, signal, onError = () => {} } = options
-  const filter = { types: types?.join(), handoff_id: handoffId, inbox }
+  const { types, handoffId, inbox, labels, follow = true, signal, onError = () => {} } = options
+  const filter = { types: types?.join(), handoff_id: handoffId, inbox, labels: labelsText(labels) }
   const read = (after: string | undefined) => {
     // Without a place it doesn't wait: if that answer were lost, so would be all that came meanwhile.
     const wait = follow && after !== undefined ? maxWait : undefined

@@ -1,4 +1,5 @@
 export { Approvals } from './operations.ts'
+export type { ApprovalsWanted } from './operations.ts'
 export type { Fetch } from './call.ts'
 export type { CallOptions } from './call.ts'
 export { HandoffClient } from './client.ts'

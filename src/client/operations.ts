@@ -1,4 +1,4 @@
-import { call, pathOf, queryOf, settingsOf } from './call.ts'
+import { call, labelsText, pathOf, queryOf, settingsOf } from './call.ts'
 import type { CallOptions, ClientOptions, Problem, Settings } from './call.ts'
 import { readEvents } from './events.ts'
 import type { EventsOptions } from './events.ts'
@@ -7,7 +7,7 @@ import type { WithText } from './json.ts'
 import { failureOf } from './types.ts'
 import type {
   ApprovalDetails, ApprovalList, Approved, BatchOperation, BatchResults, Cancelled, Declined, Done, EventsReset,
-  Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, PassBody, Passed, Progress, Reissued,
+  Failed, Failure, Handoff, HandoffEvent, Heartbeat, Inbox, JsonObject, Labels, PassBody, Passed, Progress, Reissued,
   Rejected, Status
 } from './types.ts'
 
@@ -144,6 +144,13 @@ function keyOf ({ idempotencyKey }: CallOptions, maxLength = 128): string {
   return idempotencyKey
 }
 
+export interface ApprovalsWanted {
+  cursor?: string | undefined
+  limit?: number | undefined
+  inbox?: string | undefined
+  labels?: Labels | undefined
+}
+
 /** People's decisions. These calls need an approver's key. */
 export class Approvals {
   readonly #settings: Settings
@@ -152,11 +159,13 @@ export class Approvals {
     this.#settings = settings
   }
 
-  /** Lists the handoffs that wait for a decision, oldest first. */
-  list (
-    { cursor, limit, ...options }: { cursor?: string | undefined, limit?: number | undefined } & CallOptions = {}
-  ): Promise<ApprovalList> {
-    return call(this.#settings, { method: 'GET', path: `/api/approvals${queryOf({ cursor, limit })}` }, options)
+  /**
+   * Lists the handoffs that wait for a decision, oldest first.
+   * @param wanted with `inbox` or `labels`, only those for that inbox, and with all of those labels
+   */
+  async list ({ cursor, limit, inbox, labels, ...options }: ApprovalsWanted & CallOptions = {}): Promise<ApprovalList> {
+    const query = queryOf({ cursor, limit, inbox, labels: labelsText(labels) })
+    return await call(this.#settings, { method: 'GET', path: `/api/approvals${query}` }, options)
   }
 
   /** Reads the whole of one handoff. Reading it changes nothing. */

@@ -6,6 +6,9 @@ export type JsonObject = object | RawJson
 
 type Replace<T, R> = Omit<T, keyof R> & R
 
+/** Labels by their names. */
+export type Labels = Readonly<Record<string, string>>
+
 /** The body of a pass; its members are the API's. */
 export type PassBody = Replace<api.PassBody, {
   output?: JsonObject | null
@@ -35,7 +38,7 @@ type ListedEvent = api.EventsAnswer['items'][number]
 type OfNoHandoff<T> = T extends {
   type: 'webhook.disabled'
   data: infer D
-} ? Replace<T, { data: D & { handoff_id?: never, to?: never } }> : T
+} ? Replace<T, { data: D & { handoff_id?: never, to?: never, labels?: never } }> : T
 /** What happened to a handoff: `data` depends on `type`. Clients must tolerate types that they don't know. */
 export type HandoffEvent = WithText<OfNoHandoff<ListedEvent>>
 /**

@@ -77,6 +77,27 @@ t.test('inboxes and approvals', async t => {
   t.match(await run('bob', 'approve', other.handoff_id), { code: 1, stderr: /\(insufficient_scope\)\n$/ })
 })
 
+t.test('labels are given one by one, shown, and found', async t => {
+  const { run, json } = start()
+  const labels = ['--label', 'z:1', '--label', '1:a:b/@', '--label', '__proto__:p']
+  const text = '{"z":"1","1":"a:b/@","__proto__":"p"}'
+  const { handoff_id: id } = await json('alice', 'pass', '--task', 'ask', '--to', 'w', '--require-human', ...labels)
+  const { handoff_id: other } = await json('alice', 'pass', '--task', 'ask', '--require-human', '--label', 'z:2')
+  t.ok((await run('alice', 'status', id, '--json')).stdout.includes(`"labels":${text}`), 'in the order given')
+  t.ok((await run('alice', 'status', id)).stdout.includes(`\nlabels         ${text}\n`))
+  const found = async (...args: string[]) => (await json('approver', 'approvals', ...args)).items.map((item: any) => item.handoff_id)
+  t.strictSame(await found('--label', 'z:1', '--label', '__proto__:p', '--inbox', 'w'), [id])
+  t.strictSame(await found('--label', 'z:2'), [other])
+  t.strictSame(await found('--inbox', 'x'), [])
+  t.ok((await run('approver', 'approvals', '--inbox', 'w')).stdout.includes(text), 'for people')
+  for (const label of ['', 'run', 'run:', ':42', 'a b:c', 'run:4,2', `${'n'.repeat(33)}:v`, `n:${'v'.repeat(65)}`]) {
+    t.match(await run('alice', 'pass', '--task', 't', '--label', label), { code: 2, stdout: '', stderr: /^--label[^\n]*\n$/ }, label)
+  }
+  for (const verb of [['pass', '--task', 't'], ['events'], ['approvals']]) t.match(await run('alice', ...verb, '--label', 'a:1', '--label', 'a:2'), { code: 2, stderr: /^--label: a is there twice/ })
+  const nine = Array.from({ length: 9 }, (_, at) => ['--label', `n${at}:v`]).flat()
+  t.match(await run('alice', 'pass', '--task', 't', ...nine), { code: 1, stderr: /\/labels[^\n]*\n$/ })
+})
+
 t.test('status waits', async t => {
   const { json, run, call } = start()
   const { handoff_id: id } = await json('alice', 'pass', '--task', 't')

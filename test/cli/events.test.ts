@@ -39,7 +39,7 @@ t.test('what is kept: a line an event, for people and for programs', async t => 
   // One after the other: the feed has the events of each handoff in order, and those of several as they come.
   const ids = [await pass()]
   await kept(1)
-  ids.push(await pass({ to: undefined }))
+  ids.push(await pass({ to: undefined, labels: { run: '42', team: 'red' } }))
   await kept(2)
   await call('bob', 'GET', `/api/catch/${ids[0]}`)
   await kept(3)
@@ -56,6 +56,9 @@ t.test('what is kept: a line an event, for people and for programs', async t => 
   t.equal(await only('--handoff-id', ids[1]!), all[1].id)
   t.equal(await only('--types', 'handoff.caught,handoff.done'), all[2].id)
   t.equal(await only('--inbox', 'w', '--after', all[0].id), all[2].id)
+  t.equal(await only('--label', 'team:red', '--label', 'run:42'), all[1].id)
+  t.match(await events('--label', 'run:42', '--label', 'team:blue'), { code: 0, stdout: '', stderr: '' })
+  t.match((await events('--label', 'run:42')).stdout, 'labels={"run":"42","team":"red"}\n')
   t.match(await events('--types', 'handoff.done'), { code: 0, stdout: '', stderr: '' })
 })
 
@@ -74,7 +77,7 @@ t.test('refusals and wrong usage', async t => {
   t.match(problem, { code: 1, stderr: '' })
   t.match(JSON.parse(problem.stdout), { code: 'invalid_request', status: 400 })
   t.match(await events('--fellow'), { code: 2 })
-  t.match((await handoff(['events', '--help'])).stdout, /--after <id>[^]*--follow[^]*--types[^]*--handoff-id[^]*--inbox[^]*--json/)
+  t.match((await handoff(['events', '--help'])).stdout, /--after <id>[^]*--follow[^]*--types[^]*--handoff-id[^]*--inbox[^]*--label[^]*--json/)
   if (process.env.TEST_EVENTS === 'on') return
   const off = (await tenants(t, {}, 1))()
   t.match(await handoff(['events'], { env: off.env('alice') }), { code: 1, stderr: /\(events_off\)\n$/ })

@@ -83,14 +83,14 @@ t.test('status shows terms, the work’s state and the end', async t => {
   const root = await pass({})
   await call('alice', 'GET', `/api/catch/${root}`)
   const schema = '{"type": "object",  "title": "\\u009b 1.0"}'
-  const body = `{"task":"t","parent":"${root}","work_within":5400,"heartbeat_within":30,"max_attempts":2,"retry_delay":60,"require_human":true,"result_schema":${schema}}`
+  const body = `{"task":"t","parent":"${root}","work_within":5400,"heartbeat_within":30,"max_attempts":2,"retry_delay":60,"require_human":true,"labels":{"z":"1","1":"a:b"},"result_schema":${schema}}`
   const first = (await call('alice', 'POST', '/api/pass', body)).json().handoff_id as string
   await post('approver', 'approve', first)
   const { digest } = (await call('approver', 'GET', `/api/approvals/${first}`)).json()
   await call('bob', 'GET', `/api/catch/${first}`)
   await post('bob', 'heartbeat', first, '{"progress":{"message":"half\u009b2J","percent":50}}')
   const caught = await told(first)
-  for (const line of [/^windows +work 1 h 30 min, heartbeat 30 s$/m, /^attempt +1 of 2$/m, new RegExp(`^parent +${root}, root ${root}, hops 1$`, 'm'), new RegExp(`^schema +${schema.length} bytes$`, 'm'),
+  for (const line of [/^windows +work 1 h 30 min, heartbeat 30 s$/m, /^attempt +1 of 2$/m, /^labels +z:1, 1:a:b$/m, new RegExp(`^parent +${root}, root ${root}, hops 1$`, 'm'), new RegExp(`^schema +${schema.length} bytes$`, 'm'),
     /^work due +\S+Z \(in 1 h .*\)$/m, /^heartbeat +due \S+Z \(in .* s\)$/m, /^progress +\S+Z \(.* ago\): \{"message":"half\\u009b2J","percent":50\}$/m]) t.match(caught, line)
   t.ok(caught.includes(`digest     ${digest}\n`))
   const { result: _, ...api } = await shown(first)
@@ -98,6 +98,7 @@ t.test('status shows terms, the work’s state and the end', async t => {
   t.match(await json(first), { ...api, ...agreed }, 'as the API names it and says it')
   t.ok((await handoff(['inspect', first, '--json', '--payload'], { env })).stdout.includes(`"result_schema":${schema},`), 'as it was passed')
   t.notOk('result_schema' in await json(first), 'and not unasked')
+  t.ok((await handoff(['inspect', first, '--json'], { env })).stdout.includes('"labels":{"z":"1","1":"a:b"}'))
   t.match((await handoff(['inspect', first, '--payload'], { env })).stdout, '\n\n{"type": "object",  "title": "\\u009b 1.0"}')
 
   const fault = '{"message":\r\n\t"no\u202e disk","code":"E","data":{"n":1.0}}'

@@ -51,6 +51,11 @@ t.test('each event once and in order, while they happen and afterwards', async t
   for await (const event of alice.events({ follow: false })) if (event.type !== 'reset') all.push(event)
   t.strictSame(all.map(({ id }) => id), live.seen.map(({ id }) => id), 'the same order for every reader; without follow it ends')
   t.match(all[0], { type: 'handoff.passed', time: /Z$/, data: { status: 'pending', passed_by: 'alice' } })
+  const { handoff_id: labelled } = await alice.pass({ task: 't', labels: { run: '42', team: 'red' } })
+  await alice.pass({ task: 't', labels: { run: '42' } })
+  const { value: found } = await alice.events({ after: '0-0', labels: { team: 'red', run: '42' } }).next()
+  t.match(found, { type: 'handoff.passed', data: { handoff_id: labelled, labels: { run: '42', team: 'red' } } })
+  await t.rejects(alice.events({ labels: { 'run:4': '2' } }).next(), TypeError)
   t.strictSame(JSON.parse(all[0]!.text), { ...all[0] }, 'with its text')
 })
 

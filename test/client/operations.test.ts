@@ -1,6 +1,6 @@
 import t from 'tap'
 import { HandoffClient, isHandoffError, rawJson } from '../../src/client/index.ts'
-import type { PassBody } from '../../src/client/index.ts'
+import type { ApprovalsWanted, PassBody } from '../../src/client/index.ts'
 import { tagOf } from '../../src/core/ids.ts'
 import { clientTest, tenants } from '../helpers/client.ts'
 import { until } from '../helpers/until.ts'
@@ -74,13 +74,20 @@ t.test('people decide', async t => {
   for (const task of ['one', 'two']) {
     // Those of one millisecond are listed in the order of their ids.
     await setClock(Date.now() + ids.length)
-    ids.push((await alice.pass({ task, require_human: true })).handoff_id)
+    ids.push((await alice.pass({ task, require_human: true, labels: { run: '42', task }, ...task === 'two' && { to: 'w' } })).handoff_id)
   }
   const first = await carol.approvals.list({ limit: 1 })
   t.match(first, { items: [{ handoff_id: ids[0] }], next_cursor: /./ })
   t.match(await carol.approvals.list({ limit: 1, cursor: first.next_cursor! }), { items: [{ handoff_id: ids[1] }] })
-  const { digest, task } = await carol.approvals.get(ids[0]!)
+  const found = async (wanted: ApprovalsWanted) => (await carol.approvals.list(wanted)).items.map(({ handoff_id: id }) => id)
+  t.strictSame(await found({ labels: { run: '42', task: 'two' } }), [ids[1]])
+  t.strictSame(await found({ labels: { run: '42' }, inbox: 'w' }), [ids[1]])
+  t.strictSame(await found({ labels: { run: '4' } }), [])
+  for (const labels of [{ 'run:4': '2' }, { run: '42,task:one' }, { 'run,x': '1' }] as Array<Record<string, string>>) await t.rejects(carol.approvals.list({ labels }), TypeError, 'it would ask for other labels')
+  await t.rejects(carol.approvals.list({ labels: {} }), { code: 'invalid_request' })
+  const { digest, task, labels } = await carol.approvals.get(ids[0]!)
   t.equal(task, 'one')
+  t.equal(labels?.run, '42')
   await t.rejects(carol.approvals.approve(ids[0]!, { digest: digest!.replace(/:.{4}/, ':AAAA') }), { code: 'content_changed' })
   t.match(await carol.approvals.approve(ids[0]!, { note: 'Go.', digest: digest! }), { status: 'pending', approval: { state: 'approved', note: 'Go.' } })
   t.match(await bob.catch(ids[0]!, { wait: 1 }), { approval: { state: 'approved' } })

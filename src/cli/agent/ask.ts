@@ -5,6 +5,8 @@ import { normalBaseUrl } from '../../client/call.ts'
 import { HandoffClient, isHandoffError } from '../../client/index.ts'
 import type { ClientOptions, HandoffError } from '../../client/index.ts'
 import { cutMembers } from '../../core/json.ts'
+import { partsOf } from '../../core/labels.ts'
+import type { Labels } from '../../core/labels.ts'
 import { Failure, UsageError, harmless, notWritten, outputFault, print, unbroken } from '../output.ts'
 
 /** How the agents' commands call the service, and what they print. */
@@ -76,6 +78,11 @@ export function refused (options: AskOptions, error: unknown): number {
   if (!options.json) throw new Failure(errorLine(error))
   print(error.text ?? JSON.stringify({ code: error.code, detail: error.detail, retryable: error.retryable }))
   return 1
+}
+
+/** The labels that a list is to have. */
+export function wantedLabels (labels: Labels | undefined): { labels?: Record<string, string> } {
+  return labels === undefined ? {} : { labels: Object.fromEntries(labels.map(partsOf)) }
 }
 
 /** What went wrong, with the way out. */

@@ -1,5 +1,8 @@
+import { rawJson } from '../../client/index.ts'
 import type { PassBody } from '../../client/index.ts'
-import { ask, items, lines } from './ask.ts'
+import { elementTexts } from '../../client/json.ts'
+import { labelsText } from '../../core/labels.ts'
+import { ask, items, lines, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
 /** The calls that the agents' commands make, by the command's name. */
@@ -28,8 +31,10 @@ export const calls = {
   status: async (options, _, ids) => (await import('./status.ts')).status(options, ids),
   events: async options => (await import('./events.ts')).events(options),
   inbox: (options, name) => ask(options, client => client.inbox(name), plain),
-  approvals: options =>
-    ask(options, client => client.approvals.list({ limit: 100 }), ({ text }) => approvalLines(text)),
+  approvals: options => {
+    const wanted = { limit: 100, ...given(options, 'inbox'), ...wantedLabels(options.label) }
+    return ask(options, client => client.approvals.list(wanted), ({ text }) => approvalLines(text))
+  },
   approve: (options, id) => ask(options, client => client.approvals.approve(id, given(options, 'note')), plain),
   reject: (options, id) => ask(options, client => client.approvals.reject(id, options.note), plain),
 } satisfies Record<string, CommandCall>
@@ -52,14 +57,16 @@ function passBody (options: Options): PassBody {
   const names = ['task', 'output', 'context', 'constraints', 'to', 'priority', 'requireHuman', 'expiresIn',
     'workWithin', 'heartbeatWithin', 'maxAttempts', 'retryDelay', 'delay',
     'resultSchema', 'parent']
-  const members = Object.entries(given(options, ...names))
+  // As text, an object of it would move names like 1 to the front.
+  const labels = options.label === undefined ? {} : { labels: rawJson(labelsText(options.label)) }
+  const members = Object.entries({ ...given(options, ...names), ...labels })
   return Object.fromEntries(
     members.map(([name, value]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), value])
   ) as unknown as PassBody
 }
 
 function approvalLines (text: string): string {
-  const { items: all, next_cursor: next } = JSON.parse(text) as { items: object[], next_cursor: string | null }
-  return items(all.map(item => ({ text: JSON.stringify(item) })), 'nothing waits') +
+  const { next_cursor: next } = JSON.parse(text) as { next_cursor: string | null }
+  return items(elementTexts(text, 'items').map(item => ({ text: item })), 'nothing waits') +
     (next === null ? '' : '\n\nThere are more.')
 }

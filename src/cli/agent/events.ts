@@ -1,7 +1,8 @@
 import type { HandoffEvent } from '../../client/index.ts'
+import type { Labels } from '../../core/labels.ts'
 import { onStopSignal } from '../../core/stdio.ts'
 import { Failure, harmless, notWritten, oneLine, outputFault, print } from '../output.ts'
-import { clientFor, refused } from './ask.ts'
+import { clientFor, refused, wantedLabels } from './ask.ts'
 import type { AskOptions } from './ask.ts'
 
 /** `handoff events`: what happened to handoffs, one line an event. */
@@ -11,12 +12,13 @@ export interface EventsOptions extends AskOptions {
   types?: string
   handoffId?: string
   inbox?: string
+  label?: Labels
   follow?: boolean
 }
 
 /** @returns the exit status: a signal is how it is ended with --follow, so 0 then */
 export async function events (options: EventsOptions): Promise<number> {
-  const { after, types, handoffId, inbox, follow = false, json = false } = options
+  const { after, types, handoffId, inbox, label, follow = false, json = false } = options
   const client = clientFor(options)
   const over = new AbortController()
   const end = () => over.abort()
@@ -25,7 +27,14 @@ export async function events (options: EventsOptions): Promise<number> {
   process.stdout.once('error', end)
   try {
     for await (const event of client.events({
-      after, types: types?.split(','), handoffId, inbox, follow, signal: over.signal, onError
+      after,
+      types: types?.split(','),
+      handoffId,
+      inbox,
+      ...wantedLabels(label),
+      follow,
+      signal: over.signal,
+      onError
     })) {
       if (json) print(event.text)
       else if (event.type === 'reset') say('events are missing, since they are no longer kept; the oldest ones follow')

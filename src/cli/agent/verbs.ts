@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { rawJson } from '../../client/json.ts'
 import type { RawJson } from '../../client/json.ts'
+import { isLabel, partsOf } from '../../core/labels.ts'
+import type { Labels } from '../../core/labels.ts'
 import { readDuration } from '../../core/time.ts'
 import { UsageError, oneLine, wrong } from '../output.ts'
 import type { Options, Verb } from './calls.ts'
@@ -9,10 +11,17 @@ import type { Options, Verb } from './calls.ts'
 /** The agents' commands and their options. calls.ts has what they do; it is loaded only when one runs. */
 
 const wait = 'how long to wait: 30s, at most 60s; not at all by default'
+const label = '--label <name:value>'
+const inboxOption = ['--inbox <inbox>', 'only those of handoffs for this inbox'] as const
+const labelOption = [
+  label, 'only those of handoffs with this label; several want all', parseLabel
+] as const
 const object = 'a JSON object, @file, or - for standard input'
 
-/** An option's flags, its description, and its parser. */
-type Option = readonly [flags: string, description: string, parse?: (option: string, text: string) => unknown]
+/** An option's flags, its description, and its parser. One that may be given again gets what it was before. */
+type Option = readonly [
+  flags: string, description: string, parse?: (option: string, text: string, before?: any) => unknown
+]
 
 interface Definition {
   description: string
@@ -33,6 +42,7 @@ const definitions: Record<Verb, Definition> = {
       ['--constraints <text>', 'rules to keep to'],
       ['--to <inbox>', 'the inbox that it is for'],
       ['--priority <n>', 'its priority there: 0 (default) to 9', parseCount],
+      [label, 'a label, as in run:42; up to 8, each with an option of its own', parseLabel],
       ['--require-human', 'a person approves it first'],
       ['--expires-in <duration>', 'how long it can be caught: 30s, 15m, 48h', parseSeconds],
       ['--work-within <duration>', 'how long its catcher has', parseSeconds],
@@ -95,11 +105,15 @@ const definitions: Record<Verb, Definition> = {
       ['--follow', 'go on with what happens, also after a restart of the service, until you end it'],
       ['--types <types>', 'only these, separated by commas: handoff.done,handoff.failed'],
       ['--handoff-id <id>', 'only those of this handoff'],
-      ['--inbox <inbox>', 'only those of handoffs for this inbox'],
+      inboxOption,
+      labelOption,
     ],
   },
   inbox: { description: 'count what is in an inbox', argument: ['<name>', 'the inbox'] },
-  approvals: { description: 'list the handoffs that wait for a person (with an approver’s key)' },
+  approvals: {
+    description: 'list the handoffs that wait for a person (with an approver’s key)',
+    options: [inboxOption, labelOption]
+  },
   approve: {
     description: 'approve a handoff (with an approver’s key)', argument: id, options: [['--note <text>', 'a note']]
   },
@@ -116,7 +130,7 @@ export function addVerbs (program: Command, exitWith: (status: number) => void):
     if (required !== undefined) command.requiredOption(required[0], required[1])
     for (const [flags, description, parse] of options) {
       if (parse === undefined) command.option(flags, description)
-      else command.option(flags, description, text => parse(flags.split(' ', 1)[0]!, text))
+      else command.option(flags, description, (text, before) => parse(flags.split(' ', 1)[0]!, text, before))
     }
     addUrl(command).option('--json', 'print the service’s answer as it is').action(async (...args: unknown[]) => {
       const given = argument === undefined ? [] : [args[0] as string | string[] | undefined ?? ''].flat()
@@ -169,6 +183,17 @@ export function parseSeconds (option: string, text: string): number {
 export function parseCount (option: string, text: string): number {
   if (!/^(0|[1-9][0-9]{0,5})$/.test(text)) throw wrong(option, text, 'takes a whole number')
   return Number(text)
+}
+
+/** One of the labels, `name:value`. @param before those before it @returns all */
+export function parseLabel (option: string, text: string, before: Labels = []): Labels {
+  if (!isLabel(text)) {
+    throw wrong(option, text, 'takes a name, a colon and a value, as in run:42: 1 to 32 of A-Z a-z 0-9 . _ - and 1 ' +
+      'to 64 of these and : / @')
+  }
+  const [name] = partsOf(text)
+  if (before.some(one => partsOf(one)[0] === name)) throw new UsageError(`${option}: ${name} is there twice`)
+  return [...before, text]
 }
 
 export function parsePercent (option: string, text: string): number {
