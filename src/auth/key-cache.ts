@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../core/model.ts'
-import type { Lookup } from '../store/api-keys.ts'
+import type { KeyRecord, Lookup } from '../store/api-keys.ts'
 
 /** The cache's size: at most so many keys, and as many unknown ids. */
 const remembered = 10_000
@@ -81,11 +81,11 @@ export class KnownKey {
 
   /** @param before the previously cached state */
   constructor (lookup: Lookup, begun: number, before?: KnownKey) {
-    const { id, tenant, agent, scopes, ratePerMinute, inboxes } = lookup.record
     this.lookup = lookup
-    this.caller = {
-      tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes)
-    }
+    // As long as the key may do the same, its caller is the same object.
+    this.caller = before !== undefined && isAlike(before.lookup.record, lookup.record)
+      ? before.caller
+      : callerOfRecord(lookup.record)
     this.begun = begun
     this.unchangedSince = before === undefined || before.isStale ? begun : before.unchangedSince
   }
@@ -106,19 +106,33 @@ export class KnownKey {
   }
 }
 
-interface Listener { digest: string, ended: () => void }
+function callerOfRecord ({ id, tenant, agent, scopes, ratePerMinute, inboxes }: KeyRecord): Caller {
+  return { tenant, agent, scopes: new Set(scopes), keyId: id, ratePerMinute, inboxes: inboxes && new Set(inboxes) }
+}
+
+/** May a key do the same as of both records? */
+function isAlike (one: KeyRecord, other: KeyRecord): boolean {
+  return one.ratePerMinute === other.ratePerMinute && String(one.scopes) === String(other.scopes) &&
+    String(one.inboxes) === String(other.inboxes)
+}
 
 /**
- * Open requests that must learn of the end of their key, by key id. They are notified in the same tick in which this
- * replica learns of the end, so none acts on a key that is known here to have ended.
+ * `ended`: the secret is no longer valid. `changed`: the key may do something else than before, or that isn't known.
+ */
+export interface KeyListener { ended: () => void, changed: () => void }
+interface Listener extends KeyListener { digest: string }
+
+/**
+ * Open requests that must learn of the end of their key, or of a change, by key id. They are notified in the same tick
+ * in which this replica learns of it, so none acts on a key that is known here to have ended.
  */
 export class KeyEnds {
   readonly #byId = new Map<string, Set<Listener>>()
 
   /** @param digest of the request's secret, which may end before its key @returns a function that stops it */
-  listen (id: string, digest: string, ended: () => void): () => void {
+  listen (id: string, digest: string, { ended, changed }: KeyListener): () => void {
     const listeners = this.#byId.get(id) ?? new Set()
-    const listener = { digest, ended }
+    const listener = { digest, ended, changed }
     this.#byId.set(id, listeners.add(listener))
     return () => {
       listeners.delete(listener)
@@ -142,12 +156,18 @@ export class KeyEnds {
     return ids
   }
 
-  /** Notifies the requests whose secret is no longer valid, after a look-up; null if the key doesn't exist. */
-  learn (id: string, entry: KnownKey | null): void {
+  /**
+   * Notifies the requests whose secret is no longer valid after a look-up, and all of a key that may do something else.
+   * @param entry null if the key doesn't exist @param before as of the previous look-up, if that is known
+   */
+  learn (id: string, entry: KnownKey | null, before: KnownKey | undefined): void {
     const listeners = this.#byId.get(id)
     if (listeners === undefined) return
     for (const listener of listeners) {
-      if (entry?.opens(listener.digest) === true) continue
+      if (entry?.opens(listener.digest) === true) {
+        if (entry.caller !== before?.caller) listener.changed()
+        continue
+      }
       listeners.delete(listener)
       listener.ended()
     }

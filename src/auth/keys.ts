@@ -1,6 +1,7 @@
 import { Problem } from '../core/errors.ts'
 import type { ApiKey, Caller, NeededScope } from '../core/model.ts'
 import { digest } from '../store/api-keys.ts'
+import type { KeyListener } from './key-cache.ts'
 import { noCounts } from './stored-keys.ts'
 import type { KeyCounts, StoredKeys } from './stored-keys.ts'
 
@@ -66,12 +67,13 @@ export class ApiKeys {
   }
 
   /**
-   * Calls `ended` when the secret with this mark is no longer valid: revoked, rotated or expired. Keys from the
-   * environment never end. Check the key after calling this: from then on no end is missed, as long as Redis answers.
+   * Calls `ended` when the secret with this mark is no longer valid (revoked, rotated or expired), and `changed` when
+   * its key may do something else. Keys from the environment never do either. Check the key after calling this: from
+   * then on nothing is missed, as long as Redis answers.
    * @returns a function that stops it
    */
-  onEnd (mark: string, ended: () => void): () => void {
-    return this.#stored?.onEnd(mark, ended) ?? (() => {})
+  onEnd (mark: string, listener: KeyListener): () => void {
+    return this.#stored?.onEnd(mark, listener) ?? (() => {})
   }
 
   /** Follows changes of keys in Redis, until `stop`. */
@@ -164,15 +166,17 @@ export class Credentials {
 export interface Grant {
   /**
    * Checks that it is still valid. Call it right before each step. Usually the cache answers at once.
+   * @returns the caller, as its key is now: it may do less than when the request came
    * @throws {Error} the answer to send: it has ended, or Redis can't answer
    */
-  authorise (): void | Promise<void>
+  authorise (): Caller | Promise<Caller>
   /**
    * Calls `ended` with the answer to send, once it is known to have ended: for a key within 2 s, as long as Redis
-   * answers. An end before this has resolved shows in `authorise`.
+   * answers. Calls `changed` when the key may do something else, which `authorise` knows. What happens before this has
+   * resolved shows in `authorise`.
    * @returns a function that stops it
    */
-  onEnd (ended: (why: Error) => void): Promise<() => void>
+  onEnd (ended: (why: Error) => void, changed: () => void): Promise<() => void>
 }
 
 /** The challenge for an invalid key (RFC 6750, 3). */
@@ -187,13 +191,14 @@ export function keyGrant (keys: ApiKeys, secret: string, scope: NeededScope | un
   const admit = (caller: Caller | undefined) => {
     if (caller === undefined) throw refusedKey()
     if (!hasScope(caller, scope)) throw refusedScope(scope as NeededScope)
+    return caller
   }
   return {
     authorise () {
       const found = keys.findByMark(mark)
       return found instanceof Promise ? found.then(admit) : admit(found)
     },
-    onEnd: async ended => keys.onEnd(mark, () => ended(refusedKey())),
+    onEnd: async (ended, changed) => keys.onEnd(mark, { ended: () => ended(refusedKey()), changed }),
   }
 }
 

@@ -4,6 +4,7 @@ import type { Subscriptions } from '../redis/subscriptions.ts'
 import { digest, idOfSecret, markOf, placeOfId, readMark } from '../store/api-keys.ts'
 import type { KeyRecords } from '../store/api-keys.ts'
 import { KeyEnds, KeyMemory, KnownKey } from './key-cache.ts'
+import type { KeyListener } from './key-cache.ts'
 
 /**
  * How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
@@ -83,9 +84,9 @@ export class StoredKeys {
   }
 
   /** @see ApiKeys.onEnd */
-  onEnd (mark: string, ended: () => void): (() => void) | undefined {
+  onEnd (mark: string, listener: KeyListener): (() => void) | undefined {
     const read = readMark(mark)
-    return read === null ? undefined : this.#ends.listen(read.id, read.digested, ended)
+    return read === null ? undefined : this.#ends.listen(read.id, read.digested, listener)
   }
 
   /**
@@ -152,10 +153,11 @@ export class StoredKeys {
     this.counts.misses++
     const lookingUp = this.#records.lookUp(id).then(lookup => {
       if (lookup !== null) this.#keyLog.learnClock(lookup.now, begun)
-      const entry = lookup === null ? null : new KnownKey(lookup, begun, this.#memory.peek(id))
+      const before = this.#memory.peek(id)
+      const entry = lookup === null ? null : new KnownKey(lookup, begun, before)
       if (this.#memory.underWay.get(id) === lookingUp) {
         this.#memory.remember(id, entry, begun)
-        this.#ends.learn(id, entry)
+        this.#ends.learn(id, entry, before)
       }
       return entry
     }).finally(() => {

@@ -53,8 +53,8 @@ function commands (exitWith: (status: number) => void): Command {
     .description('run the service')
     .action(async () => (await import('./serve.ts')).serve())
 
-  const keys =
-    program.command('keys').description('create, list, rotate and revoke API keys; Redis stores only their digests')
+  const keys = program.command('keys')
+    .description('create, list, update, rotate and revoke API keys; Redis stores only their digests')
 
   keys.command('create')
     .description('create a key and show its secret once')
@@ -82,6 +82,24 @@ function commands (exitWith: (status: number) => void): Command {
     .description('list all keys; expired and revoked ones are listed for 30 days')
     .option('--json', json)
     .action(async options => (await import('./keys.ts')).listKeys(options))
+
+  keys.command('update')
+    .description('change what a key may do and until when, within 2 s; its secret stays')
+    .argument('<id>', 'as create and list show it')
+    .option('--scopes <scopes>', `all that it may do from now on: ${scopes.join(', ')}`, taking(
+      parseScopes, '--scopes'
+    ))
+    .option('--inboxes <inboxes>', 'the inboxes it may catch from; any: any of its tenant', taking(
+      orNone(parseNames, 'any', 'none'), '--inboxes'
+    ))
+    .option('--rate-limit <requests>', 'its own limit in requests per minute; none: RATE_LIMIT_PER_MINUTE', taking(
+      orNone(parseRate, 'none'), '--rate-limit'
+    ))
+    .option('--expires-in <duration>', 'when it expires, from now on: 60s, 15m, 48h, 90d; none: never', taking(
+      orNone(parseDuration, 'none'), '--expires-in'
+    ))
+    .option('--json', json)
+    .action(async (id, options) => (await import('./keys.ts')).updateKey(id, options))
 
   keys.command('rotate')
     .description('give a key a new secret and show it once')
@@ -128,6 +146,13 @@ function commands (exitWith: (status: number) => void): Command {
 /** Binds an option's name to its parser, for error messages. */
 function taking<T> (parse: (option: string, text: string) => T, option: string): (text: string) => T {
   return text => parse(option, text)
+}
+
+/** A parser that also takes words for nothing. Commander turns null into an empty text, so nothing is `none`. */
+function orNone<T> (
+  parse: (option: string, text: string) => T, ...words: string[]
+): (option: string, text: string) => T | 'none' {
+  return (option, text) => words.includes(text) ? 'none' : parse(option, text)
 }
 
 /** @returns the exit status */

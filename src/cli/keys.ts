@@ -2,9 +2,9 @@ import { hostname, userInfo } from 'node:os'
 import { loadConfig } from '../config.ts'
 import { iso } from '../handoffs/answers.ts'
 import type { Scope } from '../core/model.ts'
-import type { KeyRecord } from '../store/api-keys.ts'
+import type { KeyRecord, KeyUpdate } from '../store/api-keys.ts'
 import type { Store } from '../store/store.ts'
-import { Failure, notWritten, outputFault, print, printJson, table, when } from './output.ts'
+import { Failure, UsageError, notWritten, outputFault, print, printJson, table, when } from './output.ts'
 import { withStore } from './redis.ts'
 
 export interface CreateOptions {
@@ -56,6 +56,39 @@ export async function listKeys ({ json = false }: { json?: boolean }): Promise<v
   print(table([['id', 'tenant', 'name', 'scopes', 'inboxes', 'created', 'ends', 'state'], ...rows]))
 }
 
+/** `none` takes away what the key has; what is left out stays. */
+export interface UpdateOptions {
+  scopes?: Scope[]
+  inboxes?: string[] | 'none'
+  rateLimit?: number | 'none'
+  expiresIn?: number | 'none'
+  json?: boolean
+}
+
+/** Changes what a key may do and until when; its secret stays. */
+export async function updateKey (
+  id: string, { scopes: given, inboxes: names, rateLimit, expiresIn, json = false }: UpdateOptions
+): Promise<void> {
+  const orNull = <T>(value: T | 'none') => value === 'none' ? null : value
+  const update: KeyUpdate = {
+    scopes: given, inboxes: orNull(names), ratePerMinute: orNull(rateLimit), expiresIn: orNull(expiresIn)
+  }
+  if (Object.values(update).every(value => value === undefined)) {
+    throw new UsageError('say what to change: --scopes, --inboxes, --rate-limit or --expires-in')
+  }
+  const reply = await withKeys(keys => keys.update(id, update, author()))
+  if (reply.outcome !== 'updated') throw refusedChange(reply.outcome)
+  const { now, record } = reply
+  const { tenant, agent, scopes, inboxes, ratePerMinute, endsAt } = record
+  if (json) return printJson({ id, ...members(record) })
+  print('updated: within 2 s this holds everywhere\n' +
+    `id       ${id}\n` +
+    `for      ${agent} of tenant ${tenant}: ${scopes.join(', ')}\n` +
+    `inboxes  ${inboxes?.join(', ') ?? 'any'}\n` +
+    `limit    ${ratePerMinute === null ? 'RATE_LIMIT_PER_MINUTE' : `${ratePerMinute} requests a minute`}\n` +
+    `ends     ${endsAt === null ? 'never' : when(endsAt, now)}`)
+}
+
 /**
  * Gives a key a new secret and shows it, once only.
  * @param grace how long the old secret stays valid, in milliseconds
@@ -64,10 +97,7 @@ export async function rotateKey (
   id: string, { grace = 0, json = false }: { grace?: number, json?: boolean }
 ): Promise<void> {
   const reply = await withKeys(keys => keys.rotate(id, grace, author()))
-  if (reply.outcome === 'not_found') throw unknownKey()
-  if (reply.outcome !== 'rotated') {
-    throw new Failure(`this key ${reply.outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
-  }
+  if (reply.outcome !== 'rotated') throw refusedChange(reply.outcome)
   const { rotatedAt, previousEndsAt } = reply.record
   if (json) printJson({ id, key: reply.key, ...members(reply.record) })
   else {
@@ -100,6 +130,11 @@ function withRecords<T> (use: (store: Store) => Promise<T>): Promise<T> {
 
 function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T> {
   return withRecords(store => use(store.keyRecords))
+}
+
+function refusedChange (outcome: 'not_found' | 'revoked' | 'ended'): Failure {
+  if (outcome === 'not_found') return unknownKey()
+  return new Failure(`this key ${outcome === 'revoked' ? 'was revoked' : 'has expired'}: create a new one`)
 }
 
 /** The message doesn't repeat the input: it may be a secret, typed instead of an id. */

@@ -220,7 +220,7 @@ export class EventStreams {
         this.#service.reader.changed(tenant)
         stream.wake()
       }
-      leave.push(await this.#service.feed.listen(tenant, changed), await grant.onEnd(stream.stop))
+      leave.push(await this.#service.feed.listen(tenant, changed), await grant.onEnd(stream.stop, stream.wake))
       yield * this.#frames(tenant, filter, start, stream, grant)
     } finally {
       for (const stop of leave) stop()

@@ -75,7 +75,7 @@ export class InboxService {
   async catch (
     caller: Caller, request: InboxRequest, key: string | undefined, waiting: WaitOptions | null
   ): Promise<InboxCatch> {
-    if (caller.inboxes !== null && !caller.inboxes.has(request.inbox)) throw new Problem('not_addressee')
+    refuseOthers(caller, request)
     const places = placesOf(caller.tenant, request.inbox)
     const batch = await (key === undefined
       ? this.#wait(places, caller, request, null, waiting)
@@ -159,7 +159,8 @@ export class InboxService {
     // longer in the inbox.
     let pause = 1
     const ticket: Ticket = { hasTurn: keyed !== null || (queue.size === 0 && queue.isOwed), wake: () => {} }
-    const lookInTurn = async () => {
+    const lookInTurn = async (now = caller) => {
+      refuseOthers(now, request)
       // Where no message could come, Redis is request, and the answer is 503 if it is away.
       if (!ticket.hasTurn && queue.isUpToDate) return nothing
       queue.looks()
@@ -314,6 +315,11 @@ export class InboxService {
     clearInterval(this.#tidier)
     this.#tidier = undefined
   }
+}
+
+/** A key may be held to inboxes. @throws {Problem} not_addressee */
+function refuseOthers ({ inboxes }: Caller, { inbox }: InboxRequest): void {
+  if (inboxes !== null && !inboxes.has(inbox)) throw new Problem('not_addressee')
 }
 
 /** What is known about a list that wasn't read. */

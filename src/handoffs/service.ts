@@ -81,7 +81,7 @@ export class HandoffService {
   async catch (caller: Caller, id: string, key: string | undefined, waiting: WaitOptions | null): Promise<CatchResult> {
     const place = placeOf(caller, id)
     const token = key === undefined ? randomToken() : digestToken('catch', key, undefined)
-    const look = () => this.#handoffs.catch(place, token, caller.agent, caller.inboxes)
+    const look = (now = caller) => this.#handoffs.catch(place, token, now.agent, now.inboxes)
     const reply = await (waiting === null
       ? look()
       : this.#waiter.wait(this.#handoffs.channelOf(place), waiting, look, untilCatchable))

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Grant } from '../auth/keys.ts'
+import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 
 /** How a request waits: how long at most, the grant that lets it in, and how it learns that its client has gone. */
@@ -28,6 +29,12 @@ export async function untilEndsAreNoticed (): Promise<void> {
   for (let turn = 0; turn < turnsToNotice; turn++) await setImmediate()
 }
 
+/**
+ * A look at what a request waits for. `now` is its caller as the key is now; at the first look, right after the request
+ * came, it is left out.
+ */
+export type Look<T> = (now?: Caller) => Promise<T>
+
 /** Calls `wake` at each change from then on. Resolves, once that is so, with the function that stops it. */
 export type Listen = (wake: () => void) => Promise<() => void>
 
@@ -54,7 +61,7 @@ export class Waiter {
    * @throws {Error} the grant's own error, once it has ended
    */
   wait<T> (
-    channel: string, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null
+    channel: string, options: WaitOptions, look: Look<T>, left: (seen: T) => number | null
   ): Promise<T> {
     return this.waitOn(wake => this.#subscriptions.listen(channel, wake), options, look, left)
   }
@@ -64,24 +71,24 @@ export class Waiter {
    * for the looks and for the sleep, and what the first look saw, a waiting request took 1.3 KB more.
    */
   async waitOn<T> (
-    listen: Listen, options: WaitOptions, look: () => Promise<T>, left: (seen: T) => number | null
+    listen: Listen, options: WaitOptions, look: Look<T>, left: (seen: T) => number | null
   ): Promise<T> {
     let seen = await look()
     if (left(seen) === null || this.#draining) return seen
     const sleeper = new Sleeper(options.grant())
     const stopListening = options.onGone(sleeper.stop)
     this.#waiting.add(sleeper.wake)
-    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse)])
+    const leaving = await Promise.all([listen(sleeper.wake), sleeper.grant.onEnd(sleeper.refuse, sleeper.wake)])
     const end = performance.now() + options.milliseconds
     try {
       while (!sleeper.stopped) {
         // Set up before the look, so that a change during the look wakes it too.
         const woken = sleeper.next()
-        if (sleeper.refusal === undefined) await sleeper.grant.authorise()
+        const now = sleeper.refusal === undefined ? await sleeper.grant.authorise() : undefined
         // Checked right before the look: the grant may have ended, or the client gone, while it was authorised.
         if (sleeper.refusal !== undefined) throw sleeper.refusal
         if (sleeper.stopped) break
-        seen = await look()
+        seen = await look(now)
         const untilChange = left(seen)
         const untilEnd = end - performance.now()
         if (untilChange === null || untilEnd <= 0 || this.#draining) break

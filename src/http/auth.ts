@@ -10,8 +10,11 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who makes the request. Set in every route of a scope that has this plugin. */
     caller: Caller
-    /** The grant that lets the request in, for requests that stay open for longer. Available wherever `caller` is. */
-    grant (): Grant
+    /**
+     * The grant that lets the request in, for requests that stay open for longer. Available wherever `caller` is.
+     * @param scope that what it does needs, if it isn't the route's
+     */
+    grant (scope?: NeededScope): Grant
   }
   interface FastifyContextConfig {
     /** The scope that a key must have for this route. */
@@ -30,10 +33,10 @@ declare module 'fastify' {
 /** Bearer authentication and scopes for all routes of this instance. It runs before a body is read. */
 export async function useAuth (app: FastifyInstance, credentials: Credentials, guessesOf: GuessesOf): Promise<void> {
   app.decorateRequest('caller', null as unknown as Caller)
-  app.decorateRequest('grant', function (this: FastifyRequest) {
+  app.decorateRequest('grant', function (this: FastifyRequest, scope = this.routeOptions.config.scope) {
     const { authorization = '' } = this.headers
     // The header has passed authentication, so it has the form: a scheme, and the key after it.
-    return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), this.routeOptions.config.scope)
+    return credentials.grant(authorization.slice(authorization.indexOf(' ')).trim(), scope)
   })
   const admit = (request: FastifyRequest, caller: Caller | undefined) => {
     if (caller !== undefined) request.caller = caller

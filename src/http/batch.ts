@@ -14,7 +14,7 @@ import { batchAnswer, batchBody } from '../core/schemas/inboxes.ts'
 import { problems } from '../core/schemas/problem.ts'
 import { untilEndsAreNoticed } from '../handoffs/waiter.ts'
 import type { WaitOptions } from '../handoffs/waiter.ts'
-import { admitTo } from '../operations/admit.ts'
+import { admitCaller, admitTo } from '../operations/admit.ts'
 import type { Admit } from '../operations/admit.ts'
 import type { Moved, Operated, Operation, OperationOutcome } from '../operations/operation.ts'
 import { jsonType } from './body.ts'
@@ -106,7 +106,7 @@ export class Batches {
       const call = { caller, id, query: {}, body: members.values, members, bytes, key, traceparent, waiting: null }
       // Those that send something read nothing of that size, and what isn't an id is never looked for.
       return await (operation.method === 'GET' && isId(id)
-        ? this.#read(() => operation.run(call), id, batcher)
+        ? this.#read(now => operation.run({ ...call, caller: now }), operation, id, batcher)
         : operation.run(call))
     } catch (error) {
       const problem = asProblem(error)
@@ -122,20 +122,23 @@ export class Batches {
   }
 
   #read (
-    run: () => Promise<OperationOutcome>, id: string, { caller, grant, isGone, answers }: Batcher
+    run: (caller: Caller) => Promise<OperationOutcome>, { scope }: Operation, id: string,
+    { caller, grant, isGone, answers }: Batcher
   ): Promise<OperationOutcome> {
     const came = performance.now()
     const turn = (
       operation: () => Promise<OperationOutcome | null>
     ) => this.#reads.run(this.#masterOf(tagOf(id)), caller.tenant, operation)
     return answers.read(this.#bodyLimit + envelope, turn, async () => {
+      let now = caller
       if (performance.now() - came > longAgo) {
         await untilEndsAreNoticed()
         // No client gets the answer, and what is caught for none stays caught until its time is over.
         if (isGone()) throw new Problem('request_timeout')
-        await grant().authorise()
+        now = await grant().authorise()
+        admitCaller(now, scope)
       }
-      const outcome = await run()
+      const outcome = await run(now)
       return [outcome, Buffer.isBuffer(outcome.answer) ? outcome.answer.length : envelope]
     })
   }

@@ -179,7 +179,8 @@ export function endStalled ({ server }: { server: Server }): void {
 const quick = 400
 
 /**
- * A hook for when the body has arrived, which may take long. The key may have ended meanwhile, so it is checked again.
+ * A hook for when the body has arrived, which may take long. The key may have ended or changed meanwhile, so it is
+ * checked again.
  */
 export function authoriseAgain (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void {
   if (performance.now() - request.startedAt < quick) return done()
@@ -187,7 +188,7 @@ export function authoriseAgain (request: FastifyRequest, reply: FastifyReply, do
 }
 
 async function authorise (request: FastifyRequest): Promise<void> {
-  await request.grant().authorise()
+  request.caller = await request.grant().authorise()
 }
 
 declare module 'fastify' {

@@ -100,7 +100,9 @@ export class ToolCalls {
   ): { input: OperationCall, own: OwnArguments } {
     const own = members.values as OwnArguments
     const key = own.idempotency_key ?? undefined
-    const waits = own.wait ? waitOptionsFor(own.wait * 1000, request) : null
+    const waits = own.wait
+      ? { ...waitOptionsFor(own.wait * 1000, request), grant: () => request.grant(tool.scope) }
+      : null
     const waiting = waits !== null && callId !== undefined
       ? this.#cancelling.until(waits, request.caller, callId)
       : waits

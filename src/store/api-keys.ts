@@ -48,6 +48,19 @@ export interface NewKey {
   by: string
 }
 
+/** What to change of a key; null takes it away, and what is left out stays. */
+export interface KeyUpdate {
+  scopes?: readonly Scope[] | undefined
+  /** Milliseconds from now; null for no end. */
+  expiresIn?: number | null | undefined
+  ratePerMinute?: number | null | undefined
+  inboxes?: readonly string[] | null | undefined
+}
+
+/** `now`: Redis's clock at the change. */
+export type UpdateReply = { outcome: 'updated', now: number, record: KeyRecord } | {
+  outcome: 'not_found' | 'revoked' | 'ended'
+}
 export type RotateReply = { outcome: 'rotated', key: string, record: KeyRecord } | {
   outcome: 'not_found' | 'revoked' | 'ended'
 }
@@ -61,7 +74,7 @@ export interface KeyChange {
   id: string
   tenant: string
   agent: string
-  action: 'created' | 'rotated' | 'revoked'
+  action: 'created' | 'updated' | 'rotated' | 'revoked'
   by: string
 }
 /** @see KeyRecords.changes */
@@ -125,6 +138,22 @@ export class KeyRecords {
     if (!isKeyId(id)) return null
     const [outcome, now, fields] = await this.#run('key-find', [this.#keyOf(id)], [])
     return outcome === 'not_found' ? null : { now: now as number, ...parseFields(id, fields) }
+  }
+
+  /** Changes what a key may do and until when. @throws {Unavailable} */
+  async update (
+    id: string, { scopes, expiresIn, ratePerMinute, inboxes }: KeyUpdate, by: string
+  ): Promise<UpdateReply> {
+    if (!isKeyId(id)) return { outcome: 'not_found' }
+    const keys = [this.#keyOf(id), this.#keyNames.apiKeysOver(this.#tag), this.#log]
+    const given = (value: { toString (): string } | null | undefined) => value === null ? '*' : String(value ?? '')
+    const texts = [
+      id, randomUUID(), scopes?.join() ?? '', given(expiresIn), given(ratePerMinute), given(inboxes),
+      String(keyRetention)
+    ]
+    const [outcome, now, fields] = await this.#run('key-update', keys, texts, author(by))
+    if (outcome !== 'updated') return { outcome: outcome as 'not_found' }
+    return { outcome, now: now as number, record: parseFields(id, fields).record }
   }
 
   /**

@@ -51,10 +51,14 @@ export class SignIn {
   /** Lets a request stay open only as long as the session lasts. */
   grant ({ secret, mark }: Session): Grant {
     return {
-      authorise: async () => { if (await this.#find(secret) === undefined) throw new SessionEnded() },
-      onEnd: async ended => {
+      authorise: async () => {
+        const found = await this.#find(secret)
+        if (found === undefined) throw new SessionEnded()
+        return found.caller
+      },
+      onEnd: async (ended, changed) => {
         const end = () => ended(new SessionEnded())
-        const leaveKey = this.#keys.onEnd(mark, end)
+        const leaveKey = this.#keys.onEnd(mark, { ended: end, changed })
         const leaveSession = await this.#sessions.onEnd(secret, end)
         return () => {
           leaveKey()

@@ -117,11 +117,11 @@ t.test('an open grant is told once that its key has ended, and costs one look-up
   const [{ id, key }, other] = [await newKey(records), await newKey(records)]
   await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
   const told: string[] = []
-  const listen = (name: string, secret: string) => keys.onEnd(keys.markOf(secret)!, () => told.push(name))!
+  const listen = (name: string, secret: string) => keys.onEnd(keys.markOf(secret)!, { ended: () => { told.push(name) }, changed: () => { told.push(`${name} changed`) } })!
   for (const name of ['a', 'b']) listen(name, key)
   listen('other', other.key)
   listen('gone', key)()
-  t.equal(keys.onEnd('a-key-from-the-environment', () => {}), undefined)
+  t.equal(keys.onEnd('a-key-from-the-environment', { ended () {}, changed () {} }), undefined)
   const next = await rotated(records, id, 60_000)
   const before = await callsOf(redis.admin, 'hgetall')
   await until(async () => await callsOf(redis.admin, 'hgetall') === before + 1)
@@ -138,13 +138,39 @@ t.test('an open grant is told once that its key has ended, and costs one look-up
   t.strictSame(told, ['a', 'b', 'fresh', 'other'], 'once each')
 })
 
+t.test('an open grant is told of each change of what its key may do, and of nothing else', async t => {
+  const redis = await ownRedis(t)
+  const { keys, records } = await testKeys(t, { url: redis.url })
+  keys.start()
+  const [{ id, key }, other] = [await newKey(records), await newKey(records)]
+  await Promise.all([untilKnown(keys, key), untilKnown(keys, other.key)])
+  const told: string[] = []
+  for (const [name, secret] of [['a', key], ['other', other.key]] as const) {
+    keys.onEnd(keys.markOf(secret)!, { ended: () => { told.push(`${name} ended`) }, changed: () => { told.push(name) } })
+  }
+  for (const [count, update] of [{ scopes: ['status'] as const }, { inboxes: ['w'] }, { ratePerMinute: 7 }, { inboxes: null }].entries()) {
+    await records.update(id, update, 'me')
+    await until(() => told.length === count + 1)
+  }
+  t.match(await keys.find(key), { scopes: new Set(['status']), inboxes: null, ratePerMinute: 7 })
+  // The same again, a later end and another secret change nothing that it may do.
+  const before = await callsOf(redis.admin, 'hgetall')
+  await records.update(id, { scopes: ['status'], expiresIn: 60_000 }, 'me')
+  await rotated(records, id, 60_000)
+  await until(async () => await callsOf(redis.admin, 'hgetall') > before + 2)
+  t.strictSame(told, ['a', 'a', 'a', 'a'])
+  await records.update(id, { expiresIn: 1 }, 'me')
+  await until(() => told.length === 5)
+  t.strictSame(told.slice(4), ['a ended'])
+})
+
 t.test('an open grant is told when the log was replaced and its key is gone', async t => {
   const { keys, records, redis, prefix } = await testKeys(t)
   keys.start()
   const { id, key } = await newKey(records)
   await untilKnown(keys, key)
   let told = 0
-  keys.onEnd(keys.markOf(key)!, () => { told++ })
+  keys.onEnd(keys.markOf(key)!, { ended: () => { told++ }, changed () {} })
   const names = new KeyNames(prefix)
   await redis.del(names.apiKeysLog(tags[0]!), names.apiKey(tags[0]!, id))
   await until(() => told === 1, 2000)

@@ -56,6 +56,29 @@ t.test('a key is created, listed, rotated and revoked', async t => {
   for (const secret of [key, other.key, rotated.key]) t.notOk(stdout.includes(String(secret)), 'nor in the list')
 })
 
+t.test('a key is updated', async t => {
+  const { store, prefix } = await testStore(t, { url })
+  const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }
+  const run = (...args: string[]) => handoff(['keys', 'update', ...args], { env })
+  const { id, record: { createdAt } } = await store.keyRecords.create({ tenant: 'acme', agent: 'a', scopes: ['pass'], expiresIn: null, ratePerMinute: null, by: 'test' })
+  const all = await run(id, '--scopes', 'catch,status', '--inboxes', 'w,v', '--rate-limit', '60', '--expires-in', '90d')
+  t.match(all, { code: 0, stderr: '', stdout: new RegExp(`^updated: within 2 s this holds everywhere\nid {7}${id}\nfor {6}a of tenant acme: catch, status\ninboxes {2}w, v\nlimit {4}60 requests a minute\nends {5}\\S+ \\(in \\S+.*\\)\n$`) })
+  const found = (await store.keyRecords.find(id))!
+  t.match(found, { scopes: ['catch', 'status'], inboxes: ['w', 'v'], ratePerMinute: 60, createdAt })
+  t.ok(found.endsAt! >= createdAt + 90 * 86400_000, 'from now on')
+  t.match(parsed(await run(id, '--rate-limit', 'none', '--json')), { id, tenant: 'acme', name: 'a', scopes: ['catch', 'status'], inboxes: ['w', 'v'], rate_per_minute: null, expires_at: new Date(found.endsAt!).toISOString() })
+  t.match(parsed(await run(id, '--inboxes', 'any', '--expires-in', 'none', '--json')), { inboxes: null, expires_at: null })
+  t.match(parsed(await run(id, '--inboxes', 'w', '--json')), { inboxes: ['w'] })
+  t.match(await run(id, '--inboxes', 'none'), { code: 0, stdout: /^inboxes {2}any\nlimit {4}RATE_LIMIT_PER_MINUTE\nends {5}never\n/m })
+  t.match(await run(id), { code: 2, stdout: '', stderr: /^say what to change: [^\n]*\n$/ })
+  for (const [option, value] of [['--scopes', 'fly'], ['--scopes', 'none'], ['--rate-limit', '0'], ['--expires-in', 'never'], ['--inboxes', 'a b']] as const) {
+    t.match(await run(id, option, value), { code: 2, stdout: '', stderr: new RegExp(`^${option}: .* is not valid; it takes`) })
+  }
+  t.match(await run('AAAAAAAAAAAA', '--rate-limit', '5'), { code: 1, stdout: '', stderr: 'no key has this id: see handoff keys list\n' })
+  await store.keyRecords.revoke(id, 'test')
+  t.match(await run(id, '--rate-limit', '5'), { code: 1, stdout: '', stderr: 'this key was revoked: create a new one\n' })
+})
+
 t.test('an expiring key ends, and the log says who did what', async t => {
   const { store, prefix, redis } = await testStore(t, { url })
   const env = { REDIS_URL: url, REDIS_KEY_PREFIX: prefix }

@@ -1,9 +1,12 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import type { Grant } from '../../src/auth/keys.ts'
+import { callerOf } from '../../src/core/model.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { testStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
+
+const somebody = callerOf('default', 'alice', [])
 
 /** A wait whose grant, client and looks the test controls; records the events in order. */
 async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, look = async () => {} }: Partial<Waits> = {}) {
@@ -16,7 +19,8 @@ async function waiting (t: Test, { milliseconds = 30_000, authorise = () => {}, 
   const grant: Grant = {
     authorise () {
       happened.push('authorise')
-      return authorise()
+      const checked = authorise()
+      return checked instanceof Promise ? checked.then(() => somebody) : somebody
     },
     async onEnd (ended) {
       told.end = ended

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSource } from 'eventsource'
 import t from 'tap'
 import type { Test } from 'tap'
+import { callerOf } from '../../src/core/model.ts'
 import { EventService, EventStreams } from '../../src/handoffs/events.ts'
 import { Waiter } from '../../src/handoffs/waiter.ts'
 import { scriptCalls } from '../../src/redis/call.ts'
@@ -133,17 +134,19 @@ t.test('it ends at once when the service drains', async t => {
   t.ok(after < 5000, `after ${Math.round(after)} ms`)
 })
 
-t.test('it ends within 2 s when its key is revoked, and tells nothing more', async t => {
+t.test('it ends within 2 s when its key is revoked or loses the scope, and tells nothing more', async t => {
   const { open, store } = await start(t)
-  const [kept, lost] = await Promise.all([newKey(store.keyRecords), newKey(store.keyRecords)])
-  const [other, stream] = await Promise.all([open('', undefined, kept.key), open('', undefined, lost.key)])
-  await until(() => stream.frames.length > 0 && other.frames.length > 0)
+  const [kept, lost, weaker] = await Promise.all([newKey(store.keyRecords), newKey(store.keyRecords), newKey(store.keyRecords)])
+  const [other, ...streams] = await Promise.all([kept, lost, weaker].map(({ key }) => open('', undefined, key)))
+  await until(() => [other!, ...streams].every(({ frames }) => frames.length > 0))
   const [, after] = await timed(async () => {
+    await store.keyRecords.update(kept.id, { scopes: ['status'] }, 'me')
+    await store.keyRecords.update(weaker.id, { scopes: ['pass'] }, 'me')
     await store.keyRecords.revoke(lost.id, 'me')
-    await stream.ended
+    await Promise.all(streams.map(({ ended }) => ended))
   })
   t.ok(after < 2000, `after ${Math.round(after)} ms`)
-  t.notOk(other.response.closed)
+  t.notOk(other!.response.closed)
 })
 
 t.test('while Redis is away it waits, and goes on', { timeout: 60_000 }, async t => {
@@ -179,7 +182,7 @@ t.test('a stream that falls behind what is kept has its reset as well', async t 
   const service = await testApp(t, { EVENTS_RETENTION: '1' })
   const events = new EventService(service.store.events, new Waiter(service.store.subscriptions))
   const streams = new EventStreams(events)
-  const grant = { authorise () {}, onEnd: async () => () => {} }
+  const grant = { authorise: () => callerOf('default', 'alice', []), onEnd: async () => () => {} }
   const anything = { types: null, handoffId: null, inbox: null, labels: null }
   const { text, close } = streams.open('default', 'key', anything, await events.start('default', '0-0'), { grant: () => grant, onGone: () => () => {} })
   t.teardown(close)

@@ -4,6 +4,7 @@ import type { Test } from 'tap'
 import { testApp } from '../helpers/app.ts'
 import type { TestApp } from '../helpers/app.ts'
 import { isWhole, skipInQuick } from '../helpers/extent.ts'
+import { callText, told } from '../helpers/mcp.ts'
 import { ownRedis } from '../helpers/own-redis.ts'
 import type { OwnRedis } from '../helpers/own-redis.ts'
 import { isProblem } from '../helpers/problems.ts'
@@ -53,6 +54,54 @@ t.test('a waiting catch with a revoked key gets nothing, on any replica', async 
   t.equal((await approve(one, id)).statusCode, 200)
   t.equal(await status(one, id), 'pending', 'nothing was caught')
   t.equal((await one.call('bob', 'GET', `/api/catch/${id}`)).statusCode, 200, 'somebody else can have it')
+})
+
+t.test('what a changed key no longer allows ends, on any replica, and the rest goes on', async t => {
+  const { one, other } = shared
+  const [id, addressed] = [await passed(one), await one.pass({ require_human: true, to: 'a' })]
+  const { id: keyId, key } = await newKey(one.store.keyRecords)
+  const take = (service: TestApp, inbox: string) =>
+    service.app.inject({ method: 'POST', url: '/api/catch?wait=30', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: { inbox } })
+  const update = (change: Parameters<typeof one.store.keyRecords.update>[1]) => one.store.keyRecords.update(keyId, change, 'me')
+
+  const [fromA, fromB, byId] = [take(one, 'a'), take(other, 'b'), ask(other, key, `catch/${addressed}?wait=30`)]
+  const [status1, plain] = [ask(one, key, `status/${addressed}?wait=30&until=caught`), ask(one, key, `catch/${id}?wait=30`)]
+  await asleep(one, addressed, 2)
+  await asleep(one, id)
+  const [gone, after] = await timed(async () => {
+    await update({ inboxes: ['b'] })
+    return await Promise.all([fromA, byId])
+  })
+  for (const answer of gone) isProblem(t, answer, 403, 'not_addressee')
+  t.ok(after < limit, `after ${Math.round(after)} ms`)
+  isProblem(t, await take(one, 'a'), 403, 'not_addressee')
+  await one.call('alice', 'POST', '/api/pass', { task: 't', to: 'b' })
+  t.equal((await fromB).json().items.length, 1, 'what is allowed goes on')
+  await approve(one, id)
+  t.equal((await plain).statusCode, 200, 'that one is for no inbox')
+
+  const [later, caughtLater] = [await passed(one), await passed(one)]
+  const tool = one.app.inject({
+    method: 'POST', url: '/mcp', headers: { ...bearer(key), 'content-type': 'application/json' }, payload: callText('handoff_catch', `{"id":"${later}","wait":30}`),
+  })
+  const [waits, goes] = [ask(other, key, `catch/${later}?wait=30`), ask(other, key, `status/${caughtLater}?wait=30&until=caught`)]
+  await asleep(one, later, 2)
+  await asleep(one, caughtLater)
+  const [refused, then] = await timed(async () => {
+    await update({ scopes: ['status'] })
+    return await waits
+  })
+  isProblem(t, refused, 403, 'insufficient_scope')
+  t.match(told((await tool).json().result), { code: 'insufficient_scope' }, 'a tool needs its own scope')
+  t.ok(then < limit)
+  await approve(one, later)
+  t.equal(await status(one, later), 'pending', 'nothing was caught')
+  await approve(one, caughtLater)
+  t.equal((await one.call('bob', 'GET', `/api/catch/${caughtLater}`)).statusCode, 200)
+  t.equal((await goes).json().status, 'caught')
+  await one.call('approver', 'POST', `/api/approve/${addressed}`)
+  t.equal((await one.call('bob', 'GET', `/api/catch/${addressed}`)).statusCode, 200)
+  t.equal((await status1).json().status, 'caught')
 })
 
 t.test('each look is authorised again, whatever is announced about keys', async t => {

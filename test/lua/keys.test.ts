@@ -23,6 +23,12 @@ function revoke (on: Raw, now: number, token: string, deadline = now) {
   return run(on, 'key-revoke', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)], [deadline, id, token, 5000, 'me'])
 }
 
+/** @param change scopes, how long it lasts, rate and inboxes */
+function update (on: Raw, now: number, token: string, change: string[], deadline = now) {
+  const { keys } = on
+  return run(on, 'key-update', now, [keys.apiKey(tag, id), keys.apiKeysOver(tag), keys.apiKeysLog(tag)], [deadline, id, token, ...change, 5000, 'me'])
+}
+
 /** What is in Redis stays as it is, whatever is asked. */
 async function unchanged (t: Test, test: TestRedis, ask: () => Promise<unknown>): Promise<unknown> {
   const before = await test.dump()
@@ -45,11 +51,18 @@ t.test('asking twice does what asking once does, and is answered alike', async t
   const again = await rotate(on, T + 20, 'd3')
   t.strictSame(await unchanged(t, test, () => rotate(on, T + 25, 'd2')), again)
 
+  const change = ['status', '70000', '7', 'a,b']
+  const updated = await update(on, T + 30, 'u1', change) as unknown[]
+  t.strictSame(updated.slice(0, 2), ['updated', T + 30])
+  t.strictSame((await unchanged(t, test, () => update(on, T + 35, 'u1', change)) as unknown[])[2], updated[2])
+  t.strictSame(await unchanged(t, test, () => update(on, T + 35, 'u2', change, T)), ['late'])
+
   t.strictSame(await revoke(on, T + 30, 'one'), ['revoked', T + 30])
+  t.strictSame(await unchanged(t, test, () => update(on, T + 35, 'u2', ['', '*', '*', '*'])), ['revoked'])
   t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'one')), ['revoked', T + 30])
   t.strictSame(await unchanged(t, test, () => revoke(on, T + 35, 'two')), ['already_revoked', T + 30])
   t.strictSame(await unchanged(t, test, () => rotate(on, T + 35, 'd4')), ['revoked'])
-  t.equal(await test.redis.xlen(on.keys.apiKeysLog(tag)), 4)
+  t.equal(await test.redis.xlen(on.keys.apiKeysLog(tag)), 5)
 })
 
 t.test('beyond its deadline a call changes nothing', async t => {
@@ -72,6 +85,27 @@ t.test('a rotation ends at its time, the key at its own', async t => {
   t.strictSame(await revoke(on, T + 200, 'one'), ['revoked', T + 200], 'also when it has ended')
 })
 
+t.test('an update changes what is given, and what isn’t stays', async t => {
+  const test = testRedis(t)
+  const on = raw(test)
+  t.strictSame(await update(on, T, 'u0', ['', '', '7', '']), ['not_found'])
+  await create(on, T, 'd1', { lasts: 60_000 })
+  const [key, over] = [on.keys.apiKey(tag, id), on.keys.apiKeysOver(tag)]
+  const now = async () => [...await test.redis.hmget(key, 'scopes', 'ends', 'rate', 'inboxes'), await test.redis.pexpiretime(key), await test.redis.zscore(over, id)]
+  t.strictSame(await now(), ['pass,catch', String(T + 60_000), null, null, T + 65_000, String(T + 65_000)])
+  await update(on, T + 1, 'u1', ['', '', '7', ''])
+  await update(on, T + 2, 'u2', ['', '', '', 'a,b'])
+  t.strictSame(await now(), ['pass,catch', String(T + 60_000), '7', 'a,b', T + 65_000, String(T + 65_000)])
+  await update(on, T + 3, 'u3', ['status', '1000', '', ''])
+  t.strictSame(await now(), ['status', String(T + 1003), '7', 'a,b', T + 6003, String(T + 6003)])
+  await update(on, T + 4, 'u4', ['', '*', '*', '*'])
+  t.strictSame(await now(), ['status', null, null, null, Date.UTC(9999, 11, 31, 23, 59, 59), null])
+  await rotate(on, T + 5, 'd2')
+  await update(on, T + 6, 'u5', ['', '1', '', ''])
+  t.strictSame(await unchanged(t, test, () => update(on, T + 7, 'u6', ['', '*', '', ''])), ['ended'], 'what has ended stays so')
+  t.equal(await test.redis.hget(key, 'digest'), 'd2')
+})
+
 t.test('each change is told on the log’s channel', async t => {
   const test = testRedis(t)
   const on = raw(test)
@@ -83,10 +117,11 @@ t.test('each change is told on the log’s channel', async t => {
   await create(on, T, 'd1')
   await create(on, T, 'd1')
   await rotate(on, T, 'd2')
+  await update(on, T, 'u1', ['', '', '7', ''])
   await revoke(on, T, 'one')
   await revoke(on, T, 'two')
   await listener.ping()
-  t.strictSame(heard, ['created', 'rotated', 'revoked'])
+  t.strictSame(heard, ['created', 'rotated', 'updated', 'revoked'])
 })
 
 t.test('of one millisecond the list stands by the ids’ bytes, in whatever locale the server is', async t => {
