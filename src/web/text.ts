@@ -1,4 +1,5 @@
 import { html } from 'ghtml'
+import type { Labels } from '../core/labels.ts'
 
 /**
  * Characters that a person can't see, or that make them see a different text than an agent gets: control characters
@@ -64,6 +65,11 @@ export function beginningOf (text: string, budget: number): string {
   // A lone half of a surrogate pair would look like damage to the text.
   if (end < text.length && /[\ud800-\udbff]/.test(text.charAt(end - 1))) end--
   return text.slice(0, end)
+}
+
+/** Labels, `name:value` each. They have no characters that a person can't see. */
+export function labelTags (labels: Labels): string {
+  return html`<span class="labels">!${labels.map(label => html`<code>${label}</code> `)}</span>`
 }
 
 /** A time in words for people, and in ISO 8601 for programs. */

@@ -35,16 +35,19 @@ t.test('the page shows the terms that a person decides on', { skip }, async t =>
   const root = await ask({ task: 'root' })
   await post(service, 'approver', 'approve', root)
   await call('alice', 'GET', `/api/catch/${root}`)
+  const labels = { run: '42', ['n'.repeat(32)]: 'v'.repeat(64) }
   const id = await ask({
-    task: 'Sum up the invoices', constraints: 'Read only.', work_within: 5400, heartbeat_within: 30, delay: 7200, max_attempts: 3, result_schema: schema, parent: root,
+    task: 'Sum up the invoices', constraints: 'Read only.', work_within: 5400, heartbeat_within: 30, delay: 7200, max_attempts: 3, result_schema: schema, parent: root, labels,
   })
   const plain = await ask({ task: 'plain' })
   const { digest } = (await call('approver', 'GET', `/api/approvals/${id}`)).json()
   for (const [device, options] of Object.entries(devices)) {
     const page = await approver(options)
-    t.match(await page.getByRole('listitem').allInnerTexts(), [/^Sum up[^]*can be caught in 2 h/, /^plain((?!caught)[^])*$/])
+    t.match(await page.getByRole('listitem').allInnerTexts(), [/^Sum up[^]*can be caught in 2 h\s+run:42\s+n{32}:v{64}$/, /^plain((?!caught)[^])*$/])
+    t.equal(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), true, 'nothing hangs out of the list')
     await page.goto(`/approvals/${id}`)
-    const [before, ...rest] = await terms(page)
+    const [labelled, before, ...rest] = await terms(page)
+    t.equal(labelled, `Labels run:42 ${'n'.repeat(32)}:${'v'.repeat(64)}`)
     t.match(before, /^Can’t be caught before \d{4}-\d\d-\d\d at [\d:]{8} UTC$/)
     const at = Date.parse(await page.locator('.terms time').getAttribute('datetime') ?? '')
     t.ok(at >= start + 7200_000 && at <= Date.now() + 7200_000, new Date(at).toISOString())

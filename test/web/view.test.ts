@@ -1,5 +1,5 @@
 import t from 'tap'
-import { beginningOf, expiresIn, jsonView, visible, waitingFor } from '../../src/web/text.ts'
+import { beginningOf, expiresIn, jsonView, labelTags, visible, waitingFor } from '../../src/web/text.ts'
 
 const entities: Record<string, string> = { '&#34;': '"', '&#38;': '&', '&#39;': "'", '&#60;': '<', '&#61;': '=', '&#62;': '>' }
 /** The text that a browser would show, on one line. */
@@ -31,6 +31,10 @@ t.test('invisible characters are spelled out, and markup is escaped', async t =>
   t.match(visible('\u202e'), 'title="RIGHT-TO-LEFT OVERRIDE"')
   t.equal(visible('line\nbreak\ttab é 漢 😀 ❤️ עברית'), 'line\nbreak\ttab é 漢 😀 ❤️ עברית')
   t.equal(visible('<img src=x onerror="a(\'&\')">'), '&#60;img src&#61;x onerror&#61;&#34;a(&#39;&#38;&#39;)&#34;&#62;')
+})
+
+t.test('labels are shown one by one', async t => {
+  t.equal(textOf(labelTags(['run:42', 'a:b:c/@'])).trim(), 'run:42 a:b:c/@')
 })
 
 t.test('the beginning of a text fits the page whatever its characters', async t => {

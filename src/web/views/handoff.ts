@@ -4,7 +4,9 @@ import { expiryOf, statusAt } from '../../core/model.ts'
 import type { Caller, Decision } from '../../core/model.ts'
 import { digestText, endOf, willBeTriedAgain } from '../../handoffs/answers.ts'
 import type { ToRead } from '../../handoffs/approvals.ts'
-import { beginningOf, duration, expiresIn, jsonView, dateTag, size, visible, waitingFor } from '../text.ts'
+import {
+  beginningOf, duration, expiresIn, jsonView, dateTag, labelTags, size, visible, waitingFor
+} from '../text.ts'
 import { layout, notice } from './layout.ts'
 
 /** How much of a part the page shows, in characters; the download has the rest. */
@@ -211,10 +213,11 @@ const digestShown = 12
 type Row = [name: string, value: string]
 
 /**
- * The handoff's terms (windows, attempts, lineage) and the digest of its content, as a list; null for a plain handoff.
+ * The handoff's terms (labels, windows, attempts, lineage) and the digest of its content, as a list; null for a plain
+ * handoff.
  */
 export function terms (one: ToRead): string | null {
-  const rows = [...addressee(one), ...windows(one), ...attempts(one), ...lineage(one)]
+  const rows = [...addressee(one), ...labels(one), ...windows(one), ...attempts(one), ...lineage(one)]
   if (rows.length === 0 && one.schema === null) return null
   rows.push(['Digest', digest(digestText(one.digest))])
   return html`<dl class="terms">!${rows.map(([name, value]) =>
@@ -223,6 +226,10 @@ export function terms (one: ToRead): string | null {
 
 function addressee ({ record: { extra: { to, priority = 0 } } }: ToRead): Row[] {
   return to === undefined ? [] : [['For the inbox', html`${to}${priority === 0 ? '' : `, priority ${priority}`}`]]
+}
+
+function labels ({ record: { extra } }: ToRead): Row[] {
+  return extra.labels === undefined ? [] : [['Labels', labelTags(extra.labels)]]
 }
 
 function windows ({ record: { extra } }: ToRead): Row[] {

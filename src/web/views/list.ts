@@ -3,7 +3,7 @@ import { html } from 'ghtml'
 import type { Caller } from '../../core/model.ts'
 import type { ListPart, Listed } from '../../handoffs/approvals.ts'
 import { about } from '../../http/openapi.ts'
-import { availableIn, beginningOf, expiresIn, visible, waitingFor } from '../text.ts'
+import { availableIn, beginningOf, expiresIn, labelTags, visible, waitingFor } from '../text.ts'
 import { layout, notice } from './layout.ts'
 
 /** How much of a task the list shows, in characters. */
@@ -64,14 +64,14 @@ function items ({ items, next, now }: ListPart, focus: boolean): string {
 function row ({ id, record, task }: Listed, now: number, focus: boolean): string {
   const all = JSON.parse(task) as string
   const shown = beginningOf(all, taskShown)
-  const { availableAt = 0 } = record.extra
+  const { availableAt = 0, labels } = record.extra
   return html`<li><a id="h-${id}" href="/approvals/${id}"!${focus ? ' autofocus' : ''}>
 <span class="task" dir="auto">!${visible(shown)}${shown.length < all.length ? '…' : ''}</span>
 <span class="facts"><span>from ${record.passedBy}</span> <span>!${waitingFor(
   record.createdAt, now
 )}</span> <span>!${expiresIn(record.expiresAt, now)}</span>!${availableAt > now
   ? html` <span>!${availableIn(availableAt, now)}</span>`
-  : ''}</span>
+  : ''}!${labels === undefined ? '' : ` ${labelTags(labels)}`}</span>
 </a></li>`
 }
 
