@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Takes requests out of an agent's window, which begins with the first of them. A retried call takes twice: then the
--- agent gets less than the limit, but never more. Agents may finish handoffs when Redis is full, so this must work then
--- too (allow-oom).
+-- Takes requests out of the window of an agent, or (with * as the agent) of all agents of a tenant together. It begins
+-- with the first of them. A retried call takes twice: then they get less than the limit, but never more. Agents may
+-- finish handoffs when Redis is full, so this must work then too (allow-oom).
 -- KEYS: 1 prefix:{tag}:r:tenant:agent   the window: when it ends (ms) and how many are taken of it, separated by a
 --                                       space
 -- ARGV: 1 the call's deadline (ms)  2 the limit (requests a window)  3 the window (ms)  4 how many are needed now

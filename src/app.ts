@@ -167,7 +167,7 @@ export async function buildApp (
       done()
     })
     await useAuth(api, credentials, guessesOf)
-    useRateLimit(api, store.rates, config.ratePerMinute, refused)
+    useRateLimit(api, store.rates, config.ratePerMinute, keys.limits, refused)
     useJsonBodies(api, bodies, Math.min(config.bodyLimit, config.batchLimit))
     operationRoutes(api, operations, log)
     eventsRoute(api, events, streams)

@@ -2,6 +2,7 @@ import { Problem } from '../core/errors.ts'
 import type { ApiKey, Caller, NeededScope } from '../core/model.ts'
 import { digest } from '../store/api-keys.ts'
 import type { KeyListener } from './key-cache.ts'
+import { LimitTable } from './limit-table.ts'
 import { noCounts } from './stored-keys.ts'
 import type { KeyCounts, StoredKeys } from './stored-keys.ts'
 
@@ -15,6 +16,8 @@ import type { KeyCounts, StoredKeys } from './stored-keys.ts'
 export class ApiKeys {
   /** Counts of the keys from Redis. */
   readonly counts: KeyCounts
+  /** The limits that operators set, whatever keys their agents use. */
+  readonly limits: LimitTable
   readonly #byDigest = new Map<string, Caller>()
   /** Callers by valid secret: at most as many as there are keys. */
   readonly #seen = new Map<string, Caller>()
@@ -25,6 +28,7 @@ export class ApiKeys {
     for (const { secret, caller } of keys) this.#byDigest.set(digest(secret), caller)
     this.#stored = stored
     this.counts = stored?.counts ?? noCounts()
+    this.limits = stored?.limits ?? new LimitTable(undefined)
   }
 
   /** The number of keys from the environment. */

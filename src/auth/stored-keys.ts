@@ -2,9 +2,10 @@ import { Unavailable } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
 import type { Subscriptions } from '../redis/subscriptions.ts'
 import { digest, idOfSecret, markOf, placeOfId, readMark } from '../store/api-keys.ts'
-import type { KeyRecords } from '../store/api-keys.ts'
+import type { KeyChange, KeyRecords } from '../store/api-keys.ts'
 import { KeyEnds, KeyMemory, KnownKey } from './key-cache.ts'
 import type { KeyListener } from './key-cache.ts'
+import { LimitTable } from './limit-table.ts'
 
 /**
  * How long a cached key is trusted, in milliseconds: then it is looked up again, unless a later read of the log has
@@ -26,6 +27,8 @@ const unknownPerSecond = 500
  */
 export class StoredKeys {
   readonly counts = noCounts()
+  /** The limits that operators set. They come from the same log. */
+  readonly limits: LimitTable
   readonly #records: KeyRecords
   readonly #memory: KeyMemory
   readonly #keyLog: KeyLog
@@ -38,7 +41,8 @@ export class StoredKeys {
   constructor (records: KeyRecords, subscriptions: Subscriptions, log: KeyCacheLog, memory = new KeyMemory()) {
     this.#records = records
     this.#memory = memory
-    this.#keyLog = new KeyLog(records, subscriptions, this.#memory, log)
+    this.limits = new LimitTable(records.limits)
+    this.#keyLog = new KeyLog(records, subscriptions, this.#memory, this.limits, log)
   }
 
   start (): void {
@@ -220,6 +224,7 @@ export class KeyLog {
   readonly #records: KeyRecords
   readonly #subscriptions: Subscriptions
   readonly #memory: KeyMemory
+  readonly #limits: LimitTable
   readonly #log: KeyCacheLog
   /** When the last successful read began, by this process's monotonic clock: all earlier changes are known. */
   begunAt = -Infinity
@@ -237,10 +242,13 @@ export class KeyLog {
   #timer: NodeJS.Timeout | undefined
   #leave: Promise<() => void> | undefined
 
-  constructor (records: KeyRecords, subscriptions: Subscriptions, memory: KeyMemory, log: KeyCacheLog) {
+  constructor (
+    records: KeyRecords, subscriptions: Subscriptions, memory: KeyMemory, limits: LimitTable, log: KeyCacheLog
+  ) {
     this.#records = records
     this.#subscriptions = subscriptions
     this.#memory = memory
+    this.#limits = limits
     this.#log = log
   }
 
@@ -301,13 +309,19 @@ export class KeyLog {
     if (this.#onCaughtUp === undefined) return
     this.learnClock(now, begun)
     // If the log was empty at the last read, the first entry now may not be the first since then.
-    if (lost || (this.#last === '0-0' && entries.length > 0)) this.#memory.forgetAll()
-    for (const { id, tenant, agent, action, by } of entries) {
-      this.#memory.forget(id)
-      this.#log.info({ key_id: id, tenant, agent, by }, `key ${action}`)
-    }
+    const isLost = lost || (this.#last === '0-0' && entries.length > 0)
+    if (isLost) this.#memory.forgetAll()
+    for (const { id } of entries) if (id !== undefined) this.#memory.forget(id)
+    // Before the entries count as read: if Redis can't give the limits now, they come again.
+    if (isLost || entries.some(({ id }) => id === undefined)) await this.#limits.read()
+    for (const entry of entries) this.#logChange(entry)
     this.#last = last
     if (more) this.#lookAgain = true
     else this.begunAt = begun
+  }
+
+  #logChange ({ id, tenant, agent, action, limit, by }: KeyChange): void {
+    if (id !== undefined) return this.#log.info({ key_id: id, tenant, agent, by }, `key ${action}`)
+    this.#log.info({ tenant, ...agent !== '' && { agent }, ...limit !== '' && { limit: Number(limit) }, by }, action)
   }
 }

@@ -116,6 +116,7 @@ function commands (exitWith: (status: number) => void): Command {
     .option('--json', json)
     .action(async (id, options) => (await import('./keys.ts')).revokeKey(id, options))
 
+  addLimitVerbs(program)
   addWebhookVerbs(program)
 
   program.command('inspect')
@@ -167,6 +168,27 @@ function sayWhy (error: Error): number {
   const line = isKnown ? error.message.replace(/^error: /, '') : `internal error of this command: ${error.message}`
   process.stderr.write(`${oneLine(line)}${isUsageError ? ' (see handoff --help)' : ''}\n`)
   return isUsageError ? 2 : 1
+}
+
+/** The verbs for the limits of agents and tenants. */
+function addLimitVerbs (program: Command): void {
+  const limits = program.command('limits')
+    .description('limit the requests of agents and tenants, whatever keys they use, besides what else limits them')
+  const limit = (name: string, description: string) =>
+    limits.command(name).description(description).option('--json', json)
+  const whose = (name: string, description: string) => limit(name, description)
+    .requiredOption('--tenant <tenant>', 'the agents’ tenant', taking(parseName, '--tenant'))
+    .option('--agent <name>', 'the agent; without it all agents of the tenant together', taking(parseName, '--agent'))
+  const load = () => import('./limits.ts')
+
+  whose('set', 'set a limit, everywhere within 2 s')
+    .requiredOption('--rate-limit <requests>', 'requests per minute', taking(parseRate, '--rate-limit'))
+    .action(async options => (await load()).setLimit(options))
+  limit('list', 'list all limits')
+    .option('--tenant <tenant>', 'only this tenant’s', taking(parseName, '--tenant'))
+    .action(async options => (await load()).listLimits(options))
+  whose('remove', 'take a limit away, everywhere within 2 s')
+    .action(async options => (await load()).removeLimit(options))
 }
 
 const jsonAsAnswered = 'print what the API answers, on one line'

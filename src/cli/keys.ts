@@ -128,7 +128,8 @@ function withRecords<T> (use: (store: Store) => Promise<T>): Promise<T> {
   return withStore(config, config.replicas, use)
 }
 
-function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T> {
+/** Uses the keys in Redis, and the limits beside them. */
+export function withKeys<T> (use: (keys: Store['keyRecords']) => Promise<T>): Promise<T> {
   return withRecords(store => use(store.keyRecords))
 }
 
@@ -143,7 +144,7 @@ function unknownKey (): Failure {
 }
 
 /** Who runs the command, for the log of keys. */
-function author (): string {
+export function author (): string {
   return `${userName()}@${hostname()}`
 }
 

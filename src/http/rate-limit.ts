@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '../core/errors.ts'
 import type { Caller } from '../core/model.ts'
-import { rateWindow } from '../store/rates.ts'
-import type { RateBudget, Rates } from '../store/rates.ts'
+import type { LimitTable } from '../auth/limit-table.ts'
+import { JointBudget, rateWindow } from '../store/rates.ts'
+import type { Budget, Rates } from '../store/rates.ts'
 import type { RefusedCounts } from './overload.ts'
 
 declare module 'fastify' {
@@ -21,17 +22,21 @@ type Done = (error?: Error) => void
 const small = 16 * 1024
 
 /**
- * Limits how many requests an agent may make in a minute, whichever replicas it asks. It runs after authentication and
- * before the body is read. Beyond the limit the answer is 429, and all answers say how much is left
- * (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say, the answer is 503, as the request's own would be.
+ * Limits how many requests an agent, and a tenant's agents together, may make in a minute, whichever replicas they ask.
+ * It runs after authentication and before the body is read. Beyond the limit the answer is 429, and all answers say how
+ * much is left (draft-ietf-httpapi-ratelimit-headers-10). If Redis can't say, the answer is 503, as the request's own
+ * would be.
  * @fastify/rate-limit does none of this: it writes other header fields, asks its store on each request, and makes three
  * promises each time.
- * @param perMinute requests; 0 for no limit, except a key's own
+ * @param perMinute requests; 0 for no limit, except a key's own and those that operators set
+ * @param limits that operators set
  */
-export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: number, refused: RefusedCounts): void {
+export function useRateLimit (
+  app: FastifyInstance, rates: Rates, perMinute: number, limits: LimitTable, refused: RefusedCounts
+): void {
   app.decorateRequest('limit', null)
-  app.addHook('onRequest', (request, reply, done) => {
-    const budget = budgetOf(rates, request.caller, perMinute)
+  const admit = (request: FastifyRequest, reply: FastifyReply, done: Done) => {
+    const budget = budgetOf(rates, request.caller, perMinute, limits)
     if (request.routeOptions.config.isBatch === true) {
       request.limit = new BatchLimit(budget, refused)
       return request.limit.begin(reply, done)
@@ -44,6 +49,10 @@ export function useRateLimit (app: FastifyInstance, rates: Rates, perMinute: num
       budget.ask((error, allowed) =>
         error === null ? answer(budget, allowed, performance.now(), reply, done, refused) : done(error))
     }
+  }
+  app.addHook('onRequest', (request, reply, done) => {
+    if (limits.isKnown) admit(request, reply, done)
+    else limits.whenKnown().then(() => admit(request, reply, done), done)
   })
   app.addHook('onRoute', route => {
     if (route.config?.isBatch === true) route.preParsing = refuseLarge
@@ -57,9 +66,18 @@ function refuseLarge ({ headers, limit }: FastifyRequest, reply: FastifyReply, p
 }
 
 /** The caller's budget; undefined if it has no limit. @param perMinute as above */
-function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMinute: number): RateBudget | undefined {
-  const limit = ratePerMinute ?? perMinute
-  return limit === 0 ? undefined : rates.of(tenant, agent, limit)
+function budgetOf (
+  rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMinute: number, limits: LimitTable
+): Budget | undefined {
+  const own = ratePerMinute ?? perMinute
+  const set = limits.of(tenant)
+  if (set === undefined) return own === 0 ? undefined : rates.of(tenant, agent, own)
+  // All limits of one agent count together, so the lowest is enough.
+  const ofAgent = Math.min(own === 0 ? Infinity : own, set.agents.get(agent) ?? Infinity)
+  const budget = ofAgent === Infinity ? undefined : rates.of(tenant, agent, ofAgent)
+  if (set.all === null) return budget
+  const ofAll = rates.ofTenant(tenant, set.all)
+  return budget === undefined ? ofAll : new JointBudget(budget, ofAll)
 }
 
 /**
@@ -67,13 +85,13 @@ function budgetOf (rates: Rates, { tenant, agent, ratePerMinute }: Caller, perMi
  * So a batch without any counts too: one whose body is refused.
  */
 export class BatchLimit {
-  readonly #budget: RateBudget | undefined
+  readonly #budget: Budget | undefined
   readonly #refused: RefusedCounts
   /** Whether what was spent before the body is allowed; null when an operation has used it. */
   #first: boolean | null = true
   #isOver = false
 
-  constructor (budget: RateBudget | undefined, refused: RefusedCounts) {
+  constructor (budget: Budget | undefined, refused: RefusedCounts) {
     this.#budget = budget
     this.#refused = refused
   }
@@ -121,32 +139,32 @@ export class BatchLimit {
     if (this.#isOver) reply.header('retry-after', retryAfter(this.#budget, now))
   }
 
-  #refusal (budget: RateBudget): Problem {
+  #refusal (budget: Budget): Problem {
     this.#refused.limited++
     this.#isOver = true
     return limited(budget, performance.now())
   }
 }
 
-function writeFields (budget: RateBudget, now: number, reply: FastifyReply): void {
+function writeFields (budget: Budget, now: number, reply: FastifyReply): void {
   reply.header('ratelimit-policy', `"default";q=${budget.limit};w=${rateWindow / 1000}`)
   reply.header('ratelimit', `"default";r=${budget.remaining};t=${secondsLeft(budget, now)}`)
 }
 
-function limited (budget: RateBudget, now: number): Problem {
+function limited (budget: Budget, now: number): Problem {
   return new Problem('rate_limited', { headers: { 'retry-after': retryAfter(budget, now) } })
 }
 
-function retryAfter (budget: RateBudget, now: number): string {
+function retryAfter (budget: Budget, now: number): string {
   return String(Math.max(1, secondsLeft(budget, now)))
 }
 
-function secondsLeft (budget: RateBudget, now: number): number {
+function secondsLeft (budget: Budget, now: number): number {
   return Math.ceil(budget.resetsIn(now) / 1000)
 }
 
 function answer (
-  budget: RateBudget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: RefusedCounts
+  budget: Budget, allowed: boolean, now: number, reply: FastifyReply, done: Done, refused: RefusedCounts
 ): void {
   writeFields(budget, now, reply)
   if (allowed) return done()

@@ -4,6 +4,7 @@ import type { Scope } from '../core/model.ts'
 import type { Lanes } from '../redis/lanes.ts'
 import type { ScriptName, Scripts } from '../redis/scripts.ts'
 import type { KeyNames } from './key-names.ts'
+import { LimitRecords } from './limits.ts'
 import { tagged } from './replies.ts'
 
 /** How long a key is still listed after it ended or was revoked, in milliseconds. */
@@ -69,12 +70,14 @@ export type RevokeReply = { outcome: 'revoked' | 'already_revoked', at: number }
 /** A key with the digests of its secrets, which stay in the store. `now` is Redis's clock at the read. */
 export interface Lookup { now: number, record: KeyRecord, digest: string, previous: string | null }
 
-/** A change of a key. */
+/** A change of a key, or of a limit, which has no id; the agent is empty for a tenant's limit. */
 export interface KeyChange {
-  id: string
+  id?: string
   tenant: string
   agent: string
-  action: 'created' | 'updated' | 'rotated' | 'revoked'
+  action: 'created' | 'updated' | 'rotated' | 'revoked' | 'limit set' | 'limit removed'
+  /** Requests a minute. */
+  limit?: string
   by: string
 }
 /** @see KeyRecords.changes */
@@ -86,6 +89,8 @@ export interface KeyChanges { now: number, lost: boolean, last: string, entries:
  * SHA-256 digests.
  */
 export class KeyRecords {
+  /** Limits besides those of keys, in the same partition and with the same log. */
+  readonly limits: LimitRecords
   readonly #lanes: Lanes
   readonly #scripts: Scripts
   readonly #keyNames: KeyNames
@@ -97,6 +102,7 @@ export class KeyRecords {
     this.#scripts = scripts
     this.#keyNames = keyNames
     this.#tag = tag
+    this.limits = new LimitRecords(lanes, scripts, keyNames, tag)
   }
 
   /** @returns the key with its secret, which can't be read again later @throws {Unavailable} */

@@ -148,7 +148,12 @@ export class KeyNames {
     return `${this.partition(tag)}keys:log`
   }
 
-  /** How many requests an agent has taken of its window (store/rates.ts). */
+  /** The limits that operators set for agents and tenants. */
+  limits (tag: string): string {
+    return `${this.partition(tag)}limits`
+  }
+
+  /** How many requests an agent has taken of its window, or, as `*`, all of the tenant together (store/rates.ts). */
   rate (tag: string, tenant: string, agent: string): string {
     return `${this.partition(tag)}r:${tenant}:${agent}`
   }

@@ -46,6 +46,11 @@ export class Rates {
     return budget
   }
 
+  /** The budget of all the tenant's agents together. */
+  ofTenant (tenant: string, limit: number): RateBudget {
+    return this.of(tenant, '*', limit)
+  }
+
   #make (tenant: string, agent: string, limit: number): RateBudget {
     const tag = tagByDigest(digest(`rate ${tenant} ${agent}`), this.#tags)
     const keys = [this.#keyNames.rate(tag, tenant, agent)]
@@ -75,6 +80,20 @@ export type Take = (needed: number, spare: number) => Promise<RateGrant>
 /** Called with whether a request is allowed, or with an error if Redis can't say. */
 export type RateCallback = (error: Error | null, allowed: boolean) => void
 
+/** What requests are spent from: a RateBudget, or two of them. */
+export interface Budget {
+  /** Requests per window. */
+  readonly limit: number
+  /** How many requests are left in this window, as far as this replica knows. */
+  readonly remaining: number
+  /** Milliseconds until the next window begins, at the latest. */
+  resetsIn (now: number): number
+  /** Spends one request. @returns whether it is allowed; undefined if Redis must be asked */
+  spend (now: number): boolean | undefined
+  /** Asks Redis for one request. */
+  ask (answer: RateCallback): void
+}
+
 /**
  * How long an exhausted window counts as exhausted, in milliseconds. Then Redis is asked again: its clock may have
  * changed.
@@ -88,7 +107,7 @@ const budgetLifetime = 1000
  * spent in this window. So at least half of the limit is allowed however many replicas there are, and with one replica
  * all of it. Times are this process's monotonic milliseconds.
  */
-export class RateBudget {
+export class RateBudget implements Budget {
   readonly limit: number
   readonly #take: Take
   #held = 0
@@ -129,6 +148,13 @@ export class RateBudget {
       return true
     }
     return now < this.#refuseUntil ? false : undefined
+  }
+
+  /** Puts back one that was spent and isn't used, as long as its window lasts. */
+  giveBack (now: number): void {
+    if (now >= this.#spendUntil) return
+    this.#held++
+    this.#spent--
   }
 
   /** Asks Redis for one request. All requests that come meanwhile share the next call. */
@@ -179,4 +205,62 @@ export class RateBudget {
       }
     }
   }
+}
+
+/**
+ * An agent's budget and its tenant's: a request needs both. The agent's comes first, so one that is over its own limit
+ * takes nothing from the others. What is said of how much is left is that of the tighter one.
+ */
+export class JointBudget implements Budget {
+  readonly #agent: RateBudget
+  readonly #tenant: RateBudget
+
+  constructor (agent: RateBudget, tenant: RateBudget) {
+    this.#agent = agent
+    this.#tenant = tenant
+  }
+
+  get limit (): number {
+    return this.#tighter.limit
+  }
+
+  get remaining (): number {
+    return this.#tighter.remaining
+  }
+
+  resetsIn (now: number): number {
+    return this.#tighter.resetsIn(now)
+  }
+
+  spend (now: number): boolean | undefined {
+    const first = this.#agent.spend(now)
+    if (first !== true) return first
+    const second = this.#tenant.spend(now)
+    if (second !== true) this.#agent.giveBack(now)
+    return second
+  }
+
+  ask (answer: RateCallback): void {
+    spendOrAsk(this.#agent, (error, allowed) => {
+      if (error !== null || !allowed) return answer(error, false)
+      spendOrAsk(this.#tenant, (error, allowed) => {
+        if (!allowed) this.#agent.giveBack(performance.now())
+        answer(error, allowed)
+      })
+    })
+  }
+
+  /** Where as much is left of both, the one that says so for longer. */
+  get #tighter (): RateBudget {
+    const [agent, tenant] = [this.#agent, this.#tenant]
+    if (agent.remaining !== tenant.remaining) return agent.remaining < tenant.remaining ? agent : tenant
+    const now = performance.now()
+    return agent.resetsIn(now) > tenant.resetsIn(now) ? agent : tenant
+  }
+}
+
+function spendOrAsk (budget: RateBudget, answer: RateCallback): void {
+  const known = budget.spend(performance.now())
+  if (known === undefined) budget.ask(answer)
+  else answer(null, known)
 }

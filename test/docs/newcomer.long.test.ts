@@ -83,6 +83,12 @@ t.test('a newcomer follows the pages in an empty folder', { timeout: 900_000 }, 
     const said = type(commandsUnder('docs/keys.md', 'Keys from Redis'))
     t.match(said, /^id +tenant +name +scopes +inboxes +created +ends +state\n\S+ +default +summariser +pass,status +any +\S+ +\S+ +live\n/)
     t.match(said, /^key +handoff_\S+\n[^]*^revoked: within 2 s /m)
+    t.match(said, /^inboxes +reviewer\nlimit +600 requests a minute\nends +\S+ [^]*^inboxes +any\nlimit +RATE_LIMIT_PER_MINUTE\n/m)
+  })
+
+  await t.test('docs/limits.md: limits set while it runs', async t => {
+    const said = type(commandsUnder('docs/limits.md', 'Set while it runs'))
+    t.match(said, /^tenant +agent +requests a minute\ndefault +all together +6000\ndefault +summariser +60\nremoved: [^]*^removed: /m)
   })
 
   await t.test('README: an agent in five minutes', async t => {

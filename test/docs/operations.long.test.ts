@@ -35,7 +35,7 @@ t.test('what an operator asks at night', { timeout: 300_000 }, async t => {
   const made = await type('npx handoff keys create --name loud --scopes pass --json', env)
   const KEY_ID = /"id":"([^"]+)/.exec(made)![1]!
   t.match(await type(commandsUnder('docs/operations.md', 'Rotating'), { ...env, KEY_ID }), /^key +handoff_/m)
-  t.match(await type(commandsUnder('docs/operations.md', 'Slowing a tenant down'), { ...env, KEY_ID }), new RegExp(`^${KEY_ID} [^]*^key +handoff_[^]*^revoked`, 'm'))
+  t.match(await type(commandsUnder('docs/operations.md', 'Slowing a tenant down'), { ...env, KEY_ID }), new RegExp(`^set: [^]*^${KEY_ID} [^]*^revoked`, 'm'))
 
   t.match(await type(commandsUnder('docs/operations.md', 'Trying again'), { ...env, ID, OTHER }), /^status +pending\n[^]*^status +cancelled$/m)
   t.match(await type(`npx handoff status ${ID}`, env), /^reissued_as +\S/m)

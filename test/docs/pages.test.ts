@@ -118,6 +118,8 @@ t.test('the pages name what the code has', async t => {
   const commands = [...read('src/cli/command.ts').matchAll(/(program|keys)\.command\('([\w-]+)'\)/g)].map(([, parent, name]) => parent === 'keys' ? `keys ${name}` : name!)
   commands.push(...[...read('src/cli/command.ts').matchAll(/(?:verb|one)\('(\w+)'/g)].map(([, name]) => `webhooks ${name}`))
   t.equal(commands.filter(name => name.startsWith('webhooks ')).length, 9)
+  commands.push(...[...read('src/cli/command.ts').matchAll(/(?:limit|whose)\('(\w+)'/g)].map(([, name]) => `limits ${name}`))
+  t.equal(commands.filter(name => name.startsWith('limits ')).length, 3)
   for (const command of commands.filter(name => name !== 'keys')) {
     t.ok(firstColumn('docs/cli.md').some(name => name.startsWith(`handoff ${command}`)), `handoff ${command}`)
   }

@@ -25,7 +25,7 @@ const shapes = new KeyNames('prefix')
 const keyShapes = new Set([
   shapes.handoff('tag', 'tenant:id'), shapes.due('tag'), shapes.waiting('tag', 'tenant'),
   shapes.inbox('tag', 'tenant', 'inbox'), shapes.undecided('tag', 'tenant', 'inbox'), shapes.taken('tag', 'token'), shapes.request('tag', 'token'), shapes.sweeper('tag'), shapes.session('tag', 'digest'),
-  shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'),
+  shapes.apiKey('tag', 'id'), shapes.apiKeys('tag'), shapes.apiKeysOver('tag'), shapes.apiKeysLog('tag'), shapes.limits('tag'),
   shapes.rate('tag', 'tenant', 'agent'), shapes.dataSet('tag'),
   shapes.outbox('tag', 'tenant'), shapes.outboxes('tag'), shapes.feed('tag', 'tenant'), shapes.feedSince('tag', 'tenant'), shapes.relayed('tag', 'tenant'),
   shapes.webhookTenants('tag'), shapes.webhooks('tag', 'tenant'), shapes.webhook('tag', 'tenant', 'id'), shapes.webhookDue('tag', 'tenant', 'id'),

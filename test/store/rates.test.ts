@@ -2,7 +2,8 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { Unavailable } from '../../src/core/errors.ts'
 import { tags } from '../../src/core/ids.ts'
-import { RateBudget, Rates } from '../../src/store/rates.ts'
+import { JointBudget, RateBudget, Rates } from '../../src/store/rates.ts'
+import type { Budget } from '../../src/store/rates.ts'
 import { KeyNames } from '../../src/store/key-names.ts'
 import { Lanes } from '../../src/redis/lanes.ts'
 import { OneMaster } from '../../src/redis/masters.ts'
@@ -14,11 +15,11 @@ import type { TestStore } from '../helpers/redis.ts'
 import { until } from '../helpers/until.ts'
 
 /** One request, as the hook counts it. */
-async function spend (allowance: RateBudget): Promise<boolean> {
+async function spend (allowance: Budget): Promise<boolean> {
   return allowance.spend(performance.now()) ?? await ask(allowance)
 }
 
-function ask (allowance: RateBudget): Promise<boolean> {
+function ask (allowance: Budget): Promise<boolean> {
   return new Promise((resolve, reject) => {
     allowance.ask((error, allowed) => error === null ? resolve(allowed) : reject(error))
   })
@@ -95,6 +96,19 @@ t.test('what a replica holds is for its window alone, and an exhausted one is be
   t.notOk(await ask(budget))
   t.equal(budget.spend(performance.now() + 900), false)
   t.equal(budget.spend(performance.now() + 1000), undefined, 'its clock may have been changed')
+})
+
+t.test('a request needs a place in its agent’s minute and in its tenant’s; what one refuses, the other keeps', async t => {
+  const { store: { rates } } = await testStore(t)
+  const tenant = rates.ofTenant('acme', 60)
+  const [a, b] = [rates.of('acme', 'a', 40), rates.of('acme', 'b', 100)]
+  const [jointA, jointB] = [new JointBudget(a, tenant), new JointBudget(b, tenant)]
+  // Some at once, so that some share a call, and some are spent from what is held.
+  for (let round = 0; round < 10; round++) t.equal(await allowedOf(Array.from({ length: 5 }, () => spend(jointA))), round < 8 ? 5 : 0)
+  t.strictSame([tenant.remaining, jointA.limit, jointA.remaining], [20, 40, 0], 'the agent’s is the tighter one')
+  for (let round = 0; round < 10; round++) t.equal(await allowedOf(Array.from({ length: 5 }, () => spend(jointB))), round < 4 ? 5 : 0)
+  t.strictSame([b.remaining, jointB.limit, jointB.remaining], [80, 60, 0], 'what the tenant refused is given back')
+  t.ok(jointB.resetsIn(performance.now()) > 0)
 })
 
 t.test('if Redis doesn’t answer, requests are refused in time, and don’t count', async t => {

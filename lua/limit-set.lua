@@ -1,0 +1,25 @@
+#!lua flags=allow-oom
+-- Sets how many requests a minute an agent, or all agents of a tenant together, may make; or takes that away. Agents
+-- must be slowed down even when Redis is full (allow-oom).
+-- KEYS: 1 prefix:{tag}:limits    the limits: tenant or tenant/agent, by requests a minute
+--       2 prefix:{tag}:keys:log  the log of what became of keys and limits
+-- ARGV: 1 the call's deadline (ms)  2 tenant  3 agent; empty for all of the tenant together
+--       4 requests a minute; empty for no limit  5 how many limits there may be  6 the author
+-- Replies: {'set', before}  it is so now; before is what the limit was, or nil
+--          {'full'}         there are as many limits as there may be; nothing changed
+--          {'late'}         the call's deadline is over; nothing changed
+local limits, log = KEYS[1], KEYS[2]
+local tenant, agent, limit, most, by = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local now = clock()
+local name = agent == '' and tenant or tenant .. '/' .. agent
+local before = redis.call('ZSCORE', limits, name)
+
+if late(ARGV[1], now) then return { 'late' } end
+if limit == (before or '') then return { 'set', before } end
+if limit ~= '' and not before and redis.call('ZCARD', limits) >= most then return { 'full' } end
+
+if limit == '' then redis.call('ZREM', limits, name) else redis.call('ZADD', limits, limit, name) end
+redis.call('XADD', log, 'MAXLEN', '~', 1000, '*', 'action', limit == '' and 'limit removed' or 'limit set',
+  'tenant', tenant, 'agent', agent, 'limit', limit, 'by', by)
+redis.pcall('SPUBLISH', log, 'limit')
+return { 'set', before }

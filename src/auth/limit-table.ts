@@ -1,0 +1,56 @@
+import type { LimitRecords } from '../store/limits.ts'
+
+/** The limits of a tenant, in requests a minute: of all its agents together (null for none), and of single ones. */
+export interface TenantLimits { all: number | null, agents: ReadonlyMap<string, number> }
+
+/**
+ * The limits that operators set, as this replica knows them, so that a request without one needs no call to Redis. The
+ * log of keys has their changes too (KeyLog): so a change holds within 2 s. Until they were read once no request is let
+ * in without them (`whenKnown`). While Redis is away those last known hold.
+ */
+export class LimitTable {
+  readonly #records: Pick<LimitRecords, 'list'> | undefined
+  #byTenant: ReadonlyMap<string, TenantLimits> | undefined
+  /** Reads so far, and the latest whose result is here: an earlier one may end after it. */
+  #begun = 0
+  #known = 0
+  #first: Promise<void> | undefined
+
+  /** @param records undefined if there can be no limits */
+  constructor (records: Pick<LimitRecords, 'list'> | undefined) {
+    this.#records = records
+    if (records === undefined) this.#byTenant = new Map()
+  }
+
+  /** Were they read since the start? */
+  get isKnown (): boolean {
+    return this.#byTenant !== undefined
+  }
+
+  /** The tenant's limits; undefined if it has none. */
+  of (tenant: string): TenantLimits | undefined {
+    return this.#byTenant?.get(tenant)
+  }
+
+  /** Resolves once they were read. All that ask meanwhile share one call. @throws {Unavailable} */
+  async whenKnown (): Promise<void> {
+    if (this.isKnown) return
+    this.#first ??= this.read().finally(() => { this.#first = undefined })
+    await this.#first
+  }
+
+  /** Reads all of them. @throws {Unavailable} */
+  async read (): Promise<void> {
+    const number = ++this.#begun
+    const byTenant = new Map<string, { all: number | null, agents: Map<string, number> }>()
+    for (const { tenant, agent, ratePerMinute } of await this.#records?.list() ?? []) {
+      const limits = byTenant.get(tenant) ?? { all: null, agents: new Map() }
+      byTenant.set(tenant, limits)
+      if (agent === null) limits.all = ratePerMinute
+      else limits.agents.set(agent, ratePerMinute)
+    }
+    if (number < this.#known) return
+    this.#known = number
+    this.#byTenant = byTenant
+  }
+}
