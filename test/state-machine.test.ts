@@ -162,9 +162,9 @@ class Run {
 
   /** Sequences share a Redis, so only the handoffs of this one count in the list. */
   async #list (step: StepOf<'list'>): Promise<void> {
-    const { items, next_cursor: next } = (await this.#t.call(step.who as Who, 'GET', '/api/approvals?limit=100')).json()
+    const { items, next_cursor: next } = (await this.#t.call(step.who as Who, 'GET', `/api/approvals?limit=100${step.labels === undefined ? '' : `&labels=${step.labels}`}`)).json()
     const listed = items.map(({ handoff_id: id }: { handoff_id: string }) => id).sort()
-    const expected = this.#model.waiting(agents[step.who]!)
+    const expected = this.#model.waiting(agents[step.who]!, step.labels)
     if (next !== null || listed.join() !== expected.join()) throw new Error(`${JSON.stringify(step)}\n expected ${expected}\n got ${listed}`)
   }
 

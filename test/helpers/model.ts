@@ -115,9 +115,11 @@ export class Model {
     return { status: 200, members: { handoff_id: id, status: handoff.status, approval: handoff.decision } }
   }
 
-  /** The handoffs that wait for a person, sorted by id; the list's own test checks its order. */
-  waiting (who: Agent): string[] {
-    return this.all().filter(({ tenant, status, approval }) => tenant === who.tenant && status === 'pending' && approval === 'waiting').map(({ first }) => first.id).sort()
+  /** The handoffs that wait for a person, with these labels, sorted by id; the list's own test checks its order. */
+  waiting (who: Agent, labels: string | undefined): string[] {
+    const wanted = labels?.split(',').map(label => label.split(':') as [string, string]) ?? []
+    const isWanted = (its: Record<string, string> = {}) => wanted.every(([name, value]) => its[name] === value)
+    return this.all().filter(({ passed }) => isWanted(passed.labels)).filter(({ tenant, status, approval }) => tenant === who.tenant && status === 'pending' && approval === 'waiting').map(({ first }) => first.id).sort()
   }
 
   inspect (who: Agent, id: string): Expected {

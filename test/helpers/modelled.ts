@@ -14,6 +14,7 @@ export interface Passed {
   retry_delay?: number
   to?: string
   priority?: number
+  labels?: Record<string, string>
   /** Of the scripts alone: further words of field x, and the result schema. */
   words?: string
   schema?: string
@@ -144,7 +145,7 @@ export class Modelled {
     const { id, createdAt } = this.first
     const payload = { task: this.passed.task, ...asLeftOut }
     return {
-      handoff_id: id, status: 'caught', ...payload, created_at: iso(createdAt), approval: this.decision, to: this.passed.to, heartbeat_within: this.passed.heartbeat_within, ...this.#windows(), ...this.#attempt(),
+      handoff_id: id, status: 'caught', ...payload, created_at: iso(createdAt), approval: this.decision, to: this.passed.to, labels: this.passed.labels, heartbeat_within: this.passed.heartbeat_within, ...this.#windows(), ...this.#attempt(),
     }
   }
 
@@ -165,6 +166,7 @@ export class Modelled {
       result: status === 'done' ? ended!.told ?? null : null,
       to: passed.to,
       priority: passed.to && (passed.priority ?? 0),
+      labels: passed.labels,
       available_at: iso(availableAt),
       ...this.#windows(),
       progress: this.progress,
@@ -191,6 +193,7 @@ export class Modelled {
       passed_by: this.passedBy,
       to: this.passed.to,
       priority: this.passed.priority,
+      labels: this.passed.labels,
       approval: this.#approvalMember(),
       work_within: workWithin,
       heartbeat_within: heartbeatWithin,

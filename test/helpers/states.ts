@@ -15,7 +15,7 @@ export * from './moments.ts'
 const windows: Partial<Passed> = { work_within: 1.5, heartbeat_within: 0.3 }
 const attempts: Partial<Passed> = { max_attempts: 3, retry_delay: 0.2 }
 export const schema = '{"type":"object"}'
-const held: Partial<Passed> = { words: ' sitsschema', schema }
+const held: Partial<Passed> = { words: ' sitsschema jrun:42 jteam:a:b/@', schema }
 export const line = ' pT_gBBBBBBBBBBBBBBBBBBBBBQ rT_gCCCCCCCCCCCCCCCCCCCCCA g2 caaaabbbbccccddddeeeeffff'
 const person: Partial<Passed> = { require_human: true }
 const delay: Partial<Passed> = { delay: 0.08 }

@@ -28,6 +28,7 @@ const passed = fc.tuple(addressed, fc.record({
   delay: one(undefined, undefined, undefined, 3),
   max_attempts: one(undefined, 2, 3, 3),
   retry_delay: one(undefined, 0, 0, 4),
+  labels: one<Record<string, string> | undefined>(undefined, undefined, { run: '1' }, { team: 'red', run: '1' }),
 })).map(([to, rest]) => ({ ...rest, ...to }))
 
 // Bodies as sent, the empty one included.
@@ -64,7 +65,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('count' as const), who, inbox }) },
   { weight: 12, arbitrary: said },
   { weight: 4, arbitrary: decided },
-  { weight: 1, arbitrary: fc.record({ op: fc.constant('list' as const), who: decider }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant('list' as const), who: decider, labels: one(undefined, 'run:1', 'run:1,team:red') }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('inspect' as const), who: decider, target }) },
   { weight: 4, arbitrary: fc.record({ op: fc.constant('status' as const), who, target }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('wait' as const), ms: one(1, 1500, 4000, 9000) }) },

@@ -2,6 +2,7 @@ import t from 'tap'
 import { secrets, testApp } from '../helpers/app.ts'
 import type { Who } from '../helpers/app.ts'
 import { openStream } from '../helpers/event-stream.ts'
+import { skipInQuick } from '../helpers/extent.ts'
 import { isProblem } from '../helpers/problems.ts'
 import { receiver } from '../helpers/receiver.ts'
 import { until } from '../helpers/until.ts'
@@ -177,6 +178,7 @@ t.test('approvals are found by inbox and by labels, page by page', async t => {
   const blue = await ask({ run: 'page', team: 'blue' })
   await ask({ run: 'other' }, 'labels.page.2')
   await ask(undefined)
+  await ask({ x: 'jrun:page', y: 'tlabels.page', jrun: 'page', 'tlabels.page': 'jteam:red' })
   const boxed = await ask(undefined, 'labels.page')
   await ask({ run: 'page', team: 'red' }, 'labels.page', 'foreignAlice')
   const found = async (query: string) => idsOf((await waiting(`limit=100&${query}`)).items).sort()
@@ -218,6 +220,20 @@ t.test('a filter that can’t be one is refused at its pointer', async t => {
   t.strictSame((await read(`labels=${eight}`)).items, [])
   t.strictSame((await waiting(`labels=${eight}&inbox=none`)).items, [])
   t.strictSame((await read(`labels=${encodeURIComponent('z:1,__proto__:p,constructor:c')}`)).items.length, 7, 'names that an object has by itself')
+})
+
+t.test('events that came by way of an outbox, as in a Cluster, have them and are found by them', skipInQuick, async t => {
+  const { call } = await testApp(t, { EVENTS_RETENTION: '60' }, { isRelayed: true })
+  const id = (await call('alice', 'POST', '/api/pass', `{"task":"t","max_attempts":2,"retry_delay":0,"labels":${hostile}}`)).json().handoff_id
+  await call('alice', 'POST', '/api/pass', { task: 't', labels: { z: '2' } })
+  await call('bob', 'GET', `/api/catch/${id}`)
+  await call('bob', 'POST', `/api/fail/${id}`, { error: { message: 'm' } })
+  const body = await until(async () => {
+    const answer = await call('alice', 'GET', '/api/events?after=0-0&labels=z:1,1:one')
+    return answer.json().items.length >= 5 ? answer.body : null
+  })
+  t.strictSame(JSON.parse(body).items.map(({ type }: Item) => type.slice('handoff.'.length)), ['passed', 'caught', 'failed', 'reissued', 'passed'])
+  t.equal(body.split(`"labels":${hostile}`).length, 6)
 })
 
 t.test('a webhook’s message has them', async t => {

@@ -23,17 +23,17 @@ for (const era of eras) {
     t.match(alice.instructions(), /idempotency_key/)
     const key = { idempotency_key: 'k' }
 
-    const first = await alice.call('handoff_pass', { task: 'count', output: { rows: [1, 2] }, context: {}, constraints: 'read only', to: 'desk', heartbeat_within: 60, ...key })
+    const first = await alice.call('handoff_pass', { task: 'count', output: { rows: [1, 2] }, context: {}, constraints: 'read only', to: 'desk', labels: { z: '1', 1: 'a:b' }, heartbeat_within: 60, ...key })
     const { handoff_id: id, ...rest } = told(first)
     t.match(rest, { status: 'pending', pickup_url: String, created_at: String })
     t.strictSame(first.structuredContent, told(first), 'no payload in it, so as an object too')
-    const again = await alice.call('handoff_pass', { ...key, to: 'desk', context: {}, heartbeat_within: 60, constraints: 'read only', output: { rows: [1, 2] }, task: 'count' })
+    const again = await alice.call('handoff_pass', { ...key, to: 'desk', context: {}, labels: { z: '1', 1: 'a:b' }, heartbeat_within: 60, constraints: 'read only', output: { rows: [1, 2] }, task: 'count' })
     t.equal(again.content[0]!.text, first.content[0]!.text, 'the same call, its arguments in another order, passes nothing more')
     t.match(again._meta, { 'idempotency-replayed': true })
     t.equal(codeOf(await alice.call('handoff_pass', { task: 'another', to: 'desk', ...key })), 'idempotency_key_reused')
 
     const next = await bob.call('handoff_catch_next', { inbox: 'desk', ...key })
-    t.match(told(next), { handoff_id: id, status: 'caught', task: 'count', output: { rows: [1, 2] }, constraints: 'read only', to: 'desk' })
+    t.match(told(next), { handoff_id: id, status: 'caught', task: 'count', output: { rows: [1, 2] }, constraints: 'read only', to: 'desk', labels: { z: '1', 1: 'a:b' } })
     t.equal(next.structuredContent, undefined, 'a payload comes as text alone')
     t.equal(told(await bob.call('handoff_catch_next', { inbox: 'desk', wait: 30, ...key })).handoff_id, id, 'again, and waiting')
     t.strictSame(told(await bob.call('handoff_catch_next', {})), { items: [] }, 'its own inbox')
@@ -69,7 +69,7 @@ for (const era of eras) {
     const later = told(await bob.call('handoff_catch', { id: await passed(alice, { delay: 60 }) }))
     t.match(later, { code: 'not_yet', retry_after: Number })
     for (const [name, args, pointer] of [
-      ['handoff_pass', {}, '/task'], ['handoff_pass', { task: 7 }, '/task'], ['handoff_pass', { task: 't', extra: 1 }, '/extra'], ['handoff_pass', { task: 't', priority: 1 }, '/priority'],
+      ['handoff_pass', {}, '/task'], ['handoff_pass', { task: 7 }, '/task'], ['handoff_pass', { task: 't', extra: 1 }, '/extra'], ['handoff_pass', { task: 't', priority: 1 }, '/priority'], ['handoff_pass', { task: 't', labels: {} }, '/labels'], ['handoff_pass', { task: 't', labels: { 'a b': 'c' } }, '/labels/a b'],
       ['handoff_pass', { task: 't', id }, '/id'], ['handoff_catch', {}, '/id'], ['handoff_catch', { id, wait: 51 }, '/wait'], ['handoff_catch', { id, wait: '5' }, '/wait'],
       ['handoff_catch', { id, idempotency_key: 'ä' }, '/idempotency_key'], ['handoff_catch_next', { max: 2 }, '/max'], ['handoff_status', { id, until: 'x' }, '/until'],
       ['handoff_read', { id }, '/offset'], ['handoff_read', { id, offset: -1 }, '/offset'], ['handoff_heartbeat', { id, progress: { percent: 101 } }, '/progress/percent'],
